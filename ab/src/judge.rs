@@ -38,7 +38,7 @@ pub struct ShellCost {
 /// A metric of all candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// The metric.
+    /// The metric that the sides were compared in.
     pub metric: Metric,
     /// A row for each candidate, the base first.
     pub rows: Vec<Judgement>,
@@ -47,7 +47,7 @@ pub struct Judged {
 /// A metric of one candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Its name.
+    /// Name of the side, as the page shows it.
     pub name: String,
     /// The middle of its processes.
     pub typical: Option<Center>,

@@ -62,7 +62,7 @@ pub const EXPERIMENT: &str = "ab";
 /// The case that measures a shell which does nothing.
 const SHELL: &str = "shell";
 
-/// A result.
+/// The result of a comparison, with what was compared.
 pub type Document = document::Document<Subject>;
 
 /// What to compare, and how.

@@ -61,7 +61,6 @@ impl Scan {
     }
 }
 
-/// `1..8`, `1..64:8`.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((from, rest)) = text.split_once("..") else {
         return Ok(None);

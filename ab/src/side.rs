@@ -9,7 +9,7 @@ use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{Target, TargetOptions, TargetText, open_target, path_of, registry};
 use ugeom_harness::HarnessError;
 
-/// One side.
+/// What one side of a comparison is: a target, a job file or a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {

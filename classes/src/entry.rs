@@ -37,11 +37,11 @@ pub type BuildLayer =
 /// How a geom of a class is made from its options.
 #[derive(Clone, Copy)]
 pub enum Build {
-    /// From nothing.
+    /// It has no consumer: the bottom of a stack.
     Bottom(BuildBottom),
-    /// On a provider.
+    /// It opens one provider below and offers another one.
     Layer(BuildLayer),
-    /// By tasting only.
+    /// It has no line of its own in a stack: tasting makes it.
     Table,
 }
 
@@ -54,7 +54,7 @@ pub struct ClassEntry {
     pub class: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
-    /// Where it stands.
+    /// Which place in a stack the class has.
     pub role: Role,
     /// The names of the values that can stand without a name, in their order.
     pub positional: &'static [&'static str],

@@ -79,7 +79,7 @@ impl TargetOptions {
 
 /// A target that is open: its stack stands, and no provider is open yet.
 pub struct Target {
-    /// The stack.
+    /// The stack that was made from the target.
     pub stack: Stack,
     /// The provider of the bottom layer.
     pub bottom: ProviderId,

@@ -72,7 +72,7 @@ pub struct FailedState {
     pub number: u64,
     /// Its text.
     pub state: String,
-    /// Why.
+    /// What the program or the check made of this state.
     #[serde(flatten)]
     pub judgement: Judgement,
 }
@@ -80,14 +80,14 @@ pub struct FailedState {
 /// A record on the time line of the smallest failing state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineRecord {
-    /// Its number.
+    /// Number of the record in the log.
     pub record: u64,
     /// `write`, `zero`, `delete`, `barrier`, `durable`, `promise` or `begin`.
     pub what: String,
-    /// Where, bytes.
+    /// Byte offset on the disk, where the record has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset_bytes: Option<u64>,
-    /// How much, bytes.
+    /// Length in bytes, where the record has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_bytes: Option<u64>,
     /// Of a change: what became of it.
@@ -112,7 +112,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// All of them.
+    /// All fates, in the order in which the page lists them.
     pub const ALL: [Self; 4] = [Self::Durable, Self::Kept, Self::Torn, Self::Lost];
 
     /// The word for it.
@@ -132,7 +132,7 @@ impl Fate {
 pub struct Smallest {
     /// Its text.
     pub state: String,
-    /// Why it fails.
+    /// What the program or the check made of it.
     #[serde(flatten)]
     pub judgement: Judgement,
     /// How many writes are lost or torn in it.

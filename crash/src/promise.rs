@@ -38,7 +38,7 @@ impl Verdict {
 pub struct Judgement {
     /// What is wrong.
     pub verdict: Verdict,
-    /// In words.
+    /// What is wrong, in words for the page.
     pub detail: String,
 }
 

@@ -18,16 +18,16 @@ const BARRIERS_MAX: usize = 7;
 /// A result of `ugeom crash`, as `--json` prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashResult {
-    /// [`KIND`].
+    /// [`KIND`], by which readers know the result.
     pub kind: String,
-    /// The command line.
+    /// The command line that made the result.
     #[serde(default)]
     pub command: String,
     /// The seed of the sample.
     pub seed: u64,
     /// The log, if it is kept.
     pub log: Option<PathBuf>,
-    /// What was found.
+    /// What the campaign found.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// The command that checks the smallest failing state again.

@@ -36,7 +36,6 @@ use ugeom_measure::ratio::log_ratio_paired;
 
 /// The range that the ratio of the rates has to lie in.
 const PROMISED: (f64, f64) = (0.95, 1.05);
-/// The blocks, bytes.
 const BLOCKS_BYTES: [u64; 3] = [4 << 10, 64 << 10, 512 << 10];
 /// The temporary file, bytes.
 const FILE_BYTES: u64 = 128 << 20;

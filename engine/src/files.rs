@@ -19,7 +19,7 @@ pub(crate) struct Registered {
     leaving: bool,
     /// A regular file, whose size fstat(2) tells.
     pub regular: bool,
-    /// A block device.
+    /// Whether it is a block device.
     pub block_device: bool,
     /// FALLOC_FL_PUNCH_HOLE has not been refused yet.
     pub punch_hole: bool,

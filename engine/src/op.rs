@@ -45,12 +45,12 @@ pub struct FileId {
     pub(crate) serial: u32,
 }
 
-/// One operation.
+/// One operation on a registered file; its memory is passed beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// What to do.
+    /// Read, write, flush or another kind of operation.
     pub kind: OpKind,
-    /// With which file.
+    /// A registered file of the same engine.
     pub file: FileId,
     /// Where the range starts, in bytes.
     pub offset: u64,

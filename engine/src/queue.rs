@@ -17,6 +17,50 @@ use crate::op::{Completion, Errno, Op, Ticket};
 use crate::progress::{Step, settled};
 use crate::table::{List, Place, Table};
 
+/// Methods of [`Engine`](crate::Engine) that are the same for engines with a `queue: Queue<M>`.
+macro_rules! by_queue {
+    // Files that only the queue knows.
+    (files) => {
+        fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
+            self.queue.files.register(file)
+        }
+
+        fn unregister(&mut self, file: FileId) {
+            self.queue.files.unregister(file);
+        }
+    };
+    // Operations that carry the priority that was set before them.
+    (submit with priorities) => {
+        fn submit(&mut self, op: Op, memory: M) -> Ticket {
+            let ticket = self.queue.submit(op, memory);
+            self.priorities.set(ticket.index, op.kind);
+            self.refill();
+            ticket
+        }
+
+        fn set_priority(&mut self, priority: u16) {
+            self.priorities.next(priority);
+        }
+    };
+    // `enter` hands operations on; `request_cancel` asks for one that the queue does not hold back.
+    (flush and cancel) => {
+        fn flush_submissions(&mut self) {
+            self.enter();
+        }
+
+        fn cancel(&mut self, ticket: Ticket) {
+            if let Some(index) = self.queue.cancel(ticket) {
+                self.request_cancel(index);
+            }
+        }
+
+        fn in_flight(&self) -> usize {
+            self.queue.table.live()
+        }
+    };
+}
+pub(crate) use by_queue;
+
 /// The operations of one engine.
 pub(crate) struct Queue<M> {
     pub files: Files,

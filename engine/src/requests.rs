@@ -331,7 +331,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
         self.refusal.as_ref()
     }
 
-    /// The driver.
+    /// The descriptor of the driver, as `/dev/fuse`.
     #[must_use]
     pub fn driver(&self) -> BorrowedFd<'_> {
         self.driver.as_fd()

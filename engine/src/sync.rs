@@ -24,10 +24,10 @@ pub struct Positioned;
 /// Blocking calls that use the file's own position.
 pub struct Seeking;
 
-/// The engine `sync`.
+/// pread(2) and pwrite(2), in the calling thread.
 pub type SyncEngine<M> = InlineEngine<M, Positioned>;
 
-/// The engine `seek`.
+/// lseek(2), then read(2) or write(2), in the calling thread.
 pub type SeekEngine<M> = InlineEngine<M, Seeking>;
 
 impl Way for Positioned {

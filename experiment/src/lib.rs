@@ -102,7 +102,7 @@ pub trait Experiment {
     /// Computes the figures from the samples.
     fn compute(document: &mut Document<Self::Subject>);
 
-    /// The report.
+    /// Renders the document as a page; it measures nothing.
     fn page(document: &Document<Self::Subject>) -> Page;
 }
 

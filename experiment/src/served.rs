@@ -24,9 +24,9 @@ pub enum Reach {
 
 /// A provider that is served until this is dropped.
 pub struct Served {
-    /// Where.
+    /// How programs reach what is served.
     pub reach: Reach,
-    /// The server.
+    /// Serves until it is dropped.
     pub server: Box<dyn Any>,
 }
 

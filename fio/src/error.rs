@@ -11,12 +11,12 @@ pub enum Origin {
     Line {
         /// The file, as the user named it.
         file: Arc<str>,
-        /// The line.
+        /// Line of the job file, from 1.
         line: u32,
     },
     /// An argument of the command line.
     Argument {
-        /// The argument.
+        /// The argument of the command line, as it was given.
         text: Arc<str>,
     },
     /// Nowhere: a default.

@@ -34,13 +34,13 @@ pub struct JobOutcome {
 /// What a block device below the jobs did meanwhile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskOutcome {
-    /// Its name.
+    /// Name of the disk in /proc/diskstats.
     pub name: String,
-    /// Its counters before.
+    /// Its counters when the group began.
     pub before: Stat,
-    /// And after.
+    /// Its counters when the group ended.
     pub after: Stat,
-    /// In between, ms.
+    /// Time between the two, milliseconds.
     pub elapsed_ms: u64,
 }
 
@@ -104,7 +104,7 @@ pub struct DiskCounts {
 }
 
 impl DiskOutcome {
-    /// The differences.
+    /// What was counted between the two readings.
     #[must_use]
     pub fn counts(&self) -> DiskCounts {
         let (before, after) = (&self.before, &self.after);

@@ -8,7 +8,7 @@ use ugeom_measure::Histogram;
 /// What happened with the requests of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
-    /// Bytes transferred.
+    /// Bytes that were transferred.
     pub bytes: u64,
     /// Requests that ended well.
     pub requests: u64,
@@ -111,7 +111,7 @@ impl Side {
 /// All that one worker counts.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Reads, writes, trims.
+    /// Reads, writes and trims, in this order.
     pub sides: [Side; 3],
     /// Latencies of fsync and fdatasync, ns.
     pub syncs: Histogram,
@@ -196,7 +196,7 @@ impl Tally {
 pub struct Live {
     /// Bytes done: read, written, trimmed.
     pub bytes: [AtomicU64; 3],
-    /// Requests done.
+    /// Completed reads, writes and trims.
     pub requests: [AtomicU64; 3],
     /// See [`Phase`].
     phase: AtomicU8,
@@ -213,11 +213,11 @@ pub enum Phase {
     Waiting = 0,
     /// Working, and nothing is counted yet.
     Ramping = 1,
-    /// Working.
+    /// The job makes its requests.
     Running = 2,
-    /// Reading back.
+    /// What was written is read back and compared.
     Verifying = 3,
-    /// Done.
+    /// The job makes no more requests.
     Ended = 4,
 }
 

@@ -127,7 +127,7 @@ pub enum Ready {
 /// A file that has to be made or made longer before a job can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Which.
+    /// Path of the file.
     pub path: PathBuf,
     /// How long it must be, bytes.
     pub bytes: u64,

@@ -52,4 +52,4 @@ pub mod wire;
 pub mod xz;
 pub mod zstd;
 
-pub use media::{Media, SectorRead, SectorWrite};
+pub use media::{Media, SectorRead, SectorWrite, Unreadable};

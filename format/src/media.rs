@@ -48,11 +48,21 @@ impl Media {
 /// own error.
 pub type SectorRead<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>, String> + 'a;
 
+/// A sector that a decoder needs and cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("sector {sector} cannot be read: {reason}")]
+pub struct Unreadable {
+    /// First sector of the request.
+    pub sector: u64,
+    /// The text of the [`SectorRead`], or that the sector lies behind the end.
+    pub reason: String,
+}
+
 /// Bytes to be written from sector `lba`; a whole number of sectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectorWrite {
-    /// First sector.
+    /// The first sector that is written.
     pub lba: u64,
-    /// The sectors' bytes.
+    /// The bytes of whole sectors.
     pub data: Vec<u8>,
 }

@@ -48,21 +48,9 @@ pub enum IoCall {
         offset: i64,
     },
     /// `preadv2(fd, vectors, count, offset, flags)`
-    ReadVectorsAt {
-        fd: RawFd,
-        vectors: *const libc::iovec,
-        count: i32,
-        offset: i64,
-        flags: i32,
-    },
+    ReadVectorsAt(VectorsAt),
     /// `pwritev2(fd, vectors, count, offset, flags)`
-    WriteVectorsAt {
-        fd: RawFd,
-        vectors: *const libc::iovec,
-        count: i32,
-        offset: i64,
-        flags: i32,
-    },
+    WriteVectorsAt(VectorsAt),
     /// `fallocate(fd, mode, offset, len)`
     Allocate {
         fd: RawFd,
@@ -83,13 +71,7 @@ pub enum IoCall {
         mode: u32,
     },
     /// `statx(directory, path, flags, mask, memory)`
-    Statx {
-        directory: RawFd,
-        path: *const c_char,
-        flags: i32,
-        mask: u32,
-        memory: *mut libc::statx,
-    },
+    Statx(Statx),
     /// `recv(fd, memory, len, flags)`
     Receive {
         fd: RawFd,
@@ -123,14 +105,36 @@ pub enum IoCall {
     },
 }
 
+/// The parameters of preadv2(2) and pwritev2(2).
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the manual explains them")]
+pub struct VectorsAt {
+    pub fd: RawFd,
+    pub vectors: *const libc::iovec,
+    pub count: i32,
+    pub offset: i64,
+    pub flags: i32,
+}
+
+/// The parameters of statx(2).
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the manual explains them")]
+pub struct Statx {
+    pub directory: RawFd,
+    pub path: *const c_char,
+    pub flags: i32,
+    pub mask: u32,
+    pub memory: *mut libc::statx,
+}
+
 impl IoCall {
     /// The file and the offset of a read or write at an offset.
     pub(crate) fn file_and_offset(&self) -> Option<(RawFd, i64)> {
         match *self {
             IoCall::ReadAt { fd, offset, .. }
             | IoCall::WriteAt { fd, offset, .. }
-            | IoCall::ReadVectorsAt { fd, offset, .. }
-            | IoCall::WriteVectorsAt { fd, offset, .. } => Some((fd, offset)),
+            | IoCall::ReadVectorsAt(VectorsAt { fd, offset, .. })
+            | IoCall::WriteVectorsAt(VectorsAt { fd, offset, .. }) => Some((fd, offset)),
             _ => None,
         }
     }
@@ -162,20 +166,19 @@ pub(crate) unsafe fn perform(call: &IoCall) -> Outcome {
                 len,
                 offset,
             } => outcome(libc::pwrite64(fd, memory.cast(), len, offset)),
-            IoCall::ReadVectorsAt {
-                fd,
-                vectors,
-                count,
-                offset,
-                flags,
-            } => outcome(libc::preadv2(fd, vectors, count, offset, flags)),
-            IoCall::WriteVectorsAt {
-                fd,
-                vectors,
-                count,
-                offset,
-                flags,
-            } => outcome(libc::pwritev2(fd, vectors, count, offset, flags)),
+            IoCall::ReadVectorsAt(to) => outcome(libc::preadv2(
+                to.fd, to.vectors, to.count, to.offset, to.flags,
+            )),
+            IoCall::WriteVectorsAt(from) => {
+                let (count, offset) = (from.count, from.offset);
+                outcome(libc::pwritev2(
+                    from.fd,
+                    from.vectors,
+                    count,
+                    offset,
+                    from.flags,
+                ))
+            }
             IoCall::Allocate {
                 fd,
                 mode,
@@ -189,13 +192,9 @@ pub(crate) unsafe fn perform(call: &IoCall) -> Outcome {
             IoCall::Sync { fd } => outcome(libc::fsync(fd) as isize),
             IoCall::DataSync { fd } => outcome(libc::fdatasync(fd) as isize),
             IoCall::Open { path, flags, mode } => outcome(libc::open(path, flags, mode) as isize),
-            IoCall::Statx {
-                directory,
-                path,
-                flags,
-                mask,
-                memory,
-            } => outcome(libc::statx(directory, path, flags, mask, memory) as isize),
+            IoCall::Statx(of) => {
+                outcome(libc::statx(of.directory, of.path, of.flags, of.mask, of.memory) as isize)
+            }
             _ => perform_on_socket(call),
         }
     }

@@ -99,22 +99,22 @@ pub enum Status {
     Canceled,
     /// Waiting for a worker.
     Pending,
-    /// Running.
+    /// A worker, or the kernel, runs it.
     Active,
-    /// It ran.
+    /// It has run; its result is set.
     Complete,
 }
 
 /// What is known about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Its name.
+    /// Names the request to its context, as for a cancellation.
     pub id: RequestId,
     /// What the submitter gave it to recognise it by.
     pub tag: usize,
     /// The private pointer of the call.
     pub private: *mut c_void,
-    /// Where it is.
+    /// Whether it waits, runs, has run or was cancelled.
     pub status: Status,
     /// What the call returned; -1 before it ended, and when it was cancelled.
     pub result: isize,
@@ -372,36 +372,30 @@ impl Context {
     }
 
     /// Waits until `min` requests have ended, at most for `timeout` (`None`: no limit), and hands
-    /// up to `max` of them to `each`: those of the lowest priority number first, then in the order
+    /// up to `max` of them to `f`: those of the lowest priority number first, then in the order
     /// in which they ended. Returns how many; fewer than `min` when the time is over, or the
     /// context closes. They stay known until they are released. A `min` above `max` counts as
     /// `max`.
-    pub fn fetch(
-        &self,
-        min: usize,
-        max: usize,
-        timeout: Option<Duration>,
-        mut each: impl FnMut(Info),
-    ) -> usize {
+    pub fn fetch<F>(&self, min: usize, max: usize, timeout: Option<Duration>, mut f: F) -> usize
+    where
+        F: FnMut(Info),
+    {
         self.gather(min, max, timeout, |index, slot| {
-            each(info(index, slot, slot.state.fetched()));
+            f(info(index, slot, slot.state.fetched()));
         })
     }
 
     /// As `fetch`, and releases what it hands over.
-    pub fn collect(
-        &self,
-        min: usize,
-        max: usize,
-        timeout: Option<Duration>,
-        mut each: impl FnMut(Info),
-    ) -> usize {
+    pub fn collect<F>(&self, min: usize, max: usize, timeout: Option<Duration>, mut f: F) -> usize
+    where
+        F: FnMut(Info),
+    {
         let (slab, links) = (&self.shared.slab, self.shared.done.links());
         let mut freed = [0; BATCH];
         let mut count = 0;
         let total = self.gather(min, max, timeout, |index, slot| {
             let word = slot.state.load();
-            each(info(index, slot, word));
+            f(info(index, slot, word));
             slot.state.recycle(word);
             freed[count] = index;
             count += 1;

@@ -18,7 +18,6 @@ use crate::shared::Shared;
 /// How often this process was forked from another, since the first context of any of them.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// All contexts.
 static CONTEXTS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 /// For how long a fork waits for a lock: for ever would be too long for who forks in a callback

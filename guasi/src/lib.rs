@@ -79,7 +79,7 @@ mod guasi_loom;
 mod interrupt_tests;
 
 #[cfg(not(all(loom, test)))]
-pub use calls::{IoCall, ready};
+pub use calls::{IoCall, Statx, VectorsAt, ready};
 #[cfg(not(all(loom, test)))]
 pub use context::{Cancel, Context, GuasiError, Info, RequestId, Status};
 #[cfg(not(all(loom, test)))]

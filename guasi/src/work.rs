@@ -18,7 +18,7 @@ pub(crate) const PAYLOAD_WORDS: usize = PARAMS_MAX + 2;
 /// How a call ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it returned.
+    /// The return value of the call, -1 where a system call has failed.
     pub result: isize,
     /// `errno` after it; 0 when it left it alone.
     pub error: i32,

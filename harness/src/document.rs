@@ -20,7 +20,7 @@ const PROCESSES_MIN: usize = 5;
 /// A result. `S` is what the experiment itself adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document<S> {
-    /// [`SCHEMA`].
+    /// Version of the form: [`SCHEMA`] where this program has written it.
     pub schema: u32,
     /// The program and its version.
     pub program: String,

@@ -12,7 +12,7 @@ pub enum Unit {
     Ns,
     /// Nanoseconds for each layer.
     NsPerLayer,
-    /// A factor.
+    /// A ratio without a unit, printed with `x`.
     Times,
     /// Per cent.
     Percent,
@@ -53,9 +53,9 @@ pub const CONFIDENCE: f64 = 0.95;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// Less than this.
+    /// The whole interval has to lie below this value.
     Under(f64),
-    /// At least this.
+    /// The whole interval has to lie at this value or above it.
     AtLeast(f64),
 }
 
@@ -83,7 +83,7 @@ impl Reached {
 }
 
 impl Goal {
-    /// Judges an interval.
+    /// Whether the interval reaches the goal, misses it or does neither.
     pub fn judge(self, interval: &Interval) -> Reached {
         let (good, bad) = match self {
             Self::Under(limit) => (interval.high < limit, interval.low >= limit),

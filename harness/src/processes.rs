@@ -45,9 +45,9 @@ const PROCESSES_FULL: u32 = 20;
 /// How a measurement is spread over processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
-    /// How many processes.
+    /// Processes that measure, one after the other.
     pub processes: u32,
-    /// Rounds of each.
+    /// Measured rounds of each process.
     pub rounds: u64,
     /// The wall time of a run where there is time, ns.
     pub run_ns: u64,

@@ -60,7 +60,7 @@ impl Scratch {
         &self.file
     }
 
-    /// Its length.
+    /// Length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -92,7 +92,7 @@ impl Place {
         }
     }
 
-    /// Where it is.
+    /// Path of the given or the temporary file.
     pub fn path(&self) -> &Path {
         match self {
             Self::Given(path) => path,

@@ -15,21 +15,21 @@ use crate::document::Document;
 use crate::foreign::Series;
 use crate::metric::Metric;
 
-/// The first line.
+/// First line of the file: the names of the columns.
 pub const HEADER: &str = "experiment,case,metric,round,value,unit,process";
 
-/// A line.
+/// One value of one round, with its names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// The experiment.
+    /// Name of the experiment, as `layers`.
     pub experiment: String,
-    /// The case.
+    /// Name of the benchmark case.
     pub case: String,
-    /// The metric.
+    /// Name of the metric, as in the document.
     pub metric: String,
     /// The round, from 1.
     pub round: u64,
-    /// The value.
+    /// The value in `unit`.
     pub value: f64,
     /// The unit of the value.
     pub unit: String,

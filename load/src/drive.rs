@@ -24,9 +24,9 @@ pub const BATCH_MAX: usize = 8;
 /// What was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Requests.
+    /// Requests that were completed.
     pub requests: u64,
-    /// Bytes.
+    /// Bytes that they have transferred.
     pub bytes: u64,
 }
 

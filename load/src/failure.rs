@@ -11,7 +11,7 @@ use ugeom_stack::IoError;
 pub enum Failure {
     /// A request failed.
     Failed {
-        /// Which.
+        /// The request that failed.
         request: Request,
         /// The number of the error.
         errno: Errno,
@@ -20,7 +20,7 @@ pub enum Failure {
     },
     /// A request moved less than it was asked for.
     Short {
-        /// Which.
+        /// The request that moved less.
         request: Request,
         /// What it moved, bytes.
         done: u64,

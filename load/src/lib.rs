@@ -57,7 +57,7 @@ use worker::Worker;
 pub struct LoadJob {
     /// What to call it in an error.
     pub name: String,
-    /// Which requests.
+    /// Kinds, places and lengths of the requests.
     pub pattern: Pattern,
     /// Queue depth of each worker, at least 1.
     pub depth: usize,
@@ -92,16 +92,16 @@ impl LoadJob {
 pub struct Outcome {
     /// From the first start to the last end, ns.
     pub wall_ns: u64,
-    /// Requests done.
+    /// Requests that were completed in the run.
     pub requests: u64,
-    /// Bytes moved.
+    /// Bytes that they have transferred.
     pub bytes: u64,
     /// How long each request took, ns, when that was asked for.
     pub latency: Option<Box<Histogram>>,
 }
 
 impl Outcome {
-    /// Requests a second.
+    /// IOPS: requests by the time of the run.
     #[must_use]
     pub fn requests_per_second(&self) -> f64 {
         self.requests as f64 * 1e9 / self.wall_ns.max(1) as f64

@@ -34,13 +34,13 @@ const LOG_BYTES: usize = 1 << 16;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// What to do.
+    /// Operation (`code` of `struct bpf_insn`).
     pub code: u8,
     /// Destination in the low half, source in the high half.
     pub registers: u8,
     /// Offset of a jump or of memory.
     pub offset: i16,
-    /// A constant.
+    /// A constant of 32 bits (`imm` of `struct bpf_insn`).
     pub immediate: i32,
 }
 

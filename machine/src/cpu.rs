@@ -179,13 +179,13 @@ pub struct SystemTimes {
     pub user_ns: u64,
     /// In user space, at lowered priority.
     pub nice_ns: u64,
-    /// In the kernel.
+    /// CPU time in the kernel, nanoseconds.
     pub system_ns: u64,
-    /// Doing nothing.
+    /// Time without work, nanoseconds.
     pub idle_ns: u64,
     /// Doing nothing while some task of this core waits for I/O.
     pub iowait_ns: u64,
-    /// In interrupt handlers.
+    /// Time in interrupt handlers, nanoseconds.
     pub irq_ns: u64,
     /// In deferred interrupt work.
     pub softirq_ns: u64,
@@ -324,7 +324,7 @@ pub struct Usage {
     pub user_ns: u64,
     /// CPU time in the kernel, ns.
     pub system_ns: u64,
-    /// Context switches.
+    /// Context switches, voluntary and involuntary.
     pub switches: ContextSwitches,
     /// Page faults that were served from a disk.
     pub faults_major: u64,

@@ -10,7 +10,6 @@ use rustix::fs::{Mode, OFlags};
 /// `_IOR(229, 0, uint32_t)`.
 const CLONE: libc::Ioctl = 0x8004_e500_u32 as libc::Ioctl;
 
-/// The device.
 pub(crate) const DEVICE: &str = "/dev/fuse";
 
 /// A descriptor that stands for no mount yet.

@@ -24,7 +24,7 @@ const COUNT: i64 = 5;
 pub mod permission {
     /// To read data that no other process is changing.
     pub const READ: u8 = 1;
-    /// To write.
+    /// Data may be written.
     pub const WRITE: u8 = 2;
     /// To change the size, or what its metadata describes: a partition table, a container's map.
     pub const RESIZE: u8 = 8;

@@ -146,16 +146,16 @@ fn done(result: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// A sample.
+/// A record PERF_RECORD_SAMPLE of perf_event_open(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfSample<'a> {
-    /// CLOCK_MONOTONIC, ns.
+    /// When it was taken: CLOCK_MONOTONIC, nanoseconds.
     pub time_ns: u64,
     /// The process that ran.
     pub pid: u32,
-    /// Its thread.
+    /// Thread id in which the event took place.
     pub tid: u32,
-    /// On which processor.
+    /// Number of the processor on which it took place.
     pub cpu: u32,
     /// The fields of the tracepoint, as its `format` describes them.
     pub data: &'a [u8],

@@ -20,7 +20,7 @@ pub struct Returning {
 }
 
 impl Returning {
-    /// To the keeper.
+    /// The buffer goes back to `keeper`, under `number`, when this is dropped.
     pub fn to_keeper(buffer: Buffer, keeper: Arc<dyn Keeper>, number: u64) -> Self {
         Self {
             buffer: Some(buffer),
@@ -29,7 +29,7 @@ impl Returning {
         }
     }
 
-    /// The buffer.
+    /// The memory that goes back when this is dropped.
     #[must_use]
     pub fn buffer(&self) -> Option<&Buffer> {
         self.buffer.as_ref()

@@ -294,7 +294,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The bytes.
+    /// The leased bytes, which stay as they are until the lease ends.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         let [segment] = self.segment;

@@ -15,10 +15,10 @@ const FACTOR_MIN: f64 = 2.0;
 /// Which values are good ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Better {
-    /// Times and costs.
+    /// Lower is better: times and costs.
     #[default]
     Lower,
-    /// Rates.
+    /// Higher is better: IOPS and throughput.
     Higher,
 }
 
@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// The claim.
+    /// What the interval of the change allows to claim.
     pub fn claim(&self) -> Claim {
         let Interval { low, high, .. } = self.ratio;
         let margin = 1.0 + self.same_within;

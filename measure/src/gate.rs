@@ -22,7 +22,7 @@ pub enum Outcome {
     Fail,
     /// Not slower by the limit.
     Pass,
-    /// Neither is shown.
+    /// The interval has values on both sides of the limit.
     Undecided,
 }
 

@@ -16,9 +16,9 @@ use crate::summary::Moments;
 pub struct Interval {
     /// The best single value.
     pub estimate: f64,
-    /// The lower end.
+    /// Lower end, in the unit of the values.
     pub low: f64,
-    /// The upper end.
+    /// Upper end, in the unit of the values.
     pub high: f64,
     /// How often such intervals cover the truth: 0.95 for 95 %.
     pub confidence: f64,
@@ -156,7 +156,7 @@ impl Effect {
         })
     }
 
-    /// The estimate.
+    /// The point estimate, between the ends of the interval.
     pub fn estimate(&self) -> f64 {
         self.interval.estimate
     }

@@ -120,7 +120,7 @@ pub(crate) fn percentile_of_sorted(sorted: &[f64], percent: f64) -> f64 {
 pub struct Moments {
     /// The number of values, at least 2.
     pub n: u64,
-    /// Their mean.
+    /// Arithmetic mean, in the unit of the values.
     pub mean: f64,
     /// Their sample standard deviation (n - 1 below the line).
     pub sd: f64,

@@ -40,9 +40,9 @@ pub struct Page {
 /// A word and what is to be said of it: `machine`: `2 cores of ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// The word.
+    /// What the fact is about, as `machine`.
     pub name: String,
-    /// What it is.
+    /// What is to be said of it, as running text.
     pub text: String,
 }
 

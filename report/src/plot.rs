@@ -79,7 +79,7 @@ impl Seen {
     }
 }
 
-/// An axis.
+/// An axis of a plot: its title, unit and scale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// What is on it: `block size`.
@@ -151,13 +151,13 @@ pub struct Curves {
     pub x: Axis,
     /// The axis upwards.
     pub y: Axis,
-    /// The curves.
+    /// The curves, in the order of the legend.
     pub curves: Vec<Curve>,
     /// Lines across the whole plot.
     pub marks: Vec<Mark>,
 }
 
-/// One curve.
+/// A curve with its points, as the legend names it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// Its name in the legend.
@@ -323,7 +323,7 @@ pub struct Rows {
 /// A row of [`Rows`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its name.
+    /// Label of the row.
     pub name: String,
     /// A value for each series; none where there is none.
     pub values: Vec<Option<Seen>>,

@@ -19,7 +19,7 @@ pub struct Table {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Heading of the column.
     pub name: String,
     /// The unit of its values; empty for words, for plain numbers and where each cell has its own.
     pub unit: String,
@@ -30,7 +30,7 @@ pub struct Column {
 /// A cell: what is shown, and the value behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// What is shown.
+    /// The text of the cell, as it is printed.
     pub text: String,
     /// The number, in the unit of the cell or of the column; none for words.
     pub value: Option<Value>,

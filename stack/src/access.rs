@@ -6,9 +6,9 @@ use std::fmt;
 /// How many hold a provider open: for reading, for writing, exclusively (`rRwWeE`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Readers.
+    /// Opens for reading that are held.
     pub read: u32,
-    /// Writers.
+    /// Opens for writing that are held.
     pub write: u32,
     /// Those who want no other writer.
     pub exclusive: u32,
@@ -101,7 +101,7 @@ impl Counts {
 
 /// What the rules need to know about the consumer and its provider.
 pub(crate) struct Situation {
-    /// The provider's totals.
+    /// The sum over the provider's consumers.
     pub provider: Counts,
     /// The consumer's own counts.
     pub consumer: Counts,

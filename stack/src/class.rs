@@ -47,7 +47,7 @@ pub struct TasteError {
 pub struct Plan {
     /// The name of the geom; by custom that of the provider below it.
     pub name: String,
-    /// The methods.
+    /// The object whose methods the stack calls for each request.
     pub geom: Arc<dyn Geom>,
     /// Its providers; their order gives the port that requests carry.
     pub providers: Vec<ProviderPlan>,

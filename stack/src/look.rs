@@ -13,7 +13,7 @@ use std::collections::HashMap;
 /// A stack at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    /// The topology.
+    /// Classes, geoms, consumers and providers, as values.
     pub tree: Tree,
     /// The figures of each provider: the sums over its consumers, those that are gone included.
     pub providers: HashMap<ProviderId, Totals>,

@@ -30,7 +30,6 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 /// Losses that a geom keeps apart. With more, the two oldest become one that spans both.
 const KEPT: usize = 16;
 
-/// Everywhere.
 pub(crate) const EVERYWHERE: Range<u64> = 0..u64::MAX;
 
 /// What a layer has lost of the writes that it had acknowledged.

@@ -22,7 +22,7 @@ pub(crate) use registry::Registry;
 /// How much is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistics {
-    /// Nothing.
+    /// No request is counted or timed.
     Off,
     /// Operations, bytes, errors, in flight.
     #[default]
@@ -390,7 +390,7 @@ impl Totals {
         self.operations.iter().sum()
     }
 
-    /// Adds another's figures.
+    /// Adds the figures of `other`, field by field.
     pub fn add(&mut self, other: &Self) {
         self.in_flight = self.in_flight.wrapping_add(other.in_flight);
         self.errors += other.errors;

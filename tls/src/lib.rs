@@ -1,5 +1,5 @@
-//! TLS over sockets that do not wait: the certificates of a server and of a client, and the records
-//! of one connection of either.
+//! TLS over sockets that do not wait: the certificates of a server and of a client, the records of
+//! one connection of either, and the stream that begins plain and may go on in records.
 //!
 //! The names of files are those of nbdkit-tls(1), which qemu and libnbd use, too.
 #![forbid(unsafe_code)]
@@ -8,10 +8,12 @@
 mod client;
 mod records;
 mod server;
+mod stream;
 
 pub use client::ClientTls;
 pub use records::{ROOM_BYTES_MIN, Records};
 pub use server::ServerTls;
+pub use stream::Stream;
 
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;

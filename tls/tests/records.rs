@@ -7,7 +7,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use ugeom_tls::{ClientTls, ROOM_BYTES_MIN, Records, ServerTls};
 
-/// One side.
 struct Side {
     records: Records,
     fd: OwnedFd,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A device as the kernel numbers it inside: `major << 20 | minor`.
 pub type Dev = u32;
 
-/// What happened.
+/// Kind of an event: which step of a request it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Kind {
@@ -152,16 +152,16 @@ impl Kind {
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub enum Op {
-    /// It reads.
+    /// A request that reads.
     #[default]
     Read,
-    /// It writes.
+    /// A request that writes.
     Write,
     /// It makes written data durable.
     Flush,
     /// It gives space back.
     Discard,
-    /// Anything else.
+    /// A request of any other kind.
     Other,
 }
 
@@ -207,17 +207,17 @@ impl Op {
 /// One moment. Fields that a kind does not have are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// CLOCK_MONOTONIC, ns.
+    /// When it happened: CLOCK_MONOTONIC, nanoseconds.
     pub time_ns: u64,
-    /// What happened.
+    /// Which step of a request it reports.
     pub kind: Kind,
-    /// On which processor.
+    /// Number of the processor on which it happened.
     pub cpu: u16,
     /// What the request does.
     pub op: Op,
     /// The thread that was running; any thread for completions.
     pub tid: u32,
-    /// Its process.
+    /// Process id of the thread in which it happened.
     pub pid: u32,
     /// The whole disk, also for a bio that was sent to a partition.
     pub dev: Dev,
@@ -228,9 +228,9 @@ pub struct Event {
     /// The address of the bio, request or work, or a FUSE request's number; 0 where the source does
     /// not tell it.
     pub id: u64,
-    /// See [`Kind`].
+    /// Another number of the event; its meaning depends on [`Kind`].
     pub other: u64,
-    /// See [`Kind`].
+    /// A further number of the event; its meaning depends on [`Kind`].
     pub extra: u64,
 }
 

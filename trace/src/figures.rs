@@ -17,10 +17,10 @@ const PROCESSES_SHOWN: usize = 20;
 /// Files that are listed.
 const FILES_SHOWN: usize = 20;
 
-/// A layer.
+/// What the requests of one layer did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayerFigures {
-    /// Its name.
+    /// Name of the layer's device.
     pub name: String,
     /// How many layers are above it.
     pub depth: usize,
@@ -45,20 +45,20 @@ pub struct LayerFigures {
     pub phases_ns: Vec<(Phase, u64)>,
 }
 
-/// A process.
+/// What the requests of one process did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessFigures {
     /// Its number; 0 stands for those that were not counted apart.
     pub pid: u32,
     /// Its name; empty when it had ended before it was looked up.
     pub name: String,
-    /// Its requests.
+    /// Requests of the process that ended.
     pub requests: u64,
     /// Their mean time, ns.
     pub mean_ns: f64,
 }
 
-/// A file.
+/// What the requests for one file did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileFigures {
     /// Its path, or its number where the path is not known; empty for requests that belong to no
@@ -66,7 +66,7 @@ pub struct FileFigures {
     pub name: String,
     /// Its inode; 0 without a file.
     pub inode: u64,
-    /// Its requests.
+    /// Requests for the file that ended.
     pub requests: u64,
     /// Their mean time, ns.
     pub mean_ns: f64,
@@ -75,9 +75,9 @@ pub struct FileFigures {
 /// Requests to a device below that did not come through the traced one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherFigures {
-    /// The device.
+    /// Name of the device below.
     pub name: String,
-    /// How many.
+    /// Number of its requests.
     pub requests: u64,
     /// Their mean time, ns.
     pub mean_ns: f64,
@@ -92,22 +92,22 @@ pub struct HeatFigures {
     pub columns: Vec<Vec<u32>>,
 }
 
-/// A trace.
+/// The result of a trace: its form in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Traced {
     /// The version of the schema.
     pub schema: u32,
     /// The program and its version.
     pub program: String,
-    /// [`EXPERIMENT`].
+    /// [`EXPERIMENT`], by which readers know the result.
     pub experiment: String,
-    /// The traced devices.
+    /// Names of the devices that were traced.
     pub targets: Vec<String>,
     /// Where the events came from.
     pub source: String,
     /// How long it was, s.
     pub seconds: f64,
-    /// Requests that ended.
+    /// Requests that ended while the trace ran.
     pub requests: u64,
     /// Their mean time, ns.
     pub mean_ns: f64,
@@ -150,7 +150,7 @@ pub struct Traced {
 
 /// What a trace was of.
 pub struct About<'a> {
-    /// The traced devices.
+    /// Names of the devices that were traced.
     pub targets: Vec<String>,
     /// Where the events came from.
     pub source: &'a str,

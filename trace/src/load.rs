@@ -25,13 +25,13 @@ const CONFIDENCE: f64 = 0.95;
 pub struct Effect {
     /// The program and its version.
     pub program: String,
-    /// The traced devices.
+    /// Names of the devices that were traced.
     pub targets: Vec<String>,
-    /// What was run.
+    /// Program and arguments that were run with and without a trace.
     pub command: Vec<String>,
     /// Where the events came from.
     pub source: String,
-    /// Pairs of runs.
+    /// Pairs of runs, one with a trace and one without.
     pub rounds: usize,
     /// A run without a trace, s.
     pub without_s: Interval,

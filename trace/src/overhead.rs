@@ -32,11 +32,11 @@ const CONFIDENCE: f64 = 0.95;
 pub struct Overhead {
     /// The program and its version.
     pub program: String,
-    /// What was read.
+    /// Name of the device that was read.
     pub device: String,
     /// Where the events came from.
     pub source: String,
-    /// Pairs of slices.
+    /// Pairs of slices, one with a trace and one without.
     pub rounds: usize,
     /// Reads of a slice.
     pub reads: usize,

@@ -30,7 +30,7 @@ pub struct Scope {
     pub connections: Vec<u32>,
     /// What the linker must know.
     pub topology: Topology,
-    /// Names by numbers.
+    /// Names of devices by their numbers.
     pub names: BTreeMap<Dev, String>,
 }
 
@@ -145,7 +145,7 @@ fn exact(tree: &KernelTree, at: usize) -> Option<(Dev, u64)> {
 /// Events of a device beside its counters of diskstats.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// The device.
+    /// Name of the device that was checked.
     pub device: String,
     /// Ends of reads that were seen.
     pub reads_seen: u64,

@@ -26,7 +26,7 @@ pub const ROWS: usize = 40;
 /// A layer on one way from the top.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// The device.
+    /// Number of the layer's device.
     pub dev: Dev,
     /// The layer above, by its position.
     pub above: Option<usize>,
@@ -42,18 +42,18 @@ pub struct Layer {
     pub ambiguous_ns: u128,
     /// Bytes that were asked for.
     pub bytes: u128,
-    /// Requests that read.
+    /// Requests that read and have ended.
     pub reads: u64,
-    /// Requests that wrote.
+    /// Requests that wrote and have ended.
     pub writes: u64,
-    /// Requests that failed.
+    /// Requests that ended with an error.
     pub failed: u64,
 }
 
 /// Requests of a process, or to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// How many.
+    /// Number of requests that ended.
     pub requests: u64,
     /// Their whole time, ns.
     pub whole_ns: u128,

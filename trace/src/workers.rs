@@ -15,7 +15,7 @@ const REMEMBERED_MAX: usize = 1 << 16;
 /// The workers of a loop device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerFigures {
-    /// The device.
+    /// Name of the device.
     pub device: String,
     /// How often a worker began.
     pub starts: u64,

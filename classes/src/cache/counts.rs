@@ -183,7 +183,7 @@ impl Lanes {
         }
     }
 
-    /// Counts.
+    /// Adds `number` to a counter of the calling thread's lane.
     #[inline]
     pub fn add(&self, what: Count, number: u64) {
         let own = own_lane();

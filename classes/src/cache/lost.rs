@@ -3,7 +3,7 @@
 /// Bytes that are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Bytes.
+    /// Number of bytes that are lost.
     pub bytes: u64,
     /// Where the first of them was to be written.
     pub first_offset: Option<u64>,

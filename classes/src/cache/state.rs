@@ -26,7 +26,7 @@ const TIMES_MASK: u64 = (1 << (KIND_SHIFT - TIMES_SHIFT)) - 1;
 const NUMBER_MASK: u64 = (1 << KIND_SHIFT) - 1;
 
 impl Progress {
-    /// As the word.
+    /// Its form as one atomic word.
     pub fn word(self) -> u64 {
         match self {
             Self::Passed => 0,

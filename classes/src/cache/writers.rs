@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// One write: the blocks that it touches.
 #[derive(Clone, Copy, Debug)]
 pub struct Write {
-    /// The first block.
+    /// Number of the first block that it covers.
     pub first: u64,
-    /// The last block.
+    /// Number of the last block that it covers.
     pub last: u64,
     /// Another write touches one of them.
     pub contested: bool,

@@ -32,16 +32,16 @@ pub struct Parameters {
 pub enum Work {
     /// Reads so many bytes at an offset.
     Read {
-        /// Where, bytes.
+        /// Byte offset on the disk.
         offset_bytes: u64,
-        /// How much, bytes.
+        /// Length in bytes.
         length_bytes: u64,
     },
     /// Writes so many bytes at an offset.
     Write {
-        /// Where, bytes.
+        /// Byte offset on the disk.
         offset_bytes: u64,
-        /// How much, bytes.
+        /// Length in bytes.
         length_bytes: u64,
     },
     /// A command that moves no data: only the overhead.

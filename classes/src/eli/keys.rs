@@ -23,7 +23,7 @@ pub(crate) const PASSPHRASE_BYTES_MAX: usize = 1023;
 /// How much of a keyfile is read at a time, bytes.
 const KEYFILE_STEP_BYTES: usize = 4096;
 
-/// A passphrase.
+/// A passphrase, in an array that never grows.
 pub struct Passphrase {
     bytes: [u8; PASSPHRASE_BYTES_MAX],
     length: usize,
@@ -39,7 +39,7 @@ impl Default for Passphrase {
 }
 
 impl Passphrase {
-    /// Its bytes.
+    /// Its bytes as they were read, without an encoding.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
@@ -109,7 +109,7 @@ impl KeyComponents {
         Ok(())
     }
 
-    /// Sets the passphrase.
+    /// Sets the passphrase that the user key is derived from.
     pub fn set_passphrase(&mut self, passphrase: Secret<Passphrase>) {
         self.passphrase = Some(passphrase);
     }

@@ -1,7 +1,6 @@
 //! Where a server is, and how a connection to it begins.
 
 use super::shake::{Facts, Shake, Step};
-use super::stream::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -11,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use ugeom_machine::clock;
-use ugeom_tls::{ClientTls, ROOM_BYTES_MIN};
+use ugeom_tls::{ClientTls, ROOM_BYTES_MIN, Stream};
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,14 +128,14 @@ fn shake(
         match (shake.advance(&mut input, &mut out)?, tls) {
             (Step::Done(facts), _) => return Ok(facts),
             (Step::Secure, Some(tls)) => {
-                stream.secure(tls)?;
+                stream.secure_client(tls)?;
                 shake.secured(&mut out);
             }
             _ => {}
         }
         let mut sent = 0;
         loop {
-            match stream.send(&mut out, &mut sent) {
+            match stream.send_all(&mut out, &mut sent) {
                 Ok(()) => break,
                 Err(Errno::AGAIN) => wait(stream.fd(), PollFlags::OUT, deadline_ns)?,
                 Err(Errno::PIPE | Errno::CONNRESET) => return Err(closed(&stream)),
@@ -144,7 +143,7 @@ fn shake(
             }
         }
         wait(stream.fd(), PollFlags::IN, deadline_ns)?;
-        match stream.read(&mut bytes) {
+        match stream.read(&mut [], &mut bytes) {
             Ok(0) => return Err(closed(&stream)),
             Ok(count) => input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}

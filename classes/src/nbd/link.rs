@@ -20,7 +20,6 @@ use super::Remote;
 use super::connect::connected;
 use super::durability::Durability;
 use super::shake::{Facts, Shake, Step};
-use super::stream::Stream;
 use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -36,7 +35,7 @@ use ugeom_format::wire::nbd::{Request, command, command_flag, export_flag};
 use ugeom_machine::adaptive_polling::AdaptivePolling;
 use ugeom_machine::clock;
 use ugeom_stack::{Bio, Command, Flags};
-use ugeom_tls::ROOM_BYTES_MIN;
+use ugeom_tls::{ROOM_BYTES_MIN, Stream};
 
 use replies::Replies;
 use sync::Asked;
@@ -104,7 +103,6 @@ enum Stage {
     Up,
 }
 
-/// A link.
 pub(super) struct Link {
     pub remote: Arc<Remote>,
     reactor: Reactor,
@@ -328,7 +326,7 @@ impl Link {
             return Ok(());
         };
         let mut bytes = [0; ROOM_BYTES_MIN];
-        match stream.read(&mut bytes) {
+        match stream.read(&mut [], &mut bytes) {
             Ok(0) => return Err("the server has left during the handshake"),
             Ok(count) => input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -340,7 +338,7 @@ impl Link {
             Step::Done(facts) => return self.come_up(&facts),
             Step::Secure => {
                 let tls = self.remote.tls.as_ref().ok_or(NONSENSE)?;
-                let secured = stream.secure(tls);
+                let secured = stream.secure_client(tls);
                 secured.map_err(|_| "TLS cannot be established")?;
                 shake.secured(&mut self.out);
             }
@@ -419,7 +417,7 @@ impl Link {
         if self.out.is_empty() && !stream.waits() {
             return Ok(());
         }
-        match stream.send(&mut self.out, &mut self.sent) {
+        match stream.send_all(&mut self.out, &mut self.sent) {
             Ok(()) => self.watch(Interest::READ),
             Err(Errno::AGAIN) => self.watch(Interest::BOTH),
             Err(_) => Err("the connection broke"),
@@ -534,7 +532,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if let (Stage::Up, Some(stream)) = (&self.stage, self.stream.take()) {
+        if let (Stage::Up, Some(mut stream)) = (&self.stage, self.stream.take()) {
             let leave = Request {
                 flags: 0,
                 command: command::DISC,
@@ -542,7 +540,9 @@ impl Drop for Link {
                 offset_bytes: 0,
                 length_bytes: 0,
             };
-            stream.leave(leave.encode().to_vec());
+            // The server sees the end of the connection in any case.
+            let _ = stream.send(&leave.encode());
+            stream.close();
         }
     }
 }

@@ -30,7 +30,6 @@ mod service;
 mod shake;
 mod start;
 mod state;
-mod stream;
 #[cfg(test)]
 mod tests;
 mod uri;

@@ -54,7 +54,7 @@ pub struct Layer {
 /// `key=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opt {
-    /// The name.
+    /// The part in front of `=`.
     pub key: Spanned<String>,
     /// The value with quotes and backslashes resolved; it may be empty.
     pub value: Spanned<String>,

@@ -183,7 +183,7 @@ pub struct SpecError {
     pub column: usize,
     /// How many characters the fault spans, at least 1.
     pub width: usize,
-    /// What is wrong.
+    /// What is wrong, without the place in the text.
     pub message: String,
     /// What to write instead, where that is known.
     pub help: Option<String>,

@@ -231,7 +231,6 @@ impl FileReader<'_> {
         Ok(stacks)
     }
 
-    /// One `[stack.NAME]`.
     fn stack(&self, name: &Key<'_>, table: &DeTable<'_>) -> Result<Described, SpecError> {
         let origin = self.origin;
         if !parse::is_stack_name(name.get_ref()) {

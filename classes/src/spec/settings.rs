@@ -40,7 +40,7 @@ pub enum DispatchMode {
 /// What is counted for each provider and consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatisticsMode {
-    /// Nothing.
+    /// No request is counted or timed.
     Off,
     /// Operations, bytes, errors, and requests in flight.
     Counts,
@@ -51,7 +51,7 @@ pub enum StatisticsMode {
 /// How long `g_down` and `g_up` poll at most: longer is a mistake in the unit.
 const SPIN_NS_MAX: u64 = 1_000_000_000;
 
-/// All settings.
+/// The settings of a stack: names, defaults and help.
 pub const SETTINGS: OptionTable<Settings> = OptionTable(&[
     option(
         "dispatch",

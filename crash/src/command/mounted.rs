@@ -32,11 +32,11 @@ const CLAIM_TRIES: usize = 500;
 /// A file system that can be on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
-    /// ext4(5).
+    /// Linux' ext4, see ext4(5).
     Ext4,
-    /// xfs(5).
+    /// Linux' XFS, see xfs(5).
     Xfs,
-    /// btrfs(5).
+    /// Linux' btrfs, see btrfs(5).
     Btrfs,
 }
 

@@ -11,9 +11,9 @@ use ugeom_serve::{fuse, nbd};
 use ugeom_stack::Stack;
 
 pub(super) struct Served {
-    /// The file.
+    /// The file that programs open as the disk.
     pub device: PathBuf,
-    /// The URI.
+    /// The URI under which the NBD server offers the disk.
     pub uri: String,
     // They are dropped in this order.
     _files: fuse::Server,

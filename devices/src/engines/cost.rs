@@ -71,7 +71,6 @@ pub(super) struct Call {
     make: fn() -> Outcome,
 }
 
-/// The calls.
 pub(super) const CALLS: [Call; 3] = [
     Call {
         name: "noop",

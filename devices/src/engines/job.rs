@@ -52,7 +52,6 @@ impl Part {
     }
 }
 
-/// The job.
 pub(super) struct EngineJob {
     queue: Queue<EngineDoor>,
     requests: Mixed<Random>,

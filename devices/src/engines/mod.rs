@@ -62,7 +62,7 @@ pub struct EnginesOptions {
     pub schedulers: bool,
     /// The requests of a run at each depth, as trials found them.
     pub plan: Plan,
-    /// Time, seed, processes.
+    /// Time budget, seed and processes, as for every experiment.
     pub common: Common,
 }
 

@@ -10,7 +10,7 @@ pub type Document = ugeom_harness::document::Document<Subject>;
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "engines";
 
-/// What was measured.
+/// The jobs and the device that `lab engines` measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The file or device; none for a temporary file.
@@ -46,9 +46,9 @@ pub struct JobDetail {
     /// The scheduler, when several were tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
-    /// The reads.
+    /// Requests of the job that read.
     pub reads: Side,
-    /// The writes.
+    /// Requests of the job that write.
     pub writes: Side,
     /// Requests a second while the queue was kept full, without the beginning and the end.
     pub steady_per_second: Option<f64>,
@@ -58,10 +58,10 @@ pub struct JobDetail {
     pub in_flight_by_law: f64,
 }
 
-/// Reads or writes.
+/// What the requests of one direction did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// How many.
+    /// Requests that were completed.
     pub requests: u64,
     /// From the beginning of a request until it was handed over (fio's slat).
     pub submitting: Latency,
@@ -74,12 +74,12 @@ pub struct Side {
 /// How long something took, ns. Percentiles are known to 1 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// The mean.
+    /// Mean latency, nanoseconds.
     pub mean_ns: f64,
     /// 10 % took no longer; 0 in results of older versions, as in the others below.
     #[serde(default)]
     pub p10_ns: u64,
-    /// The median.
+    /// Median latency, nanoseconds.
     pub p50_ns: u64,
     /// 90 % took no longer.
     #[serde(default)]
@@ -94,7 +94,7 @@ pub struct Latency {
     /// 99.999 % took no longer.
     #[serde(default)]
     pub p99999_ns: u64,
-    /// The longest.
+    /// Longest latency, nanoseconds.
     pub max_ns: u64,
 }
 

@@ -7,11 +7,11 @@ use ugeom_trace::tree::{Class, KernelTree};
 
 /// A layer that can be read.
 pub struct Row {
-    /// Its name.
+    /// Name of the device or of the file.
     pub name: String,
-    /// What it is.
+    /// Which kind of layer it is.
     pub class: &'static str,
-    /// Where it is.
+    /// Path of the device or file that is read.
     pub path: PathBuf,
     /// The open device or file.
     pub file: File,

@@ -17,9 +17,9 @@ const CONFIDENCE: f64 = 0.95;
 /// A layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaithfulRow {
-    /// Its name.
+    /// Name of the layer's device.
     pub name: String,
-    /// What it is.
+    /// Which kind of layer it is.
     pub class: String,
     /// The lines that the program of 2002 printed, ns of a loop.
     pub runs_ns: Vec<f64>,

@@ -76,7 +76,7 @@ pub enum Bottom {
     },
 }
 
-/// What to measure.
+/// The target of `lab layers --kernel` and how long it is measured.
 #[derive(Clone, Debug)]
 pub struct KernelLayersOptions {
     /// A device, or a file on one.
@@ -94,7 +94,7 @@ pub struct KernelLayersOptions {
 /// What a read takes, ns: the median of the passes' medians with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// Wall time.
+    /// Wall time of a read, nanoseconds.
     pub wall_ns: Option<Interval>,
     /// CPU time of the thread that reads.
     pub caller_ns: Option<Interval>,
@@ -105,9 +105,9 @@ pub struct Costs {
 /// A layer in a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowFigures {
-    /// Its name.
+    /// Name of the layer's device.
     pub name: String,
-    /// What it is.
+    /// Which kind of layer it is.
     pub class: String,
     /// What a read of it takes.
     pub read: Costs,
@@ -122,7 +122,7 @@ pub struct RowFigures {
 pub struct Case {
     /// Bytes of a read.
     pub bytes: u64,
-    /// Requests in flight.
+    /// Queue depth: requests in flight.
     pub depth: usize,
     /// The processors were kept awake.
     pub awake: bool,
@@ -145,18 +145,18 @@ pub struct KernelLayers {
     pub schema: u32,
     /// The program and its version.
     pub program: String,
-    /// [`EXPERIMENT`].
+    /// [`EXPERIMENT`], by which readers know the result.
     pub experiment: String,
     /// The machine.
     pub host: Host,
-    /// What was measured.
+    /// The target, as it was named.
     pub target: String,
     /// What the user named, where `target` is its chain made again in memory.
     #[serde(default)]
     pub in_memory_of: Option<String>,
-    /// The seed.
+    /// Seed of all that was drawn at random.
     pub seed: u64,
-    /// The cases.
+    /// One for each size and queue depth of the reads.
     pub cases: Vec<Case>,
     /// The program of 2002 on each layer.
     #[serde(default)]

@@ -14,7 +14,7 @@ use ugeom_machine::{clock, cpu};
 /// What a read of a slice took on average, ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slice {
-    /// Wall time.
+    /// Wall time of a read, nanoseconds.
     pub wall_ns: f64,
     /// CPU time of the thread that reads.
     pub caller_ns: f64,

@@ -19,7 +19,7 @@ const PIECE: usize = 50;
 /// A layer of a traced read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TracedLayer {
-    /// Its name.
+    /// Name of the layer's device.
     pub name: String,
     /// Its exclusive time, ns of each read of the uppermost layer.
     pub exclusive_ns: f64,

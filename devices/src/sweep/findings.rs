@@ -11,19 +11,19 @@ use ugeom_measure::{Center, Interval, Noise};
 /// What the runs of one cell did, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sums {
-    /// How many runs.
+    /// Number of runs that were added.
     pub runs: u64,
-    /// Wall time, ns.
+    /// Sum of their wall times, nanoseconds.
     pub wall_ns: u64,
-    /// Bytes moved.
+    /// Bytes that the runs have transferred.
     pub bytes: u64,
-    /// Blocks moved.
+    /// Blocks that the runs have transferred.
     pub transactions: u64,
     /// CPU time in user space, ns.
     pub user_ns: u64,
     /// CPU time in the kernel, ns.
     pub system_ns: u64,
-    /// Context switches.
+    /// Context switches during the runs.
     pub switches: u64,
     /// What the busiest core worked, ns.
     pub busiest_core_ns: u64,
@@ -158,13 +158,13 @@ impl Limited {
 pub struct WayFindings {
     /// The index of the target.
     pub part: usize,
-    /// The way.
+    /// How the device was accessed: by system calls or through a stack.
     pub way: Way,
     /// The cells of its steps, in the order of their blocks, with what was measured of each.
     pub steps: Vec<(u64, Sums)>,
     /// For each step the interval of the time of one block, ns; none with too few rounds.
     pub times: Vec<Option<Interval>>,
-    /// Its limits.
+    /// The limits that were fitted to the steps.
     pub limits: Limited,
     /// The rate at each depth over the rate at depth 1, with the depth.
     pub depths: Vec<(u64, Interval)>,

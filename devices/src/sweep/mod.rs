@@ -54,7 +54,7 @@ pub struct SweepOptions {
     pub buffered: bool,
     /// The seed of random places, the same in all processes.
     pub places_seed: u64,
-    /// Time, seed, processes.
+    /// Time budget, seed and processes, as for every experiment.
     pub common: Common,
 }
 

@@ -8,7 +8,7 @@ pub type Document = ugeom_harness::document::Document<Subject>;
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "sweep";
 
-/// What was measured.
+/// The targets, blocks and orders that `lab sweep` measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The targets: the one that was asked for, or a temporary file and a simulated disk.

@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use ugeom_guasi::IoCall;
+use ugeom_guasi::{IoCall, VectorsAt};
 use ugeom_machine::buffer::Segment;
 
 use crate::calls::PUNCH_HOLE;
@@ -17,7 +17,13 @@ pub(super) fn call(fd: RawFd, step: &Step, pieces: &[Segment]) -> IoCall {
     } = *step;
     // Ranges are below 2^63 (`progress::settled`).
     let at = offset as i64;
-    let (vectors, count) = (pieces.as_ptr().cast(), pieces.len() as i32);
+    let vectors = |flags| VectorsAt {
+        fd,
+        vectors: pieces.as_ptr().cast(),
+        count: pieces.len() as i32,
+        offset: at,
+        flags,
+    };
     match (call, pieces) {
         (Call::Read, [piece]) => IoCall::ReadAt {
             fd,
@@ -25,26 +31,16 @@ pub(super) fn call(fd: RawFd, step: &Step, pieces: &[Segment]) -> IoCall {
             len: piece.len,
             offset: at,
         },
-        (Call::Read, _) => IoCall::ReadVectorsAt {
-            fd,
-            vectors,
-            count,
-            offset: at,
-            flags: 0,
-        },
+        (Call::Read, _) => IoCall::ReadVectorsAt(vectors(0)),
         (Call::Write { durable: false }, [piece]) => IoCall::WriteAt {
             fd,
             memory: piece.base,
             len: piece.len,
             offset: at,
         },
-        (Call::Write { durable }, _) => IoCall::WriteVectorsAt {
-            fd,
-            vectors,
-            count,
-            offset: at,
-            flags: if durable { libc::RWF_DSYNC } else { 0 },
-        },
+        (Call::Write { durable }, _) => {
+            IoCall::WriteVectorsAt(vectors(if durable { libc::RWF_DSYNC } else { 0 }))
+        }
         (Call::DataSync, _) => IoCall::DataSync { fd },
         (Call::PunchHole, _) => allocate(fd, PUNCH_HOLE.bits() as i32, at, length),
         (Call::ZeroRange, _) => allocate(fd, libc::FALLOC_FL_ZERO_RANGE, at, length),

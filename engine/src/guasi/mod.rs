@@ -25,7 +25,7 @@ use ugeom_machine::cpu::Usage;
 
 use crate::choice::EngineError;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
-use crate::queue::Queue;
+use crate::queue::{Queue, by_queue};
 
 /// Most operations that are with the workers at a time.
 const DEPTH_MAX: u32 = 32_768;
@@ -189,6 +189,15 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
         drop(self.staged.drain(..submitted.unwrap_or(0)));
     }
 
+    fn request_cancel(&mut self, index: u32) {
+        if let Some(at) = self.staged.iter().position(|&(staged, _)| staged == index) {
+            self.staged.remove(at);
+            self.queue.absorb(index, Err(Errno::CANCELED));
+        } else if let Some(request) = self.requests[index as usize] {
+            self.context.cancel(request);
+        }
+    }
+
     /// Takes what has ended: waits for the first until `timeout`, if one is given.
     fn collect(&mut self, timeout: Option<Option<Duration>>) {
         let Self {
@@ -218,22 +227,12 @@ fn result(info: &Info) -> Result<u64, Errno> {
 }
 
 impl<M: IoMemory + 'static> Engine<M> for GuasiEngine<M> {
-    fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
-        self.queue.files.register(file)
-    }
-
-    fn unregister(&mut self, file: FileId) {
-        self.queue.files.unregister(file);
-    }
+    by_queue!(files);
 
     fn submit(&mut self, op: Op, memory: M) -> Ticket {
         let ticket = self.queue.submit(op, memory);
         self.refill();
         ticket
-    }
-
-    fn flush_submissions(&mut self) {
-        self.enter();
     }
 
     fn reap(&mut self, done: &mut dyn FnMut(Completion<M>)) {
@@ -244,21 +243,7 @@ impl<M: IoMemory + 'static> Engine<M> for GuasiEngine<M> {
         self.queue.deliver(done, |_, _| {});
     }
 
-    fn cancel(&mut self, ticket: Ticket) {
-        let Some(index) = self.queue.cancel(ticket) else {
-            return;
-        };
-        if let Some(at) = self.staged.iter().position(|&(staged, _)| staged == index) {
-            self.staged.remove(at);
-            self.queue.absorb(index, Err(Errno::CANCELED));
-        } else if let Some(request) = self.requests[index as usize] {
-            self.context.cancel(request);
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.queue.table.live()
-    }
+    by_queue!(flush and cancel);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         // Without a descriptor (EMFILE) the caller reaps again and again, and gets on.

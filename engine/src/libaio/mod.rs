@@ -31,7 +31,7 @@ use crate::calls;
 use crate::choice::EngineError;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::priorities::Priorities;
-use crate::queue::Queue;
+use crate::queue::{Queue, by_queue};
 use abi::{Context, Event, FLAG_RESFD, Iocb};
 use ring::Ring;
 
@@ -159,6 +159,17 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
         self.ended(index, Err(errno));
     }
 
+    fn request_cancel(&mut self, index: u32) {
+        let request = self.requests[index as usize];
+        match self.staged.iter().position(|&staged| staged == request) {
+            Some(at) => {
+                self.staged.remove(at);
+                self.ended(index, Err(Errno::CANCELED));
+            }
+            None => self.context.cancel(request),
+        }
+    }
+
     fn ended(&mut self, index: u32, result: Result<u64, Errno>) {
         // SAFETY: a request of ours; nothing writes to it now.
         if unsafe { (*self.requests[index as usize]).flags } & FLAG_RESFD == 0 {
@@ -213,28 +224,7 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
 }
 
 impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
-    fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
-        self.queue.files.register(file)
-    }
-
-    fn unregister(&mut self, file: FileId) {
-        self.queue.files.unregister(file);
-    }
-
-    fn submit(&mut self, op: Op, memory: M) -> Ticket {
-        let ticket = self.queue.submit(op, memory);
-        self.priorities.set(ticket.index, op.kind);
-        self.refill();
-        ticket
-    }
-
-    fn set_priority(&mut self, priority: u16) {
-        self.priorities.next(priority);
-    }
-
-    fn flush_submissions(&mut self) {
-        self.enter();
-    }
+    by_queue!(files);
 
     fn reap(&mut self, done: &mut dyn FnMut(Completion<M>)) {
         self.enter();
@@ -244,23 +234,9 @@ impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
         self.queue.deliver(done, |_, _| {});
     }
 
-    fn cancel(&mut self, ticket: Ticket) {
-        let Some(index) = self.queue.cancel(ticket) else {
-            return;
-        };
-        let request = self.requests[index as usize];
-        match self.staged.iter().position(|&staged| staged == request) {
-            Some(at) => {
-                self.staged.remove(at);
-                self.ended(index, Err(Errno::CANCELED));
-            }
-            None => self.context.cancel(request),
-        }
-    }
+    by_queue!(submit with priorities);
 
-    fn in_flight(&self) -> usize {
-        self.queue.table.live()
-    }
+    by_queue!(flush and cancel);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         if !self.told.replace(true) && self.untold > 0 {

@@ -41,7 +41,7 @@ use crate::progress::{Call, Step};
 /// Copies from and to mapped files.
 pub struct Mapped;
 
-/// The engine `mmap`.
+/// Copies from and to a mapping of the file, in the calling thread.
 pub type MmapEngine<M> = InlineEngine<M, Mapped>;
 
 /// What the engine keeps of a file that can be mapped.

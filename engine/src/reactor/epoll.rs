@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
-use super::{Event, Interest, Source, Watched, current, timespec};
+use super::{Found, Interest, Source, timespec};
 use crate::choice::EngineError;
 
 /// Events taken from the kernel at a time.
@@ -51,31 +51,20 @@ impl Epoll {
         done.map_err(io::Error::from)
     }
 
-    pub fn wait(
-        &mut self,
-        watched: &[Option<Watched>],
-        timeout: Option<Duration>,
-        events: &mut Vec<Event>,
-    ) -> io::Result<()> {
+    pub fn wait(&mut self, timeout: Option<Duration>, mut found: Found<'_>) -> io::Result<()> {
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; BATCH];
         let timeout = timeout.map(timespec);
-        let found = match epoll::wait(&self.set, &mut room, timeout.as_ref()) {
-            Ok((found, _)) => found,
+        let events = match epoll::wait(&self.set, &mut room, timeout.as_ref()) {
+            Ok((events, _)) => events,
             Err(Errno::INTR) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
-        for event in found.iter() {
-            let source = unpack(event.data.u64());
-            if let Some((interest, _)) = current(watched, source) {
-                let flags = event.flags;
-                let broken = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-                let closing = flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
-                events.push(Event::Ready {
-                    source,
-                    readable: interest.read && (broken || closing),
-                    writable: interest.write && (broken || flags.contains(epoll::EventFlags::OUT)),
-                });
-            }
+        for event in events.iter() {
+            let flags = event.flags;
+            let broken = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+            let closing = flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+            let room = flags.contains(epoll::EventFlags::OUT);
+            found.ready(unpack(event.data.u64()), broken || closing, broken || room);
         }
         Ok(())
     }

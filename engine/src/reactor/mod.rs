@@ -77,7 +77,7 @@ impl Interest {
     pub const READ: Interest = Interest::of(true, false);
     /// There is room to write, or writing would fail.
     pub const WRITE: Interest = Interest::of(false, true);
-    /// Both.
+    /// Ready for reading, or ready for writing, or both.
     pub const BOTH: Interest = Interest::of(true, true);
     /// Each time that something arrives, once, whether or not it is read: for eventfds, which then
     /// never have to be read.
@@ -106,13 +106,13 @@ pub struct Source {
     serial: u32,
 }
 
-/// What has happened.
+/// What a wait has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A source is ready. One that has failed, or whose other side is gone, is ready for all that
     /// it is watched for: the next call says what is wrong.
     Ready {
-        /// Which.
+        /// The source, as [`Reactor::register`] has named it.
         source: Source,
         /// Reading would not wait.
         readable: bool,
@@ -295,9 +295,11 @@ impl Reactor {
             poll_together(self.wait_fd(), also, timeout)?;
             Some(Duration::ZERO)
         };
+        let watched = &self.watched;
+        let found = Found { watched, events };
         match &mut self.back {
-            Back::Ring(ring) => ring.wait(&self.watched, own_timeout, events)?,
-            Back::Epoll(epoll) => epoll.wait(&self.watched, own_timeout, events)?,
+            Back::Ring(ring) => ring.wait(own_timeout, found)?,
+            Back::Epoll(epoll) => epoll.wait(own_timeout, found)?,
         }
         if !self.timers.is_empty() {
             self.timers.collect_due(clock::now_ns(), events);
@@ -356,6 +358,25 @@ impl Reactor {
         };
         let left = Duration::from_nanos(due_ns.saturating_sub(clock::now_ns()));
         Some(timeout.map_or(left, |timeout| timeout.min(left)))
+    }
+}
+
+/// Where a wait puts what it finds.
+struct Found<'a> {
+    watched: &'a [Option<Watched>],
+    events: &'a mut Vec<Event>,
+}
+
+impl Found<'_> {
+    /// Reports a source, if it is still there, as far as it is watched for that.
+    fn ready(&mut self, source: Source, readable: bool, writable: bool) {
+        if let Some((interest, _)) = current(self.watched, source) {
+            self.events.push(Event::Ready {
+                source,
+                readable: interest.read && readable,
+                writable: interest.write && writable,
+            });
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::{Event, Interest, Source, Watched, current};
+use super::{Found, Interest, Source, current};
 use crate::choice::EngineError;
 use crate::completions::each_completion;
 use crate::uring;
@@ -85,16 +85,11 @@ impl Ring {
         }
     }
 
-    pub fn wait(
-        &mut self,
-        watched: &[Option<Watched>],
-        timeout: Option<Duration>,
-        events: &mut Vec<Event>,
-    ) -> io::Result<()> {
+    pub fn wait(&mut self, timeout: Option<Duration>, mut found: Found<'_>) -> io::Result<()> {
         while let Some(source) = self.again.pop() {
             let dead = |armed: &Armed| armed.source == source && !armed.alive;
             let slot = self.armed.get(source.index as usize).copied().flatten();
-            if let Some((interest, fd)) = current(watched, source)
+            if let Some((interest, fd)) = current(found.watched, source)
                 && slot.as_ref().is_some_and(dead)
             {
                 self.arm(source, fd, interest)?;
@@ -113,7 +108,7 @@ impl Ring {
                 _ => return Err(error),
             },
         }
-        self.collect(watched, events);
+        self.collect(&mut found);
         Ok(())
     }
 
@@ -134,7 +129,7 @@ impl Ring {
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
     }
 
-    fn collect(&mut self, watched: &[Option<Watched>], events: &mut Vec<Event>) {
+    fn collect(&mut self, found: &mut Found<'_>) {
         each_completion(&mut self.ring, |entry| {
             if entry.user_data() == REMOVAL {
                 return;
@@ -148,9 +143,12 @@ impl Ring {
                 armed.alive = false;
                 self.again.push(armed.source);
             }
-            if let Some((interest, _)) = current(watched, armed.source) {
-                events.push(report(armed.source, interest, entry.result()));
-            }
+            // A failed poll means that the next call will fail, too.
+            let bits = u32::try_from(entry.result()).unwrap_or(libc::POLLERR as u32);
+            let has = |wanted: libc::c_short| bits & wanted as u32 != 0;
+            let broken = has(libc::POLLERR | libc::POLLHUP | libc::POLLNVAL);
+            let readable = broken || has(libc::POLLIN | libc::POLLRDHUP);
+            found.ready(armed.source, readable, broken || has(libc::POLLOUT));
         });
     }
 
@@ -161,18 +159,6 @@ impl Ring {
         // SAFETY: a poll and its removal point to no memory of ours.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.map_err(|_| io::Error::from_raw_os_error(libc::EBUSY))
-    }
-}
-
-/// What a poll's result means; a failed poll means that the next call will fail, too.
-fn report(source: Source, interest: Interest, result: i32) -> Event {
-    let bits = u32::try_from(result).unwrap_or(libc::POLLERR as u32);
-    let has = |wanted: libc::c_short| bits & wanted as u32 != 0;
-    let broken = has(libc::POLLERR | libc::POLLHUP | libc::POLLNVAL);
-    Event::Ready {
-        source,
-        readable: interest.read && (broken || has(libc::POLLIN | libc::POLLRDHUP)),
-        writable: interest.write && (broken || has(libc::POLLOUT)),
     }
 }
 

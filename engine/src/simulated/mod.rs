@@ -35,7 +35,7 @@ use ugeom_machine::buffer::{IoMemory, Segment};
 use crate::calls;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::progress::{Call, Step};
-use crate::queue::Queue;
+use crate::queue::{Queue, by_queue};
 use cache::Cache;
 pub use cache::{Crash, SECTOR_BYTES};
 
@@ -290,13 +290,7 @@ fn cut(pieces: &[Segment], length: u64) -> impl Iterator<Item = Segment> {
 }
 
 impl<M: IoMemory + 'static> Engine<M> for SimulatedEngine<M> {
-    fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
-        self.queue.files.register(file)
-    }
-
-    fn unregister(&mut self, file: FileId) {
-        self.queue.files.unregister(file);
-    }
+    by_queue!(files);
 
     fn submit(&mut self, op: Op, memory: M) -> Ticket {
         self.queue.submit(op, memory)

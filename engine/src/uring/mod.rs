@@ -34,7 +34,7 @@ use crate::files::Registered;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::priorities::Priorities;
 use crate::progress::{Call, Step};
-use crate::queue::Queue;
+use crate::queue::{Queue, by_queue};
 use entry::Target;
 use setup::Tables;
 pub(crate) use setup::poll_ring;
@@ -245,21 +245,6 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
         }
     }
 
-    fn submit(&mut self, op: Op, memory: M) -> Ticket {
-        let ticket = self.queue.submit(op, memory);
-        self.priorities.set(ticket.index, op.kind);
-        self.refill();
-        ticket
-    }
-
-    fn set_priority(&mut self, priority: u16) {
-        self.priorities.next(priority);
-    }
-
-    fn flush_submissions(&mut self) {
-        self.enter();
-    }
-
     fn reap(&mut self, done: &mut dyn FnMut(Completion<M>)) {
         self.enter();
         self.collect();
@@ -270,15 +255,9 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
             .deliver(done, |file, index| forget_file(ring, file, index));
     }
 
-    fn cancel(&mut self, ticket: Ticket) {
-        if let Some(index) = self.queue.cancel(ticket) {
-            self.request_cancel(index);
-        }
-    }
+    by_queue!(submit with priorities);
 
-    fn in_flight(&self) -> usize {
-        self.queue.table.live()
-    }
+    by_queue!(flush and cancel);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: the ring keeps its descriptor open for as long as the borrow of the engine

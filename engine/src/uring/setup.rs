@@ -20,9 +20,9 @@ pub(super) const POOLS_MAX: u32 = 16;
 /// What the kernel keeps for a ring.
 #[derive(Clone, Copy)]
 pub(super) struct Tables {
-    /// Files.
+    /// Whether the kernel has a table for registered files.
     pub files: bool,
-    /// Memory.
+    /// Whether the kernel has a table for registered memory.
     pub memory: bool,
 }
 

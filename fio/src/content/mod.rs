@@ -21,7 +21,7 @@ pub struct Mismatch {
     pub what: &'static str,
     /// What should be there.
     pub expected: String,
-    /// What is there.
+    /// The bytes that were read, in words.
     pub found: String,
     /// The part of the block that is wrong: where it begins, and its length, bytes.
     pub part: (usize, usize),

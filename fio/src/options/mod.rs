@@ -35,7 +35,7 @@ pub struct Setting {
     pub name: String,
     /// The value; `None` for a bare name.
     pub value: Option<String>,
-    /// Where.
+    /// The line or argument that sets it, for errors.
     pub origin: Origin,
 }
 

@@ -50,7 +50,7 @@ pub fn engines() -> String {
     text
 }
 
-/// `ioengine=`.
+/// Reads a value of `ioengine=`.
 pub fn engine(text: &str) -> Result<&str, String> {
     match refused::engine(text) {
         Some(reason) => Err(format!("`{text}` is not supported: {reason}")),
@@ -89,7 +89,7 @@ const PATTERNS: [Pattern; 12] = [
     },
 ];
 
-/// `rw=`.
+/// Reads a value of `rw=`, as `randrw:8`.
 pub fn rw(text: &str) -> Result<Pattern, String> {
     let (name, modifier) = match text.split_once(':') {
         Some((name, modifier)) => (name, Some(modifier)),
@@ -262,7 +262,7 @@ fn zones(text: &str) -> Result<Vec<(f64, f64)>, String> {
     Ok(zones)
 }
 
-/// `steadystate=iops_slope:0.3%`.
+/// Reads a value of `steadystate=`, as `iops_slope:0.3%`.
 pub fn steady(text: &str) -> Result<Steady, String> {
     let (name, limit) = text
         .split_once(':')
@@ -291,7 +291,7 @@ pub fn steady(text: &str) -> Result<Steady, String> {
     })
 }
 
-/// `percentile_list=50:99:99.9`.
+/// Reads a value of `percentile_list=`, as `50:99:99.9`.
 pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     const LIST_MAX: usize = 20;
     let mut list = Vec::new();
@@ -309,7 +309,7 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     Ok(list)
 }
 
-/// `verify=`.
+/// Reads a value of `verify=`, as `crc32c`.
 pub fn verify(text: &str) -> Result<Verify, String> {
     const KNOWN: [(&str, Verify); 16] = [
         ("0", Verify::No),
@@ -375,7 +375,7 @@ pub fn skipped(text: &str) -> Result<[bool; 4], String> {
     Ok(skip)
 }
 
-/// `continue_on_error=`.
+/// Reads a value of `continue_on_error=`.
 pub fn goes_on(text: &str) -> Result<GoesOn, String> {
     let of = |read, write, verify| GoesOn {
         requests: [read, write, write],

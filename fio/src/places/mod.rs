@@ -34,7 +34,7 @@ pub struct Place {
     pub file: u32,
     /// From the beginning of the file, bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the request in bytes.
     pub length: u32,
 }
 

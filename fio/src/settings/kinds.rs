@@ -19,7 +19,7 @@ pub struct Pattern {
 /// `lockfile=`: what a request in flight keeps away from its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileLocking {
-    /// Nothing.
+    /// No locks are taken.
     #[default]
     No,
     /// Requests of other jobs.
@@ -31,16 +31,16 @@ pub enum FileLocking {
 /// The sizes of requests of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// The smallest, bytes.
+    /// The smallest length, bytes.
     pub min: u64,
-    /// The largest, bytes.
+    /// The largest length, bytes.
     pub max: u64,
     /// `bssplit`: sizes with their share in percent; empty: any multiple of `min` up to `max`.
     pub split: Vec<(u64, u8)>,
 }
 
 impl Sizes {
-    /// Always the same.
+    /// All requests have the same length.
     #[must_use]
     pub fn fixed(bytes: u64) -> Self {
         Self {
@@ -73,7 +73,7 @@ pub enum Distribution {
 /// `verify=`: what is at the beginning of each block, or of each part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// No.
+    /// Nothing is verified.
     #[default]
     No,
     /// A header without a digest, and `verify_pattern` behind it if there is one (`meta`).
@@ -172,7 +172,7 @@ pub enum Fill {
 /// What the kernel is told about the order of requests (`fadvise_hint=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FadviseHint {
-    /// Nothing.
+    /// The kernel gets no hint.
     None,
     /// What the job does.
     #[default]
@@ -186,11 +186,11 @@ pub enum FadviseHint {
 /// What is not measured (`disable_slat=` and so on; `gtod_reduce=` is all of them).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unmeasured {
-    /// Submission latencies.
+    /// Submission latencies are not measured (`disable_slat`).
     pub slat: bool,
-    /// Completion latencies.
+    /// Completion latencies are not measured (`disable_clat`).
     pub clat: bool,
-    /// Total latencies.
+    /// Total latencies are not measured (`disable_lat`).
     pub lat: bool,
     /// The log of bandwidths.
     pub bw: bool,
@@ -211,9 +211,9 @@ pub enum WriteSync {
 /// What `steadystate=` looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyOf {
-    /// Requests a second.
+    /// IOPS of the job (`iops`).
     Iops,
-    /// Bytes a second.
+    /// Throughput of the job (`bw`).
     Bandwidth,
 }
 
@@ -233,11 +233,11 @@ pub struct Steady {
 /// Which latencies get percentiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percentiles {
-    /// Submission.
+    /// Percentiles of submission latencies (`slat_percentiles`).
     pub slat: bool,
-    /// Completion.
+    /// Percentiles of completion latencies (`clat_percentiles`).
     pub clat: bool,
-    /// Both together.
+    /// Percentiles of total latencies (`lat_percentiles`).
     pub lat: bool,
 }
 

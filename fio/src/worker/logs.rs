@@ -136,9 +136,9 @@ impl Log {
 pub struct Logs {
     /// Submission, completion and total latencies, ns.
     pub latencies: Option<[Log; 3]>,
-    /// KiB a second.
+    /// Throughput, KiB/s (`write_bw_log`).
     pub bw: Option<Log>,
-    /// Requests a second.
+    /// IOPS (`write_iops_log`).
     pub iops: Option<Log>,
     /// Histograms of completion latencies.
     pub histograms: Option<Histograms>,
@@ -173,7 +173,7 @@ impl Logs {
         (lines || logs.histograms.is_some()).then_some(logs)
     }
 
-    /// A request ended.
+    /// Adds a request that has ended.
     pub fn add(
         &mut self,
         at_ns: u64,

@@ -4,7 +4,6 @@ use ugeom_machine::clock;
 
 use super::super::settings::Job;
 
-/// One second, ns.
 const SECOND_NS: f64 = 1e9;
 
 /// The schedule of the requests of each kind.

@@ -275,7 +275,6 @@ impl<D: Door + Direct> Worker<'_, D> {
         self.content.before_write(buffer, Label { offset, number });
     }
 
-    /// Counts a stretch.
     fn count(&mut self, alike: Alike, stretch: Stretch, times: &mut Times) {
         let made = stretch.whole + u64::from(stretch.odd.is_some());
         self.limits.requests_left -= made;

@@ -15,7 +15,7 @@
 //! Commodore's *ROM Kernel Reference Manual: Devices*; `docs/formats/amiga.md`.
 
 use crate::bytes;
-use crate::media::{Media, SectorRead};
+use crate::media::{Media, SectorRead, Unreadable};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -32,16 +32,12 @@ const END_OF_CHAIN: u32 = u32::MAX;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// No RDSK.
+    /// No sector that is searched begins with RDSK.
     #[error("none of the first {SEARCHED_SECTORS} sectors begins with \"RDSK\"")]
     NotFound,
     /// A sector could not be read.
-    #[error("sector {sector} cannot be read: {reason}")]
-    Read {
-        sector: u64,
-        /// The reader's own words.
-        reason: String,
-    },
+    #[error(transparent)]
+    Read(#[from] Unreadable),
     /// A block of another kind.
     #[error("sector {sector}: found {found:02x?} at byte 0, expected \"{expected}\"")]
     Magic {
@@ -90,7 +86,7 @@ fn letters(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// One partition.
+/// One PART block: a range of cylinders, in sectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     /// Sector of its block.
@@ -99,11 +95,11 @@ pub struct Partition {
     pub name: String,
     /// Whether the machine may boot from it.
     pub is_bootable: bool,
-    /// First sector.
+    /// First sector of the partition on the disk.
     pub start: u64,
     /// Length in sectors; 0 where the last cylinder lies before the first.
     pub sectors: u64,
-    /// Its file system.
+    /// Its file system, `de_DosType` of the environment.
     pub dos_type: DosType,
 }
 
@@ -112,7 +108,7 @@ pub struct Partition {
 pub struct Table {
     /// Sector of the rigid disk block.
     pub sector: u64,
-    /// Bytes a block.
+    /// Bytes of a block, at byte 16 of the RDSK block.
     pub block_bytes: u32,
     /// The partitions in the order of their chain.
     pub partitions: Vec<Partition>,
@@ -132,7 +128,7 @@ impl Table {
                 true => read(sector, 1),
                 false => Err(format!("the media has {} sectors", media.sectors)),
             };
-            data.map_err(|reason| Error::Read { sector, reason })
+            Ok(data.map_err(|reason| Unreadable { sector, reason })?)
         };
         let searched = SEARCHED_SECTORS.min(media.sectors);
         let found = (0..searched).find_map(|sector| {

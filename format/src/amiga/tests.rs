@@ -93,10 +93,10 @@ fn a_chain_that_breaks_gives_what_comes_before() {
     let far = read(&[(0, root(200_000))]).unwrap();
     assert!(matches!(
         far.broken,
-        Some(Error::Read {
+        Some(Error::Read(Unreadable {
             sector: 200_000,
             ..
-        })
+        }))
     ));
 }
 

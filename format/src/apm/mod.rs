@@ -77,7 +77,7 @@ pub enum Error {
 /// The driver descriptor of block 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Bytes a block.
+    /// Bytes of a block (`sbBlkSize`), by which all numbers count.
     pub block_size_bytes: u16,
     /// Blocks on the device when it was formatted.
     pub blocks: u32,
@@ -118,7 +118,7 @@ pub struct Entry {
     pub map_blocks: u32,
     /// First block of the partition.
     pub start: u32,
-    /// Length in blocks.
+    /// Length in blocks (`pmPartBlkCnt`).
     pub blocks: u32,
     /// Name, padded with NUL.
     pub name: [u8; 32],
@@ -246,7 +246,7 @@ pub fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A decoded map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
-    /// Block 0.
+    /// Block 0, which states the size of a block.
     pub descriptor: Descriptor,
     /// The entries with the number of their block, which is also the
     /// partition's number. A block in the middle of the map that is not an

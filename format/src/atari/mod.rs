@@ -15,7 +15,7 @@
 //! `block/partitions/atari.c`, Atari's *Hard Disk Application Notes*; `docs/formats/atari.md`.
 
 use crate::bytes;
-use crate::media::{Media, SectorRead};
+use crate::media::{Media, SectorRead, Unreadable};
 use std::collections::BTreeSet;
 
 /// Bytes of the sectors that the tables count.
@@ -56,12 +56,8 @@ pub enum Error {
         sectors: u32,
     },
     /// A sector could not be read.
-    #[error("sector {sector} cannot be read: {reason}")]
-    Read {
-        sector: u64,
-        /// The reader's own words.
-        reason: String,
-    },
+    #[error(transparent)]
+    Read(#[from] Unreadable),
     /// An extended partition without a partition.
     #[error("sector {sector}: its first entry is no partition")]
     Extended { sector: u64 },
@@ -73,7 +69,6 @@ pub enum Error {
     TooMany,
 }
 
-/// One entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     flags: u8,
@@ -115,7 +110,7 @@ pub struct Partition {
     pub kind: [u8; 3],
     /// Whether the machine may boot from it.
     pub is_bootable: bool,
-    /// First sector.
+    /// First sector of the partition on the disk.
     pub start: u64,
     /// Length in sectors.
     pub sectors: u64,
@@ -230,7 +225,7 @@ fn get(media: Media, sector: u64, read: &mut SectorRead<'_>) -> Result<Vec<u8>, 
         true => read(sector, 1),
         false => Err(format!("the media has {} sectors", media.sectors)),
     };
-    data.map_err(|reason| Error::Read { sector, reason })
+    Ok(data.map_err(|reason| Unreadable { sector, reason })?)
 }
 
 #[cfg(test)]

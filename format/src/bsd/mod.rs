@@ -60,7 +60,7 @@ pub struct Partition {
     pub fragment_size_bytes: u32,
     /// What the partition holds.
     pub kind: FsType,
-    /// Fragments a block.
+    /// Fragments of a block of UFS (`p_frag`).
     pub fragments: u8,
     /// Cylinders a group (UFS) or segment shift (LFS).
     pub group: u16,
@@ -73,14 +73,14 @@ pub struct Slice {
     pub index: usize,
     /// First byte, counted from the beginning of the disk or slice.
     pub start_bytes: u64,
-    /// Length in bytes.
+    /// Length in bytes, from `p_size` sectors.
     pub size_bytes: u64,
     /// What the partition holds.
     pub kind: FsType,
 }
 
 impl Slice {
-    /// The partition's letter.
+    /// Its index in the table as a letter, `a` for 0.
     pub fn letter(&self) -> char {
         letter(self.index)
     }
@@ -110,7 +110,7 @@ pub fn letter(index: usize) -> char {
 pub struct Label {
     /// Kind of drive, `d_type` (4 SCSI, 5 ESDI, 10 floppy).
     pub drive_type: u16,
-    /// `d_subtype`.
+    /// Subtype of the drive (`d_subtype`), kept as it is.
     pub drive_subtype: u16,
     /// `d_typename`, padded with NUL.
     pub type_name: [u8; 16],
@@ -122,9 +122,9 @@ pub struct Label {
     pub track_sectors: u32,
     /// `d_ntracks`: tracks a cylinder.
     pub cylinder_tracks: u32,
-    /// `d_ncylinders`.
+    /// Cylinders of the disk (`d_ncylinders`).
     pub cylinders: u32,
-    /// `d_secpercyl`.
+    /// Sectors of a cylinder (`d_secpercyl`).
     pub cylinder_sectors: u32,
     /// `d_secperunit`: sectors of the whole drive.
     pub unit_sectors: u32,

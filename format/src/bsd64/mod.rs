@@ -23,7 +23,7 @@ use crate::gpt::Guid;
 
 /// Bytes of the label from byte 0 on: what has to be read.
 pub const SIZE_BYTES: usize = PARTITIONS_OFFSET_BYTES + MAX_PARTITIONS * PARTITION_BYTES;
-/// Most partitions.
+/// Most partitions of a label (`MAXPARTITIONS64`).
 pub const MAX_PARTITIONS: usize = 16;
 /// Index of `c`, the raw partition, which stands in no label.
 pub const RAW_PARTITION: usize = 2;
@@ -42,13 +42,13 @@ pub enum Error {
     /// Fewer bytes than a label has.
     #[error("{found} bytes are there, a disklabel64 needs {SIZE_BYTES}")]
     Short { found: usize },
-    /// Another magic number.
+    /// The magic number is another one: there is no label.
     #[error("no disklabel64: found {found:#010x} at byte 512, expected {MAGIC:#010x}")]
     Magic { found: u32 },
     /// An impossible number of partitions.
     #[error("the disklabel64 has {found} partitions at byte 524, expected 1 to {MAX_PARTITIONS}")]
     Count { found: u32 },
-    /// A wrong checksum.
+    /// The CRC-32 in the label is not that of its bytes.
     #[error("the disklabel64 has CRC {found:#010x} at byte 516, its bytes give {expected:#010x}")]
     Crc {
         found: u32,

@@ -10,7 +10,7 @@ pub const FS_OTHER: u8 = 10;
 /// What a partition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bsd64Type {
-    /// The number.
+    /// The number in the label (`p_fstype`).
     pub number: u8,
     /// The UUID, all zeros for none.
     pub guid: Guid,

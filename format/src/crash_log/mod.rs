@@ -74,7 +74,7 @@ pub enum CrashLogError {
     },
 }
 
-/// The header.
+/// The header of a log: size and sector of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The size of the media, bytes.
@@ -84,7 +84,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Its bytes.
+    /// Its bytes, as they stand at the beginning of the log.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -128,25 +128,25 @@ impl Header {
 pub enum Entry {
     /// A write was submitted. Its data is stored without the zeroes at the end.
     Write {
-        /// Where, bytes.
+        /// Byte offset on the disk.
         offset_bytes: u64,
-        /// How much, bytes.
+        /// Length in bytes.
         length_bytes: u64,
         /// It must be durable before it completes; [`Entry::Durable`] says when that was.
         fua: bool,
     },
     /// A range was made zeroes.
     Zero {
-        /// Where, bytes.
+        /// Byte offset on the disk.
         offset_bytes: u64,
-        /// How much, bytes.
+        /// Length in bytes.
         length_bytes: u64,
     },
     /// A range was given back; it reads as zeroes from then on.
     Delete {
-        /// Where, bytes.
+        /// Byte offset on the disk.
         offset_bytes: u64,
-        /// How much, bytes.
+        /// Length in bytes.
         length_bytes: u64,
     },
     /// A FLUSH succeeded: all records with a smaller number are durable, except for those whose
@@ -188,7 +188,7 @@ impl Record {
         }
     }
 
-    /// Its bytes.
+    /// Its bytes, as they stand in the log.
     #[must_use]
     pub fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];

@@ -39,9 +39,9 @@ pub struct Requests {
 /// The counters of a device since it appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
-    /// Reads.
+    /// Counters of read requests.
     pub reads: Requests,
-    /// Writes.
+    /// Counters of write requests.
     pub writes: Requests,
     /// Requests that are in flight now: the one field that also falls.
     pub in_flight: u64,
@@ -67,13 +67,13 @@ pub struct Flushes {
 /// A line of `/proc/diskstats`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device<'a> {
-    /// The major number.
+    /// Major number of the device, field 1 of a line.
     pub major: u32,
-    /// The minor number.
+    /// Minor number of the device, field 2 of a line.
     pub minor: u32,
     /// The name, as in `/dev` (`!` stands for `/`).
     pub name: &'a str,
-    /// What was counted.
+    /// The counters behind the name.
     pub stat: Stat,
 }
 

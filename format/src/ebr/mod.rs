@@ -117,9 +117,9 @@ impl Ebr {
 pub struct Logical {
     /// Sector of the record that describes it.
     pub ebr_lba: u64,
-    /// First sector.
+    /// First sector of its data on the disk.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of its data in sectors.
     pub sectors: u64,
     /// The entry as it stands in the record.
     pub entry: Entry,
@@ -234,11 +234,11 @@ impl EbrWalk {
 pub struct NewLogical {
     /// Sector of its record, before `start`.
     pub ebr_lba: u64,
-    /// First sector.
+    /// First sector of its data on the disk.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of its data in sectors.
     pub sectors: u64,
-    /// What it holds.
+    /// Type of its entry, as 0x83 for Linux.
     pub kind: PartType,
 }
 

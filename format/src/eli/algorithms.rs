@@ -42,12 +42,6 @@ impl Cipher {
         }
     }
 
-    /// The cipher of that number.
-    #[must_use]
-    pub fn of_number(number: u16) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.number() == number)
-    }
-
     /// The name as `geli list` prints it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -115,26 +109,20 @@ impl Cipher {
     }
 }
 
-impl std::fmt::Display for Cipher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// How sectors are authenticated, where the flag AUTH is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Authentication {
     /// HMAC-MD5, removed from FreeBSD 13.
     Md5,
-    /// HMAC-SHA1.
+    /// HMAC-SHA1, 20 bytes of tag.
     Sha1,
-    /// HMAC-RIPEMD160.
+    /// HMAC-RIPEMD160, 20 bytes of tag.
     Ripemd160,
-    /// HMAC-SHA256.
+    /// HMAC-SHA256, 32 bytes of tag.
     Sha256,
-    /// HMAC-SHA384.
+    /// HMAC-SHA384, 48 bytes of tag.
     Sha384,
-    /// HMAC-SHA512.
+    /// HMAC-SHA512, 64 bytes of tag.
     Sha512,
 }
 
@@ -160,12 +148,6 @@ impl Authentication {
             Self::Sha384 => 19,
             Self::Sha512 => 20,
         }
-    }
-
-    /// The algorithm of that number.
-    #[must_use]
-    pub fn of_number(number: u16) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.number() == number)
     }
 
     /// The name as `geli list` prints it.
@@ -207,8 +189,24 @@ impl Authentication {
     }
 }
 
-impl std::fmt::Display for Authentication {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
+/// What both tables of numbers and names answer.
+macro_rules! numbered_and_named {
+    ($type:ident) => {
+        impl $type {
+            /// The one with that number in the metadata; `None` when no release of GELI has it.
+            #[must_use]
+            pub fn of_number(number: u16) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.number() == number)
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
 }
+
+numbered_and_named!(Cipher);
+numbered_and_named!(Authentication);

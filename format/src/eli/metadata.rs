@@ -33,9 +33,9 @@ impl EliFlags {
     pub const WO_DETACH: Self = Self(0x4);
     /// Detach on the last close.
     pub const RW_DETACH: Self = Self(0x8);
-    /// Sectors are authenticated.
+    /// Sectors carry tags that authenticate them (`G_ELI_FLAG_AUTH`).
     pub const AUTH: Self = Self(0x10);
-    /// Attached read-only.
+    /// The provider is attached read-only (`G_ELI_FLAG_RO`).
     pub const RO: Self = Self(0x20);
     /// DELETE is not passed down.
     pub const NODELETE: Self = Self(0x40);
@@ -97,9 +97,9 @@ impl fmt::Debug for EliFlags {
 /// The metadata of one provider. The slots are encrypted; nothing in here is secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// 0 to 7.
+    /// Version of the metadata, 0 to 7 (`md_version`).
     pub version: u32,
-    /// The flags.
+    /// `md_flags`: what the provider is attached with.
     pub flags: EliFlags,
     /// Number of the cipher.
     pub cipher_number: u16,
@@ -117,7 +117,7 @@ pub struct Metadata {
     pub iterations: i32,
     /// Shared by both slots.
     pub salt: [u8; SALT_BYTES],
-    /// The encrypted slots.
+    /// Two slots, each a master key encrypted with a user key (`md_mkeys`).
     pub master_keys: [u8; MASTER_KEYS_BYTES],
 }
 

@@ -24,11 +24,11 @@ pub struct Entry {
     pub kind: Guid,
     /// The partition's own GUID.
     pub guid: Guid,
-    /// First sector.
+    /// First sector of the partition (`StartingLBA`).
     pub first: u64,
     /// Last sector, part of the partition.
     pub last: u64,
-    /// Attribute bits.
+    /// Attributes; bits 48 to 63 belong to the partition's type.
     pub attributes: u64,
     /// The name in UTF-16, padded with 0.
     pub name: [u16; NAME_UNITS],

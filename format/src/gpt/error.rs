@@ -25,7 +25,7 @@ pub enum Error {
         found: usize,
         expected: usize,
     },
-    /// No "EFI PART".
+    /// The header does not begin with "EFI PART".
     #[error("sector {lba}: no GPT header: found {found:02x?} at byte 0, expected \"EFI PART\"")]
     Signature {
         /// Sector that was read.
@@ -76,7 +76,7 @@ pub enum Error {
         /// The size it claims in bytes.
         found: u32,
     },
-    /// No entries.
+    /// The header states a table without entries.
     #[error("sector {lba}: 0 entries at byte 80, expected 1 or more")]
     EntryCount {
         /// Sector of the header.

@@ -17,7 +17,7 @@ const CRC_OFFSET_BYTES: usize = 16;
 /// and computed on the way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// 0x00010000 for 1.0.
+    /// Revision of the header, 0x00010000 for 1.0.
     pub revision: u32,
     /// Sector that holds this header.
     pub my_lba: u64,
@@ -27,13 +27,13 @@ pub struct Header {
     pub first_usable: u64,
     /// Last sector that a partition may use.
     pub last_usable: u64,
-    /// The disk's GUID.
+    /// GUID of the disk (`DiskGUID`).
     pub disk_guid: Guid,
     /// First sector of this header's table.
     pub table_lba: u64,
     /// Number of entries in the table, used or not.
     pub entry_count: u32,
-    /// Bytes an entry.
+    /// Bytes of an entry; UEFI wants 128 times a power of two.
     pub entry_size_bytes: u32,
     /// CRC of the table's bytes.
     pub table_crc: u32,

@@ -50,7 +50,7 @@ pub(crate) const MIN_RESERVED_BYTES: u64 = 16_384;
 /// One copy: a header with its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// The header.
+    /// The header that the table was read by.
     pub header: Header,
     /// All entries, used or not; as many as the header counts.
     pub entries: Entries,

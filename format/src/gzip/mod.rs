@@ -13,7 +13,7 @@ use crate::bytes;
 
 /// The longest header that is read, bytes.
 pub const HEADER_BYTES_MAX: usize = 256 << 10;
-/// The trailer, bytes.
+/// Length of the trailer (CRC-32 and ISIZE) in bytes.
 pub const TRAILER_BYTES: usize = 8;
 
 const FIXED_BYTES: usize = 10;
@@ -31,7 +31,7 @@ pub enum Error {
     /// The header goes on behind the bytes.
     #[error("the header of a member goes on behind its {found} bytes")]
     Short { found: usize },
-    /// Another magic number.
+    /// The bytes are not 1f 8b: no gzip member begins here.
     #[error("no member: bytes 0 and 1 are {found:02x?}, expected [1f, 8b]")]
     Magic { found: [u8; 2] },
     /// A method that is not deflate.
@@ -108,7 +108,7 @@ pub struct Trailer {
 }
 
 impl Trailer {
-    /// Reads it.
+    /// Reads CRC-32 and ISIZE, both little-endian.
     #[must_use]
     pub fn decode(bytes: &[u8; TRAILER_BYTES]) -> Self {
         Self {

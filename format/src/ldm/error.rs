@@ -1,23 +1,20 @@
 //! Why a database of the logical disk manager cannot be read.
 
+use crate::media::Unreadable;
+
 /// What is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Other sectors.
+    /// The disk's sectors are not of 512 bytes.
     #[error("an LDM database needs sectors of 512 bytes, these have {found}")]
     SectorSize {
         /// Bytes of a sector.
         found: u32,
     },
     /// A sector could not be read.
-    #[error("sector {sector} cannot be read: {reason}")]
-    Read {
-        /// First sector of the request.
-        sector: u64,
-        /// The reader's own words.
-        reason: String,
-    },
+    #[error(transparent)]
+    Read(#[from] Unreadable),
     /// Another magic number.
     #[error("sector {sector}: found {found:02x?} at byte 0, expected \"{expected}\"")]
     Magic {

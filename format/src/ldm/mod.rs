@@ -24,7 +24,7 @@ pub use listed::{Found, Listed};
 
 use crate::bytes;
 use crate::gpt::Guid;
-use crate::media::{Media, SectorRead};
+use crate::media::{Media, SectorRead, Unreadable};
 use vblk::Records;
 
 /// Bytes of a sector; other disks have no such database.
@@ -59,15 +59,15 @@ pub enum Place {
 /// The header: which disk of which group it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The disk's GUID.
+    /// GUID of the disk, by which the database finds it.
     pub disk_guid: Guid,
     /// The GUID of the group that it belongs to.
     pub group_guid: Guid,
-    /// The group's name.
+    /// Name of the disk group.
     pub group_name: String,
     /// First sector for volumes.
     pub start: u64,
-    /// Sectors for volumes.
+    /// Length of the range for volumes in sectors.
     pub sectors: u64,
     /// First sector of the database.
     pub database: u64,
@@ -94,7 +94,7 @@ pub enum Layout {
 pub struct Extent {
     /// First sector on the disk; the disk's own numbers where it is another disk.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of the extent in sectors.
     pub sectors: u64,
     /// Where in the volume it begins, in sectors.
     pub volume_offset: u64,
@@ -327,7 +327,7 @@ fn sectors(
         true => read(sector, count),
         false => Err(format!("the media has {} sectors", media.sectors)),
     };
-    data.map_err(|reason| Error::Read { sector, reason })
+    Ok(data.map_err(|reason| Unreadable { sector, reason })?)
 }
 
 #[cfg(test)]

@@ -54,7 +54,6 @@ enum Fields {
     Other,
 }
 
-/// All objects.
 pub(super) struct Records(Vec<Object>);
 
 impl Records {

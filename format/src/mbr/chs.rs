@@ -22,7 +22,7 @@ impl Geometry {
 /// One CHS address; sectors count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Chs {
-    /// 0 to 1023.
+    /// Cylinder, 0 to 1023 (10 bits).
     pub cylinder: u16,
     /// 0 to 255 (254 is the highest that a BIOS accepts).
     pub head: u8,

@@ -40,7 +40,7 @@ pub enum Error {
     /// Fewer bytes than a record has.
     #[error("the sector is {found} bytes long, a boot record needs {SIZE_BYTES}")]
     Short { found: usize },
-    /// No 55 AA.
+    /// Bytes 510 and 511 are not 55 AA.
     #[error("no boot signature at byte 510: found {found:#06x}, expected 0xaa55")]
     Signature {
         /// The two bytes, read little-endian.
@@ -85,7 +85,7 @@ pub struct Entry {
     pub last_chs: Chs,
     /// First sector (in an EBR relative, see [`crate::ebr`]).
     pub start: u32,
-    /// Length in sectors.
+    /// Length in sectors; 0 where the entry is unused.
     pub sectors: u32,
 }
 

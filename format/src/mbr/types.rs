@@ -11,7 +11,7 @@ use std::fmt;
 pub struct PartType(pub u8);
 
 impl PartType {
-    /// Unused entry.
+    /// An entry that is not used.
     pub const UNUSED: PartType = PartType(0x00);
     /// Extended partition addressed by CHS.
     pub const EXTENDED: PartType = PartType(0x05);

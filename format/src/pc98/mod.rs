@@ -38,7 +38,7 @@ pub enum Error {
     /// Fewer bytes than both sectors have.
     #[error("{found} bytes are there, boot sector and table need 1024")]
     Short { found: usize },
-    /// No 55 AA.
+    /// Bytes 510 and 511 of the first sector are not 55 AA.
     #[error("no boot signature at byte 510: found {found:#06x}, expected 0xaa55")]
     Signature {
         /// The two bytes, read little-endian.
@@ -65,7 +65,7 @@ pub enum Error {
         first: u16,
         last: u16,
     },
-    /// Nothing is there.
+    /// No entry is used, and the boot sector names no loader of the PC-98.
     #[error("the table in sector 1 is empty, and sector 0 names no loader of the PC-98")]
     Empty,
 }
@@ -108,9 +108,9 @@ impl fmt::Display for Pc98Type {
 pub struct Chs {
     /// Sector of the track.
     pub sector: u8,
-    /// Head.
+    /// Head of the track, from 0.
     pub head: u8,
-    /// Cylinder.
+    /// Cylinder on the disk, from 0.
     pub cylinder: u16,
 }
 
@@ -140,9 +140,9 @@ pub struct Entry {
     pub reserved: [u8; 2],
     /// Where its boot code stands.
     pub boot: Chs,
-    /// First place.
+    /// Where the slice begins (`dp_ssect` and others).
     pub first: Chs,
-    /// Last place.
+    /// Where the slice ends (`dp_esect` and others).
     pub last: Chs,
     /// Its name, padded with NUL or spaces.
     pub name: [u8; 16],
@@ -206,9 +206,9 @@ impl Entry {
 /// The disk's geometry as its BIOS has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Heads.
+    /// Heads of the disk: tracks of a cylinder.
     pub heads: u32,
-    /// Sectors a track.
+    /// Sectors of a track.
     pub track_sectors: u32,
 }
 
@@ -230,7 +230,7 @@ impl Geometry {
 pub struct Slice<'a> {
     /// Number of the entry, from 1.
     pub number: usize,
-    /// First sector.
+    /// First sector of the slice on the disk.
     pub start: u64,
     /// Length in sectors.
     pub sectors: u64,
@@ -340,7 +340,7 @@ impl Table {
         }
     }
 
-    /// Both sectors.
+    /// The boot sector and the sector of the table.
     pub fn encode(&self) -> [u8; 2 * SECTOR_BYTES] {
         let mut head = [0; 2 * SECTOR_BYTES];
         bytes::put(&mut head, 0, &*self.boot);

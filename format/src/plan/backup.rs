@@ -37,11 +37,11 @@ pub struct BackupPart {
     pub index: u32,
     /// gpart's name of the type, or `!` and the number or GUID.
     pub kind: String,
-    /// First sector.
+    /// First sector of the partition on the provider.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of the partition in sectors.
     pub sectors: u64,
-    /// Its label.
+    /// Label of the partition, where the scheme has labels.
     pub label: Option<String>,
     /// gpart's names of its attributes.
     pub attributes: Vec<String>,
@@ -50,7 +50,7 @@ pub struct BackupPart {
 /// A table as a text describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// The scheme.
+    /// Scheme of the saved table.
     pub scheme: Scheme,
     /// Number of entries.
     pub entries: Option<u32>,

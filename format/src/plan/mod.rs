@@ -74,7 +74,7 @@ pub struct Part {
     pub index: u32,
     /// What is added to the provider's name: `s1`, `a`, `p1`.
     pub suffix: String,
-    /// First sector.
+    /// First sector of the partition on the provider.
     pub start: u64,
     /// Length in sectors; 0 where a GPT entry ends before it begins.
     pub sectors: u64,

@@ -39,7 +39,7 @@ impl Scheme {
         Scheme::Vtoc8,
     ];
 
-    /// gpart's name.
+    /// The name that gpart(8) uses: `GPT`, `MBR` and so on.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Apm => "APM",

@@ -6,7 +6,7 @@ use super::{Error, NewPart, Part};
 /// A run of sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// First sector.
+    /// First sector of the range.
     pub start: u64,
     /// Length in sectors, never 0.
     pub sectors: u64,

@@ -6,7 +6,7 @@ use crate::{apm, bsd, bsd64, gpt, mbr, pc98, vtoc8};
 /// A type with gpart's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeName {
-    /// gpart's name.
+    /// The name that gpart(8) uses, as `freebsd-ufs`.
     pub name: String,
     /// Its number, GUID or text on the media; what may follow `!`.
     pub value: String,

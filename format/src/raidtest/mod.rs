@@ -32,14 +32,14 @@ pub enum RaidtestKind {
     Write,
 }
 
-/// One request.
+/// One request of a request file: place, length and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Where, bytes.
+    /// Byte offset on the device.
     pub offset_bytes: u64,
-    /// How much, bytes.
+    /// Length in bytes.
     pub length_bytes: u32,
-    /// Which way.
+    /// Whether it reads or writes.
     pub kind: RaidtestKind,
 }
 
@@ -272,16 +272,16 @@ impl Shape {
 /// What a list of requests amounts to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests that read.
+    /// Number of requests that read.
     pub reads: u64,
-    /// Requests that write.
+    /// Number of requests that write.
     pub writes: u64,
     /// The bytes of all.
     pub bytes: u64,
 }
 
 impl Totals {
-    /// Adds one request.
+    /// Adds a request to the sums of its direction.
     pub fn add(&mut self, request: &Request) {
         match request.kind {
             RaidtestKind::Read => self.reads += 1,

@@ -128,7 +128,7 @@ pub struct Sign {
 pub struct Place {
     /// What is there.
     pub holds: Holds,
-    /// First byte.
+    /// Byte offset at which it begins.
     pub start_bytes: u64,
     /// Its length as it states it; `None` where it does not.
     pub length_bytes: Option<u64>,

@@ -6,6 +6,11 @@ use crate::gpt::{self, Entry, types};
 use crate::media::Media;
 use proptest::prelude::*;
 
+/// What it holds, its first sector and its length in sectors.
+fn extent(one: &Lost) -> (Holds, u64, u64) {
+    (one.place.holds, one.first, one.sectors)
+}
+
 fn search_in(disk: &[u8]) -> Search {
     let mut search = Search::new(disk.len() as u64, 512);
     let mut read = |offset: u64, length: usize| {
@@ -278,10 +283,7 @@ fn what_states_no_end_ends_where_the_next_one_begins() {
     );
     put(&mut disk, (7 << 20) + 4096 + 24, &[0xc6, 0x85, 0x73, 0xf6]);
     let lost = search_in(&disk).partitions();
-    let found: Vec<_> = lost
-        .iter()
-        .map(|one| (one.place.holds, one.first, one.sectors))
-        .collect();
+    let found: Vec<_> = lost.iter().map(extent).collect();
     let expected = [
         (Holds::Luks, 2048, 3 * 2048),
         (Holds::Luks, 4 * 2048, 3 * 2048),
@@ -326,10 +328,7 @@ fn members_of_raid_state_where_they_begin() {
         b"NXSB\0\x10\0\0\0\x02\0\0\0\0\0\0",
     );
     let lost = search_in(&disk).partitions();
-    let found: Vec<_> = lost
-        .iter()
-        .map(|one| (one.place.holds, one.first, one.sectors))
-        .collect();
+    let found: Vec<_> = lost.iter().map(extent).collect();
     let expected = [
         (Holds::Md, 2048, 2048 + 4096),
         (Holds::Md, 5 * 2048, 4088),

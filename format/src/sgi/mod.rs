@@ -76,9 +76,9 @@ const KINDS: &[(u32, &str)] = &[
 pub struct Partition {
     /// Length in blocks; 0 when unused.
     pub blocks: u32,
-    /// First block.
+    /// First block of the partition, 512 bytes each.
     pub start: u32,
-    /// What it holds.
+    /// Type of the partition, as 10 for XFS.
     pub kind: SgiType,
 }
 

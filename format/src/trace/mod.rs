@@ -49,13 +49,13 @@ pub enum Action {
 pub struct Record {
     /// When it is due, ns since the first record of the trace.
     pub at_ns: u64,
-    /// What it does.
+    /// Whether it reads, writes or discards.
     pub action: Action,
     /// The index of its file in [`Reader::files`].
     pub file: u32,
-    /// Where, bytes.
+    /// Byte offset on the device.
     pub offset_bytes: u64,
-    /// How much, bytes.
+    /// Length in bytes.
     pub length_bytes: u32,
 }
 

@@ -39,7 +39,7 @@ pub enum Error {
     /// Fewer bytes than a label has.
     #[error("the sector is {found} bytes long, a Sun label needs {SIZE_BYTES}")]
     Short { found: usize },
-    /// No DA BE.
+    /// Bytes 508 and 509 are not DA BE.
     #[error("no Sun label: found {found:#06x} at byte 508, expected {MAGIC:#06x}")]
     Magic { found: u16 },
     /// The XOR over all words is not 0.
@@ -63,7 +63,7 @@ pub struct Partition {
     pub tag: Tag,
     /// 1 for not mountable, 0x10 for read-only.
     pub flag: u16,
-    /// First cylinder.
+    /// First cylinder; all partitions begin at one.
     pub cylinder: u32,
     /// Length in sectors; 0 when unused.
     pub sectors: u32,
@@ -74,11 +74,11 @@ pub struct Partition {
 pub struct Slice {
     /// Place in the table: 0 is `a`.
     pub index: usize,
-    /// First sector.
+    /// First sector of the partition on the disk.
     pub start: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// What it holds.
+    /// Its tag: what the partition is used for.
     pub tag: Tag,
 }
 
@@ -91,9 +91,9 @@ pub struct Label {
     pub cylinders: u16,
     /// Alternate cylinders after them.
     pub alternate_cylinders: u16,
-    /// Heads.
+    /// Heads of the disk: tracks of a cylinder.
     pub heads: u16,
-    /// Sectors a track.
+    /// Sectors of a track.
     pub track_sectors: u16,
     /// The partitions, used or not.
     pub partitions: [Partition; ENTRIES],

@@ -30,7 +30,7 @@ const VLI_BYTES: usize = 9;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Another magic number.
+    /// The bytes are not those of an xz stream's header or footer.
     #[error("the {what} has the magic bytes {found:02x?}")]
     Magic {
         /// `stream header` or `stream footer`.

@@ -39,7 +39,7 @@ pub enum Error {
     /// The bytes end within a header.
     #[error("a header goes on behind its {found} bytes")]
     Short { found: usize },
-    /// Another magic number.
+    /// No frame of zstd begins here.
     #[error("no frame: the magic number is {found:#010x}, expected 0xfd2fb528")]
     Magic { found: u32 },
     /// A bit that is reserved.
@@ -72,7 +72,7 @@ pub enum Frame {
 /// The header of a frame with data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Its own length.
+    /// Length of the header in bytes.
     pub header_bytes: u64,
     /// What the frame decompresses to, where it is stated.
     pub content_bytes: Option<u64>,

@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 
 use io_uring::{Probe, opcode, squeue, types};
 
-use crate::calls::IoCall;
+use crate::calls::{IoCall, VectorsAt};
 
 /// The offset that means the file's own position, as read(2) and write(2) use it.
 const AT_POSITION: u64 = u64::MAX;
@@ -15,12 +15,12 @@ pub(super) fn operation(call: &IoCall) -> Option<u8> {
         IoCall::Nothing => opcode::Nop::CODE,
         IoCall::Read { .. } | IoCall::ReadAt { .. } => opcode::Read::CODE,
         IoCall::Write { .. } | IoCall::WriteAt { .. } => opcode::Write::CODE,
-        IoCall::ReadVectorsAt { .. } => opcode::Readv::CODE,
-        IoCall::WriteVectorsAt { .. } => opcode::Writev::CODE,
+        IoCall::ReadVectorsAt(_) => opcode::Readv::CODE,
+        IoCall::WriteVectorsAt(_) => opcode::Writev::CODE,
         IoCall::Allocate { .. } => opcode::Fallocate::CODE,
         IoCall::Sync { .. } | IoCall::DataSync { .. } => opcode::Fsync::CODE,
         IoCall::Open { .. } => opcode::OpenAt::CODE,
-        IoCall::Statx { .. } => opcode::Statx::CODE,
+        IoCall::Statx(_) => opcode::Statx::CODE,
         IoCall::Receive { .. } => opcode::Recv::CODE,
         IoCall::Send { .. } => opcode::Send::CODE,
         IoCall::Accept { .. } => opcode::Accept::CODE,
@@ -61,8 +61,12 @@ impl<'a> Judge<'a> {
     /// each file in a row.
     fn is_file_for_ring(&mut self, call: &IoCall) -> bool {
         let (fd, used) = match *call {
-            IoCall::ReadAt { fd, .. } | IoCall::ReadVectorsAt { fd, .. } => (fd, Use::ReadAt),
-            IoCall::WriteAt { fd, .. } | IoCall::WriteVectorsAt { fd, .. } => (fd, Use::WriteAt),
+            IoCall::ReadAt { fd, .. } | IoCall::ReadVectorsAt(VectorsAt { fd, .. }) => {
+                (fd, Use::ReadAt)
+            }
+            IoCall::WriteAt { fd, .. } | IoCall::WriteVectorsAt(VectorsAt { fd, .. }) => {
+                (fd, Use::WriteAt)
+            }
             IoCall::Read { fd, .. } | IoCall::Write { fd, .. } => (fd, Use::AtPosition),
             _ => return true,
         };
@@ -158,25 +162,16 @@ pub(super) fn entry(call: &IoCall) -> squeue::Entry {
         } => opcode::Write::new(fd(file), memory, len as u32)
             .offset(offset as u64)
             .build(),
-        IoCall::ReadVectorsAt {
-            fd: file,
-            vectors,
-            count,
-            offset,
-            flags,
-        } => {
-            let read = opcode::Readv::new(fd(file), vectors, count as u32);
-            read.offset(offset as u64).rw_flags(flags).build()
+        IoCall::ReadVectorsAt(to) => {
+            let read = opcode::Readv::new(fd(to.fd), to.vectors, to.count as u32);
+            read.offset(to.offset as u64).rw_flags(to.flags).build()
         }
-        IoCall::WriteVectorsAt {
-            fd: file,
-            vectors,
-            count,
-            offset,
-            flags,
-        } => {
-            let write = opcode::Writev::new(fd(file), vectors, count as u32);
-            write.offset(offset as u64).rw_flags(flags).build()
+        IoCall::WriteVectorsAt(from) => {
+            let write = opcode::Writev::new(fd(from.fd), from.vectors, from.count as u32);
+            write
+                .offset(from.offset as u64)
+                .rw_flags(from.flags)
+                .build()
         }
         IoCall::Allocate {
             fd: file,
@@ -203,15 +198,9 @@ fn file_entry(call: &IoCall) -> squeue::Entry {
             .flags(flags)
             .mode(mode)
             .build(),
-        IoCall::Statx {
-            directory,
-            path,
-            flags,
-            mask,
-            memory,
-        } => {
-            let statx = opcode::Statx::new(fd(directory), path, memory.cast());
-            statx.flags(flags).mask(mask).build()
+        IoCall::Statx(of) => {
+            let statx = opcode::Statx::new(fd(of.directory), of.path, of.memory.cast());
+            statx.flags(of.flags).mask(of.mask).build()
         }
         _ => socket_entry(call),
     }

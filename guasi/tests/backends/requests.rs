@@ -1,6 +1,7 @@
 //! The life of one request: what calls answer, in which order, cancelling, status, waiting.
 
 use super::*;
+use ugeom_guasi::Statx;
 
 pub fn calls_answer_as_the_manual_says(backend: Backend) {
     let context = wide(backend);
@@ -100,12 +101,14 @@ pub fn calls_without_data_answer_as_the_manual_says(backend: Backend) {
     // SAFETY: a structure of zeroes is a valid one.
     let mut facts: libc::statx = unsafe { std::mem::zeroed() };
     let facts_at = &raw mut facts;
-    let statx = |path| IoCall::Statx {
-        directory: libc::AT_FDCWD,
-        path,
-        flags: 0,
-        mask: libc::STATX_SIZE,
-        memory: facts_at,
+    let statx = |path| {
+        IoCall::Statx(Statx {
+            directory: libc::AT_FDCWD,
+            path,
+            flags: 0,
+            mask: libc::STATX_SIZE,
+            memory: facts_at,
+        })
     };
     let (named, missing) = (statx(path), statx(c"/nonexistent/file".as_ptr()));
     assert_eq!(call(&context, named), (0, 0));

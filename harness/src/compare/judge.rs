@@ -51,18 +51,18 @@ impl Default for CompareOptions {
 /// A side of a comparison: the files of one state.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// Its name.
+    /// The name under which the page shows this side.
     pub name: String,
-    /// Its files.
+    /// The files whose values are taken together.
     pub files: Vec<Source>,
 }
 
 /// A file with results.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its name.
+    /// Name of the file, as the page shows it.
     pub name: String,
-    /// Its form.
+    /// Which program has written it.
     pub format: Format,
     /// Its values.
     pub series: Vec<Series>,
@@ -146,9 +146,9 @@ pub struct Compared {
 /// A file that takes part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct File {
-    /// Its name.
+    /// Name of the file, as the page shows it.
     pub name: String,
-    /// Its form.
+    /// Which program has written it.
     pub format: Format,
     /// The side that it belongs to.
     pub side: String,
@@ -157,9 +157,9 @@ pub struct File {
 /// The comparisons of one metric, the largest effect first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// The metric.
+    /// Name of the metric in the files.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the values of both sides.
     pub unit: String,
     /// The comparisons.
     pub rows: Vec<Row>,
@@ -172,11 +172,11 @@ pub struct Judged {
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The case.
+    /// Name of the benchmark case.
     pub case: String,
     /// The side that is compared with the base.
     pub side: String,
-    /// The base.
+    /// The middle of the side that the other one is compared with.
     pub base: Middle,
     /// What is compared with it.
     pub changed: Middle,
@@ -184,7 +184,7 @@ pub struct Row {
     pub change: Option<Change>,
     /// The two-sided p-value of this comparison by itself.
     pub p_value: Option<f64>,
-    /// The claim.
+    /// Faster, slower or not significant.
     pub claim: Claim,
     /// The same in plain words.
     pub words: String,
@@ -193,9 +193,9 @@ pub struct Row {
 /// The middle of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Middle {
-    /// How many.
+    /// Number of values.
     pub n: usize,
-    /// Their median.
+    /// Median of the values, in the metric's unit.
     pub median: f64,
     /// The farther end of its 95 % interval, as a share of it; none for fewer than six.
     pub spread: Option<f64>,

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// A saved result and its name, which is that of its file.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The name.
+    /// Name of the file, as the page shows it.
     pub name: String,
     /// The result.
     pub document: Document<Value>,

@@ -250,14 +250,12 @@ fn field<'a>(value: &'a Value, path: &str, key: &str) -> Result<&'a Value, Strin
         .ok_or_else(|| format!("{path}: there is no `{key}`"))
 }
 
-/// A list.
 fn list<'a>(value: &'a Value, path: &str, key: &str) -> Result<&'a [Value], String> {
     let found = field(value, path, key)?;
     let items = found.as_array().map(Vec::as_slice);
     items.ok_or_else(|| format!("{path}.{key}: expected a list"))
 }
 
-/// A text.
 fn text<'a>(value: &'a Value, path: &str, key: &str) -> Result<&'a str, String> {
     let found = field(value, path, key)?;
     found

@@ -32,11 +32,11 @@ pub struct Host {
     /// threads of one core. A virtual machine may not know; none when the system does not tell.
     #[serde(default)]
     pub cores_whole: Option<u64>,
-    /// The processor's name.
+    /// Name of the processor, as the system reports it.
     pub cpu_model: String,
     /// Whether this is a virtual machine, whose hypervisor may take cores away at any time.
     pub virtual_machine: bool,
-    /// The kernel's release.
+    /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
     /// Runnable or blocked tasks, averaged over 1, 5 and 15 minutes.
     pub load: [f64; 3],

@@ -22,7 +22,7 @@ pub enum Ended {
 /// How precisely the least precise cell is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
-    /// The cell.
+    /// Name of the cell with the widest interval.
     pub cell: String,
     /// The half width of the interval of its mean, as a share of the mean: 0.01 for 1 %.
     pub relative: f64,
@@ -31,7 +31,7 @@ pub struct Precision {
 /// The cell that could not go on, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The cell.
+    /// Name of the cell that failed.
     pub cell: String,
     /// The error, in plain words.
     pub error: String,

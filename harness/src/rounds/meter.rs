@@ -38,11 +38,11 @@ pub struct CpuTimes {
 /// What the cores of the machine did, all together, ns; in the kernel's ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shares {
-    /// In user space.
+    /// CPU time in user space, nanoseconds.
     pub user_ns: u64,
     /// In user space at lowered priority.
     pub nice_ns: u64,
-    /// In the kernel.
+    /// CPU time in the kernel, nanoseconds.
     pub system_ns: u64,
     /// In interrupt handlers and what they put off.
     pub interrupt_ns: u64,
@@ -84,7 +84,7 @@ impl Shares {
 }
 
 impl CpuTimes {
-    /// All context switches.
+    /// Voluntary and involuntary context switches together.
     pub fn switches(&self) -> u64 {
         self.switches_voluntary
             .saturating_add(self.switches_involuntary)

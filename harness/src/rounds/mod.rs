@@ -171,9 +171,9 @@ pub struct Settings {
     pub run_ns: u64,
     /// The shortest run that a budget may force, ns.
     pub run_ns_min: u64,
-    /// The fewest rounds.
+    /// Fewest rounds, also where the precision is reached before.
     pub rounds_min: u64,
-    /// The most rounds.
+    /// Most rounds, also where the precision is not reached.
     pub rounds_max: u64,
     /// Enough when the half width of every cell's interval is below this share of its mean.
     pub precision: f64,

@@ -73,11 +73,11 @@ impl Work {
 /// One measured run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Iterations.
+    /// Number of iterations in the run.
     pub iterations: u64,
     /// Wall time of all of them, ns.
     pub wall_ns: u64,
-    /// CPU time meanwhile.
+    /// CPU time of the process during the run.
     pub cpu: CpuTimes,
     /// What was done, for cells that count it.
     #[serde(default, skip_serializing_if = "Work::is_nothing")]

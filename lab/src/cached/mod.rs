@@ -54,7 +54,7 @@ pub struct CachedOptions {
     /// The servers through which the cache is read, too.
     #[serde(skip)]
     pub ways: Vec<Way>,
-    /// Time, seed, processes.
+    /// Time budget, seed and processes, as for every experiment.
     pub common: Common,
 }
 
@@ -75,7 +75,7 @@ const RECYCLED_PERCENT: u64 = 15;
 const INDEX_BLOCKS: u64 = 256 << 10;
 const INDEX_BLOCKS_SMALL: u64 = 64;
 
-/// The experiment.
+/// `lab cached`: what a cache saves, and what it costs.
 pub struct Cached;
 
 impl Experiment for Cached {

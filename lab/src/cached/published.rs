@@ -45,7 +45,7 @@ pub struct Row {
     pub percent: f64,
     /// Time in the function itself, seconds.
     pub self_s: f64,
-    /// Calls.
+    /// Calls of the function that the profile counted.
     pub calls: u64,
     /// Time of a call in the function itself, ns.
     pub self_ns: u64,

@@ -15,7 +15,7 @@ pub const EXPERIMENT: &str = "cached";
 /// when none is asked for, and that of the file system of 2006.
 pub const MAIN_BLOCK_BYTES: u64 = 16 << 10;
 
-/// What was measured.
+/// The stack and the orders of reads that `lab cached` measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The file that the user named; none for a temporary one.

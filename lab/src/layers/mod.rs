@@ -51,7 +51,7 @@ pub struct LayersOptions {
     pub common: Common,
 }
 
-/// The experiment.
+/// `lab layers`: what each layer adds to a read.
 pub struct Layers;
 
 /// Runs of a row in 2002.

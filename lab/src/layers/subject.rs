@@ -8,7 +8,7 @@ pub type Document = ugeom_harness::document::Document<Subject>;
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "layers";
 
-/// What was measured.
+/// The providers from the bottom up that `lab layers` measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The target as the user wrote it; none for the memory disk of the experiment's own.

@@ -41,7 +41,7 @@ pub struct ScalingOptions {
     pub workers: Vec<u64>,
     /// The seed of the list of requests, the same in all processes.
     pub requests_seed: u64,
-    /// Time, seed, processes.
+    /// Time budget, seed and processes, as for every experiment.
     pub common: Common,
 }
 
@@ -61,7 +61,7 @@ const REQUESTS: u64 = 4096;
 /// The columns that are measured when nothing else is said, beside the number of cores.
 const WORKERS: [u64; 4] = [1, 4, 8, 16];
 
-/// The experiment.
+/// `lab scaling`: IOPS with several workers, knob by knob.
 pub struct Scaling;
 
 impl Experiment for Scaling {

@@ -9,10 +9,10 @@ pub type Document = ugeom_harness::document::Document<Subject>;
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "scaling";
 
-/// What was measured.
+/// The target and the knobs that `lab scaling` measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
-    /// The target.
+    /// The target, as it was named.
     pub target: String,
     /// How many workers, a column each.
     pub workers: Vec<u64>,
@@ -22,7 +22,7 @@ pub struct Subject {
     pub requests: u64,
     /// The seed of the list.
     pub requests_seed: u64,
-    /// The ladder.
+    /// The knobs, in the order in which they were added.
     pub ladder: Vec<Knob>,
     /// Its queued rows with threads that spin.
     pub spinning: Vec<Knob>,

@@ -27,7 +27,7 @@ pub use engine::{EngineDoor, Memory};
 pub use null::NullDoor;
 pub use stack::{StackCalls, StackDoor};
 
-/// What to do.
+/// What a request of a load does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Fill the slot's buffer.
@@ -40,10 +40,10 @@ pub enum Kind {
     Sync,
 }
 
-/// One request.
+/// One request of a load: kind, place and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What to do.
+    /// Whether it reads, writes or does something else.
     pub kind: Kind,
     /// Which of the door's files.
     pub file: u32,

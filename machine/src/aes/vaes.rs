@@ -332,7 +332,6 @@ pub(super) fn cbc_decrypt<const ROUNDS: usize>(keys: &RoundKeys, iv: &[u8; 16], 
     }
 }
 
-/// A round key.
 #[inline]
 #[target_feature(enable = "aes,sse4.1")]
 fn narrow(keys: &RoundKeys, round: usize) -> __m128i {

@@ -6,7 +6,6 @@ use ugeom_measure::shift::{ALPHA, alarm, confirm, scan};
 /// The noise of a value.
 const NOISE: f64 = 0.02;
 
-/// The step.
 const STEP: f64 = 1.05;
 
 /// Commits before the first check.

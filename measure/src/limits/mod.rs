@@ -82,7 +82,7 @@ impl Limits {
 /// Limits fitted to one time a size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
-    /// The limits.
+    /// The limits that fit the points best.
     pub limits: Limits,
     /// For each size, by how much the time is above the model: 0.01 for 1 %.
     pub residuals: Vec<f64>,

@@ -14,7 +14,7 @@ pub struct MinistatOptions {
     pub confidence: Confidence,
     /// Statistics only: neither plot nor comparisons (`-n`).
     pub statistics_only: bool,
-    /// No plot (`-A`).
+    /// The plot is left out (`-A`).
     pub no_plot: bool,
     /// A bar for each set in the plot (`-s`).
     pub separate_bars: bool,

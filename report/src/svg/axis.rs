@@ -33,7 +33,7 @@ pub(super) struct Spread {
 /// A value that is written beside an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
-    /// Its place.
+    /// Position on the axis.
     pub place: f64,
     /// Its text.
     pub label: String,

@@ -21,7 +21,7 @@ pub struct Client {
 /// A server that was found.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its control socket.
+    /// The Unix socket on which the server answers.
     pub path: PathBuf,
     /// Who it is; or why it did not say.
     pub facts: Result<ServerFacts, String>,

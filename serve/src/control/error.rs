@@ -36,7 +36,7 @@ pub enum ControlError {
         /// How that was noticed; empty, or with a colon before it.
         why: String,
     },
-    /// The server refuses.
+    /// The server answers with an error of its own.
     #[error("the server at {} refuses: {reason}", path.display())]
     Refused {
         path: PathBuf,

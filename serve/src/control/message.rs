@@ -20,11 +20,11 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Question {
-    /// Who are you?
+    /// Which server answers here: see [`ServerFacts`].
     Server {},
     /// What does each layer do?
     Figures {
-        /// Consumers, too.
+        /// Whether consumers are listed as well as providers.
         #[serde(default)]
         consumers: bool,
     },
@@ -36,7 +36,7 @@ pub enum Question {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// Who it is.
+    /// The answer to [`Question::Server`].
     Server(ServerFacts),
     /// What each layer does.
     Figures(Box<Figures>),
@@ -59,7 +59,7 @@ pub struct ServerFacts {
     pub protocol: u32,
     /// The version of the program.
     pub version: String,
-    /// Its process.
+    /// Process id of the server.
     pub pid: u32,
     /// What it serves, as its command line has it.
     pub target: String,
@@ -95,12 +95,12 @@ pub struct Timing {
     pub look_ns: u64,
 }
 
-/// A provider.
+/// A provider of the server's stack and what it has done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
     /// Its number, which no other provider of this server ever has.
     pub id: u64,
-    /// Its name.
+    /// Name of the provider.
     pub name: String,
     /// The class of its geom, upper case.
     pub class: String,
@@ -115,7 +115,7 @@ pub struct Layer {
     /// Its error, when it is gone or broken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it did.
+    /// Requests of this provider, by kind.
     pub counted: Counted,
     /// How long that took, for the requests that were timed.
     pub times: Times,
@@ -132,9 +132,9 @@ pub struct Consumer {
     pub class: String,
     /// The provider that it is attached to.
     pub provider: u64,
-    /// Its access counts.
+    /// How often it is open, as `r1w0e0`.
     pub mode: String,
-    /// What it did.
+    /// Requests of this consumer, by kind.
     pub counted: Counted,
     /// How long that took, without the spread.
     pub times: Times,
@@ -147,27 +147,27 @@ pub struct Counted {
     pub in_flight: u64,
     /// Requests that failed; they are among the kinds, too.
     pub errors: u64,
-    /// READ.
+    /// READ requests and their bytes.
     pub read: OperationTotals,
-    /// WRITE.
+    /// WRITE requests and their bytes.
     pub write: OperationTotals,
-    /// DELETE.
+    /// DELETE requests and their bytes.
     pub delete: OperationTotals,
-    /// ZERO.
+    /// ZERO requests and their bytes.
     pub zero: OperationTotals,
-    /// FLUSH.
+    /// FLUSH requests; they have no bytes.
     pub flush: OperationTotals,
     /// EXTENTS: questions where holes are, which servers ask before long READs.
     #[serde(default)]
     pub extents: OperationTotals,
-    /// All else.
+    /// GETATTR and everything that has no field here.
     pub other: OperationTotals,
 }
 
 /// Requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationTotals {
-    /// How many.
+    /// Requests that ended, those that failed among them.
     pub operations: u64,
     /// The bytes that they moved.
     pub bytes: u64,
@@ -178,11 +178,11 @@ pub struct OperationTotals {
 pub struct Times {
     /// READ, from entering to leaving the provider.
     pub read: Spread,
-    /// WRITE.
+    /// WRITE, measured as READ is.
     pub write: Spread,
-    /// DELETE.
+    /// DELETE, measured as READ is.
     pub delete: Spread,
-    /// All else.
+    /// All other kinds, measured as READ is.
     pub other: Spread,
     /// Time that these requests spent in this layer and not below it, in all, ns.
     pub exclusive_ns: u64,
@@ -195,7 +195,7 @@ pub struct Times {
 pub struct Spread {
     /// How many were taken.
     pub samples: u64,
-    /// Their sum, ns.
+    /// Sum of the times, nanoseconds.
     pub sum_ns: u64,
     /// How many fell into which bucket, each named by its smallest value in ns, in ascending order.
     /// A bucket is at most 1/64 of that wide, and one wide below 128.

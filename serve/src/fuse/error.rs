@@ -15,7 +15,7 @@ pub enum FuseError {
         /// What is wrong with it, in plain words.
         problem: String,
     },
-    /// The mount failed.
+    /// The kernel, or fusermount3, refuses the mount.
     #[error("mounting {}: {problem}", directory.display())]
     Mount {
         directory: PathBuf,

@@ -69,7 +69,7 @@ pub enum Transport {
     Auto,
     /// Over the classic channel: `/dev/fuse`.
     Classic,
-    /// Over io_uring.
+    /// Requests come through io_uring (IORING_OP_URING_CMD).
     Ring,
 }
 
@@ -91,7 +91,7 @@ const NUDGE: Duration = Duration::from_millis(5);
 pub struct Settings {
     /// What to mount on: an empty directory.
     pub directory: PathBuf,
-    /// Clients may write.
+    /// Whether the files may be opened for writing.
     pub writable: bool,
     /// Other users may use the mount, too, as far as the permissions of files go.
     pub allow_other: bool,

@@ -211,7 +211,7 @@ impl Mount {
         Ok((mount, device))
     }
 
-    /// The directory.
+    /// The directory on which the files are mounted.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The longest path of a Unix socket, bytes: what `sockaddr_un` has room for (unix(7)).
 const PATH_BYTES_MAX: usize = 107;
 
-/// Where to listen.
+/// Where the server listens: a Unix socket or a TCP port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A Unix socket of that path.
@@ -24,7 +24,7 @@ pub enum Address {
     Tcp {
         /// A name or number of this machine.
         host: String,
-        /// The port.
+        /// TCP port; 10809 is NBD's.
         port: u16,
     },
 }
@@ -116,7 +116,6 @@ pub(crate) enum Socket {
 }
 
 impl Address {
-    /// Listens.
     pub(crate) fn listen(&self) -> Result<Listening, ServeError> {
         match self {
             Self::Unix(path) => self.listen_unix(path),

@@ -10,7 +10,6 @@ use super::handshake::{Contexts, ReplyStyle, Session};
 use super::output::{Output, Sent};
 use super::peers::Presence;
 use super::reply::put_error;
-use super::stream::Stream;
 use crate::buffers::Buffers;
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use ugeom_format::wire::nbd::{
 };
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::unaligned::Span;
+use ugeom_tls::Stream;
 
 /// Failed requests of a connection that are written to the log.
 const FAILURES_LOGGED: u32 = 10;

@@ -122,7 +122,8 @@ impl Connections {
 
     /// Takes a connection, and begins what it has sent already.
     pub fn admit(&mut self, mut admission: Admission, operations: &mut Operations) {
-        let source = match self.reactor.register(admission.stream.fd(), Interest::READ) {
+        let fd = Arc::clone(admission.stream.fd());
+        let source = match self.reactor.register(fd, Interest::READ) {
             Ok(source) => source,
             Err(error) => {
                 let line = format_args!("watching {}: {error}", admission.who);

@@ -10,7 +10,6 @@ use super::exports::Exports;
 use super::given::OnlyClient;
 use super::handshake::{Handshake, Security, Session, Step};
 use super::peers::{Census, Peer, Place, Presence};
-use super::stream::Stream;
 use super::worker::{Order, Worker};
 use super::{Limits, Log, Settings, Tls};
 use rustix::io::Errno;
@@ -21,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Waker};
 use ugeom_machine::clock;
-use ugeom_tls::ROOM_BYTES_MIN;
+use ugeom_tls::{ROOM_BYTES_MIN, Stream};
 
 /// Bytes of a handshake read at a time.
 const READ_BYTES: usize = ROOM_BYTES_MIN;
@@ -411,7 +410,10 @@ impl Control {
 
     fn greet(&mut self, arrival: Arrival) {
         let Arrival { stream, who, peer } = arrival;
-        let source = match self.reactor.register(stream.fd(), Interest::READ) {
+        let source = match self
+            .reactor
+            .register(Arc::clone(stream.fd()), Interest::READ)
+        {
             Ok(source) => source,
             Err(error) => return (self.log)(&format!("nbd: watching {who}: {error}")),
         };
@@ -461,7 +463,7 @@ impl Control {
             }
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(_) => {
-                let why = pending.stream.failure();
+                let why = pending.stream.failure().map(str::to_owned);
                 return self.leave(source, why);
             }
         }
@@ -497,7 +499,7 @@ impl Control {
             return;
         };
         while !pending.output.is_empty() {
-            match pending.stream.send_bytes(&pending.output) {
+            match pending.stream.send(&pending.output) {
                 Ok(sent) => drop(pending.output.drain(..sent)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
@@ -508,7 +510,7 @@ impl Control {
             let secured = self
                 .tls
                 .as_ref()
-                .map(|tls| pending.stream.secure(&tls.server));
+                .map(|tls| pending.stream.secure_server(&tls.server));
             if let Some(Err(why)) = secured {
                 return self.leave(source, Some(format!("TLS: {why}")));
             }

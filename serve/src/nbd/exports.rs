@@ -14,7 +14,6 @@ const READ_ONLY_SUFFIX: &str = ":ro";
 /// The least that clients are told to prefer, bytes: a page.
 const PREFERRED_BYTES_MIN: u32 = 4096;
 
-/// All exports.
 pub(super) struct Exports {
     stack: Stack,
     top: String,

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Sockets from outside.
+/// Sockets that another process has opened and passed on.
 #[derive(Clone, Default)]
 pub struct Given {
     /// Sockets that listen already: Unix or TCP.

@@ -30,7 +30,7 @@
 //!
 //! The files: `address` where to listen, `given` sockets that are there already; `exports` what
 //! there is, `allow` which client sees it; `handshake` the options, as a function from bytes to
-//! bytes; `control` and `worker` the threads; `stream` the bytes of a connection, `connection` one
+//! bytes; `control` and `worker` the threads; `connection` one
 //! client, `connections` those of a worker, `budget` what they may have in flight; `operation` one
 //! request on its way through the stack, `operations` those of a worker, `at_once` READs that need
 //! none; `reply` the answers, `output` those that wait to be sent.
@@ -54,7 +54,6 @@ mod output;
 mod parts;
 mod peers;
 mod reply;
-mod stream;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -120,7 +119,7 @@ impl Default for Limits {
 /// Whether clients may, or must, use TLS.
 #[derive(Clone)]
 pub struct Tls {
-    /// The certificates.
+    /// Certificates and key of the server.
     pub server: ServerTls,
     /// Clients without TLS are refused.
     pub required: bool,
@@ -129,7 +128,7 @@ pub struct Tls {
 /// How to serve.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where to listen.
+    /// Sockets to listen on, all with the same exports.
     pub addresses: Vec<Address>,
     /// Sockets that are there already.
     pub given: Given,
@@ -137,7 +136,7 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// Which clients see which exports; without rules every client sees all.
     pub allow: Vec<Rule>,
-    /// Clients may write.
+    /// Whether exports are opened for writing.
     pub writable: bool,
     /// Only the provider on top is an export, and not all that there are.
     pub only_top: bool,

@@ -1,13 +1,14 @@
 //! Replies of one connection that wait to be sent, in the order in which they were finished, each
 //! with its data where the stack has put it.
 
-use super::stream::Stream;
 use crate::buffers::Buffers;
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::os::fd::AsFd;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::gather::Gather;
 use ugeom_machine::lease::Lease;
+use ugeom_tls::Stream;
 
 /// The longest head of a reply: an extended chunk's header and an offset, bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 40;
@@ -152,7 +153,8 @@ impl Output {
             let mut gather = Gather::new();
             self.gather(&mut gather);
             let wanted = gather.bytes();
-            match stream.send(&gather) {
+            let sent = gather.send(stream.fd().as_fd());
+            match sent.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)) {
                 Ok(sent) => {
                     done.progress |= sent > 0;
                     self.advance(sent, buffers, &mut done);

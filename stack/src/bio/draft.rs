@@ -106,7 +106,7 @@ impl Draft {
         self
     }
 
-    /// FLUSH.
+    /// A FLUSH: all that was acknowledged before becomes durable.
     pub fn flush(mut self) -> Self {
         self.set(Command::Flush, 0, 0);
         self.carry(NOTHING, Payload::None);
@@ -236,7 +236,7 @@ impl Finished {
         self.bio.command()
     }
 
-    /// Where, bytes.
+    /// Byte offset of the request, as it was made.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.bio.offset()
@@ -253,7 +253,7 @@ impl Finished {
         }
     }
 
-    /// The caller's word.
+    /// The word that the caller gave to the request, to find it again.
     #[inline]
     #[must_use]
     pub fn cookie(&self) -> u64 {

@@ -99,7 +99,7 @@ impl Bio {
         id_of(self.slot)
     }
 
-    /// What is asked.
+    /// READ, WRITE or another command.
     #[must_use]
     pub fn command(&self) -> Command {
         self.body().command

@@ -36,7 +36,7 @@ pub enum ExtentKind {
 pub struct Extent {
     /// Its length in bytes, at least 1.
     pub length_bytes: u64,
-    /// What it holds.
+    /// What these bytes hold below: data, or nothing that is allocated.
     pub kind: ExtentKind,
 }
 

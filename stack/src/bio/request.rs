@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
         unsafe { &mut *self.slot.as_ref().body.get() }
     }
 
-    /// What is asked.
+    /// READ, WRITE or another command.
     #[inline]
     #[must_use]
     pub fn command(&self) -> Command {

@@ -7,52 +7,52 @@ use crate::error::Errno;
 /// All geoms, in the order in which they were made.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// The geoms.
+    /// All geoms of the topology.
     pub geoms: Vec<GeomView>,
 }
 
-/// A geom.
+/// One instance of a class, with its consumers and providers.
 #[derive(Clone, Debug)]
 pub struct GeomView {
-    /// Its number.
+    /// Number of the geom, unique in the stack.
     pub id: GeomId,
     /// Its class, upper case; `DEV` for an opened handle.
     pub class: &'static str,
-    /// Its name.
+    /// Name of the geom; by custom that of the provider below it.
     pub name: String,
     /// Its rank: 1 at the bottom.
     pub rank: u32,
     /// It is going away.
     pub wither: bool,
-    /// Facts about it.
+    /// Facts that its class states, as keys and values.
     pub config: Vec<(String, String)>,
-    /// Its consumers.
+    /// Its connections to providers below.
     pub consumers: Vec<ConsumerView>,
-    /// Its providers.
+    /// What it offers to the layers above.
     pub providers: Vec<ProviderView>,
 }
 
-/// A consumer.
+/// A geom's connection to a provider below.
 #[derive(Clone, Debug)]
 pub struct ConsumerView {
     /// Its number.
     pub id: ConsumerId,
     /// The provider that it is attached to.
     pub provider: Option<ProviderId>,
-    /// Its access counts.
+    /// How often it is open: r, w and e of GEOM.
     pub mode: Counts,
 }
 
-/// A provider.
+/// A device that a geom offers: what consumers open.
 #[derive(Clone, Debug)]
 pub struct ProviderView {
     /// Its number.
     pub id: ProviderId,
     /// The geom that it belongs to.
     pub geom: GeomId,
-    /// Its name.
+    /// Name of the provider, as `md0s1`.
     pub name: String,
-    /// Its access counts.
+    /// The sums of its consumers' access counts.
     pub mode: Counts,
     /// Its error, when it is gone or broken.
     pub error: Option<Errno>,

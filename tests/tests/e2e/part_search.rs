@@ -6,7 +6,7 @@ use crate::run::{other, ugeom};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use ugeom_testkit::program;
 
@@ -53,6 +53,19 @@ const OTHERS: [Maker; 10] = [
 /// A program with its arguments, the size in MiB of what it makes, the name of that.
 type Maker = (&'static str, &'static [&'static str], u64, &'static str);
 
+/// Where these programs are; `None` without one of them.
+fn programs<const N: usize>(test: &str, names: [&str; N]) -> Option<[PathBuf; N]> {
+    let found: Option<Vec<_>> = names.iter().map(|name| program(test, name)).collect();
+    found?.try_into().ok()
+}
+
+/// A new file of that size, all zeroes.
+fn file_of(path: impl AsRef<Path>, mib: u64) -> File {
+    let file = File::create(path).expect("a file");
+    file.set_len(mib * MIB).expect("its size");
+    file
+}
+
 /// A disk with one file system of each program, and where they are, in MiB.
 fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static str)> {
     let mut made = Vec::new();
@@ -63,8 +76,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
             continue;
         };
         let part = folder.join("part.img");
-        let file = File::create(&part).expect("a partition");
-        file.set_len(size * MIB).expect("its size");
+        file_of(&part, size);
         let made_it = Command::new(mkfs)
             .args(arguments)
             .arg(&part)
@@ -184,14 +196,12 @@ fn file_systems_of_other_systems_are_found() {
 #[test]
 fn a_physical_volume_is_found_with_its_group_and_uuid() {
     let test = "a_physical_volume_is_found";
-    let (Some(pvcreate), Some(vgcreate)) = (program(test, "pvcreate"), program(test, "vgcreate"))
-    else {
+    let Some([pvcreate, vgcreate]) = programs(test, ["pvcreate", "vgcreate"]) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("pv.img");
-    let file = File::create(&image).expect("an image");
-    file.set_len(20 * MIB).expect("its size");
+    file_of(&image, 20);
     let Some(device) = ugeom_testkit::LoopDevice::over(test, &image, &[]) else {
         return;
     };
@@ -319,19 +329,16 @@ fn start_of(line: &str) -> Option<u64> {
 #[test]
 fn encrypted_containers_end_at_the_next_partition_or_before_the_table() {
     let test = "encrypted_containers_end";
-    let (Some(cryptsetup), Some(mkswap)) = (program(test, "cryptsetup"), program(test, "mkswap"))
-    else {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some([cryptsetup, mkswap]) = programs(test, ["cryptsetup", "mkswap"]) else {
         return;
     };
-    let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| disks::text(&folder.path().join(name));
     std::fs::write(place("key"), b"secret").expect("a key");
-    let disk = File::create(place("disk.img")).expect("a disk");
-    disk.set_len(36 * MIB).expect("its size");
+    let disk = file_of(place("disk.img"), 36);
     for (kind, at, size) in [("luks2", 1, 20), ("swap", 21, 8), ("luks1", 30, 6)] {
         let part = place(kind);
-        let file = File::create(&part).expect("a partition");
-        file.set_len(size * MIB).expect("its size");
+        file_of(&part, size);
         let format = "luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --type";
         let format: Vec<&str> = format.split(' ').collect();
         match kind {

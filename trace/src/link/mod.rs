@@ -117,11 +117,11 @@ pub struct Topology {
 pub struct Span {
     /// The device, or the connection of a FUSE server with [`FUSE`] set.
     pub dev: Dev,
-    /// What it does.
+    /// What the request does to the device.
     pub op: Op,
-    /// Its first sector.
+    /// First sector, 512 bytes each.
     pub sector: u64,
-    /// Its length, sectors.
+    /// Length in sectors of 512 bytes.
     pub sectors: u32,
     /// The thread that submitted it.
     pub tid: u32,

@@ -15,7 +15,7 @@ pub struct Part {
     pub span: usize,
     /// What it was for.
     pub phase: Phase,
-    /// How long, ns.
+    /// Time of the part, nanoseconds.
     pub ns: u64,
 }
 

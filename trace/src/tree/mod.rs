@@ -41,13 +41,13 @@ pub enum Class {
     Scsi,
     /// A namespace of NVMe.
     Nvme,
-    /// A loop device.
+    /// A loop device (`loop0`).
     Loop,
-    /// Compressed memory.
+    /// A disk of compressed memory (`zram0`).
     Zram,
     /// A device of the device mapper.
     Dm,
-    /// A software RAID.
+    /// A software RAID (`md0`).
     Md,
     /// A cached device of bcache.
     Bcache,
@@ -55,7 +55,7 @@ pub enum Class {
     Nbd,
     /// A block device of a userspace server.
     Ublk,
-    /// A partition.
+    /// A partition of a disk.
     Part,
     /// A mounted file system.
     Fs,
@@ -97,7 +97,7 @@ pub type DeviceNumber = (u32, u32);
 pub struct Node {
     /// The kernel's name (`vda1`), the path of a file, or the place where a file system is mounted.
     pub name: String,
-    /// What it is.
+    /// Which kind of layer it is.
     pub class: Class,
     /// The number of the device; of a file system that of its mount.
     pub number: Option<DeviceNumber>,
@@ -107,7 +107,7 @@ pub struct Node {
     pub sector_bytes: u32,
     /// Where it begins in what it stands on, bytes.
     pub start_bytes: Option<u64>,
-    /// Writing is refused.
+    /// Whether the kernel refuses writes to it.
     pub read_only: bool,
     /// What kind of its class it is: the targets of a device-mapper device, the level of a RAID,
     /// the type of a file system.
@@ -235,7 +235,6 @@ impl KernelTree {
     }
 }
 
-/// `8:17`.
 fn numbers(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

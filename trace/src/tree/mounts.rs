@@ -13,11 +13,11 @@ pub struct Mount {
     pub number: DeviceNumber,
     /// Where it is mounted.
     pub point: String,
-    /// Its type.
+    /// Type of the file system, as `ext4`.
     pub kind: String,
     /// What was mounted: a device, or a name.
     pub source: String,
-    /// Writing is refused.
+    /// Whether it is mounted read-only.
     pub read_only: bool,
 }
 

@@ -22,7 +22,6 @@ const FIO_REQUESTS: u64 = 50_000;
 /// Requests of which the server's CPU time is taken.
 const CPU_REQUESTS: u64 = 60_000;
 
-/// A client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     /// The class `nbd`, random reads of 4 KiB, so many at a time.

@@ -299,7 +299,6 @@ impl Check {
     }
 }
 
-/// `p = 0.012`.
 fn probability(p: f64) -> String {
     match p < 0.001 {
         true => "p < 0.001".to_owned(),

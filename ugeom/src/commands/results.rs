@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> Result<Vec<Source>> {
 
 /// A file with results.
 pub struct ResultFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// What it measured, where its format does not hold that: criterion's.
     pub case: String,

@@ -25,7 +25,6 @@ struct State {
     lost: Lost,
 }
 
-/// The report.
 #[derive(Default)]
 pub(super) struct Report {
     state: Mutex<State>,

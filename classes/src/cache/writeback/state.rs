@@ -30,7 +30,7 @@ const BYTES_MASK: u64 = (1 << TIMES_SHIFT) - 1;
 const TIMES_MASK: u64 = (1 << (KIND_SHIFT - TIMES_SHIFT)) - 1;
 
 impl Progress {
-    /// As the word.
+    /// Its form as one atomic word.
     pub fn word(self) -> u64 {
         let (kind, times, value) = match self {
             Self::Passed => (0, 0, 0),

@@ -17,15 +17,15 @@ const CHOSEN_TIME: Duration = Duration::from_secs(2);
 /// What a new provider is made with.
 #[derive(Clone, Copy, Debug)]
 pub struct InitSettings {
-    /// Metadata version.
+    /// Metadata version, 0 to 7: see docs/formats.
     pub version: u32,
     /// Flags; AUTH follows from `authentication`.
     pub flags: EliFlags,
-    /// Cipher.
+    /// How sectors are encrypted (`-e`).
     pub cipher: Cipher,
-    /// Key length, bits.
+    /// Length of the data key in bits (`-l`).
     pub key_bits: u16,
-    /// Authentication, if any.
+    /// How sectors are authenticated (`-a`); `None` without tags.
     pub authentication: Option<Authentication>,
     /// Sector size, bytes; `None` for that of the provider.
     pub sector_bytes: Option<u64>,

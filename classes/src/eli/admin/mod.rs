@@ -97,7 +97,7 @@ pub struct EliDisk<'a> {
     opened: &'a Opened,
     /// Its name, for messages.
     pub name: String,
-    /// Its size, bytes.
+    /// Size of the provider below in bytes.
     pub media_bytes: u64,
     /// The size of its sectors, bytes.
     pub sector_bytes: u32,

@@ -13,7 +13,7 @@ const SCAN_STEP_BYTES: u64 = 1 << 20;
 pub struct Candidate {
     /// Where the sector lies, bytes.
     pub offset: u64,
-    /// What it holds.
+    /// The metadata that was found there.
     pub metadata: Metadata,
 }
 

@@ -18,7 +18,6 @@ const LIMIT_KIB: u32 = (WINDOW_BYTES_MAX >> 10) as u32 + 1024;
 /// What is told of the memory of a decoder without looking at its block: `xz -9`.
 const DECODER_BYTES: u64 = 64 << 20;
 
-/// A block.
 struct Block {
     file: Arc<File>,
     at: u64,

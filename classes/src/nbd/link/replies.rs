@@ -88,7 +88,7 @@ impl Link {
             None => {
                 let room = self.replies.room(stream.room_bytes());
                 let wanted = room.len();
-                (stream.read(room), wanted)
+                (stream.read(&mut [], room), wanted)
             }
         };
         let count = match read {

@@ -27,7 +27,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Amiga)),
 };
 
-/// The class.
+/// The class AMIGA: partitions of a rigid disk block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Amiga;
 

@@ -28,7 +28,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Apm)),
 };
 
-/// The class.
+/// The class APM: partitions of an Apple partition map.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Apm;
 

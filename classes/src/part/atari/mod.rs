@@ -27,7 +27,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Atari)),
 };
 
-/// The class.
+/// The class ATARI: partitions of an Atari root sector (AHDI).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Atari;
 

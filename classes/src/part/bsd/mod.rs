@@ -29,7 +29,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Bsd)),
 };
 
-/// The class.
+/// The class BSD: partitions of a disklabel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bsd;
 

@@ -27,7 +27,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Bsd64)),
 };
 
-/// The class.
+/// The class BSD64: partitions of DragonFly's disklabel64.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bsd64;
 

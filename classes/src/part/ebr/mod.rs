@@ -31,7 +31,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Ebr)),
 };
 
-/// The class.
+/// The class EBR: logical partitions of an extended one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ebr;
 

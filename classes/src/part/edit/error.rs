@@ -44,7 +44,7 @@ pub enum EditError {
         list(.found)
     )]
     InTheWay {
-        /// The provider.
+        /// Name of the provider that was to be changed.
         provider: String,
         /// What was to be written.
         what: &'static str,

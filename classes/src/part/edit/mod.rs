@@ -34,7 +34,7 @@ use ugeom_stack::{Channel, Opened};
 /// What a new table is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Create {
-    /// Its scheme.
+    /// Scheme of the table that is made.
     pub scheme: Scheme,
     /// Number of entries, where the scheme lets one choose (`gpart create -n`).
     pub entries: Option<u32>,
@@ -49,7 +49,7 @@ pub struct Added {
     pub index: u32,
     /// The provider's name, `md0p1`.
     pub provider: String,
-    /// First sector.
+    /// First sector on the provider, from 0.
     pub start: u64,
     /// Length in sectors.
     pub sectors: u64,

@@ -18,7 +18,7 @@ const PARTS: [&str; 5] = [
 /// A recovery that has not been written yet.
 #[derive(Clone, Debug)]
 pub struct Recovery {
-    /// The provider.
+    /// Name of the provider whose table was recovered.
     pub provider: String,
     /// Bytes in one of its sectors.
     pub sectorsize_bytes: u32,

@@ -40,7 +40,7 @@ pub(super) fn letter(kind: Guid, mbr: MbrKind) -> char {
     }
 }
 
-/// The class.
+/// The class GPT: partitions of a GUID partition table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gpt;
 

@@ -32,7 +32,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Ldm)),
 };
 
-/// The class.
+/// The class LDM: partitions and volumes of Windows' dynamic disks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ldm;
 

@@ -29,7 +29,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Mbr)),
 };
 
-/// The class.
+/// The class MBR: the four slices of a master boot record.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mbr;
 

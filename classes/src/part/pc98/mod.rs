@@ -27,7 +27,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Pc98)),
 };
 
-/// The class.
+/// The class PC98: the slices of NEC's PC-9800.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pc98;
 

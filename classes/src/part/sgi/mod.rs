@@ -27,7 +27,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Sgi)),
 };
 
-/// The class.
+/// The class SGI: partitions of an SGI volume header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sgi;
 

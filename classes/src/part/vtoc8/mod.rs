@@ -28,7 +28,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(Vtoc8)),
 };
 
-/// The class.
+/// The class VTOC8: partitions of Sun's disk label.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vtoc8;
 

@@ -17,7 +17,7 @@ pub struct InHeader {
     pub opcode: u32,
     /// The kernel's word, which comes back with the reply.
     pub unique: u64,
-    /// Which file.
+    /// Number of the file (`nodeid`), 1 for the root.
     pub node: u64,
     /// Who asks: user, group and process.
     pub uid: u32,
@@ -46,7 +46,7 @@ impl InHeader {
         })
     }
 
-    /// The header.
+    /// Its bytes, in the byte order of the machine.
     #[must_use]
     pub fn encode(self) -> [u8; IN_HEADER_BYTES] {
         let mut bytes = [0; IN_HEADER_BYTES];
@@ -92,7 +92,7 @@ pub struct OutHeader {
 }
 
 impl OutHeader {
-    /// The header.
+    /// Its bytes, in the byte order of the machine.
     #[inline]
     #[must_use]
     pub fn encode(self) -> [u8; OUT_HEADER_BYTES] {

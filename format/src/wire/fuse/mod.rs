@@ -44,7 +44,7 @@ pub const READ_BYTES_MIN: usize = 8192;
 /// The longest name of a file, bytes without the NUL.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// What is asked.
+/// Operations of a request (`enum fuse_opcode` of linux/fuse.h).
 pub mod opcode {
     #![expect(missing_docs, reason = "the names are the protocol's")]
     pub const LOOKUP: u32 = 1;
@@ -113,13 +113,13 @@ pub mod open_flag {
 
 /// Which attributes a SETATTR changes.
 pub mod set_flag {
-    /// Permissions.
+    /// The permissions are to be set (`FATTR_MODE`).
     pub const MODE: u32 = 1 << 0;
-    /// The owner.
+    /// The owner is to be set (`FATTR_UID`).
     pub const UID: u32 = 1 << 1;
-    /// The group.
+    /// The group is to be set (`FATTR_GID`).
     pub const GID: u32 = 1 << 2;
-    /// The size.
+    /// The size is to be set (`FATTR_SIZE`).
     pub const SIZE: u32 = 1 << 3;
 }
 

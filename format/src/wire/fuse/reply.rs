@@ -91,21 +91,21 @@ impl FileKind {
 /// The attributes of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its number.
+    /// Number of the file (`ino`).
     pub node: u64,
-    /// What it is.
+    /// Whether it is a file or a directory.
     pub kind: FileKind,
     /// Who may do what with it: the low 12 bits of a mode.
     pub permissions: u32,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
     /// How much of it is no hole, bytes.
     pub allocated_bytes: u64,
     /// All of its times, seconds and nanoseconds since 1970.
     pub time: (u64, u32),
-    /// Its owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Its group.
+    /// Group id of the owner.
     pub gid: u32,
     /// What is best read and written at a time, bytes.
     pub block_bytes: u32,

@@ -54,16 +54,16 @@ pub struct SetAttributes {
     pub size_bytes: u64,
 }
 
-/// FALLOCATE.
+/// A request FALLOCATE: allocates, zeroes or discards a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fallocate {
     /// The handle of OPEN.
     pub handle: u64,
-    /// Where, bytes.
+    /// Byte offset in the file.
     pub offset: u64,
-    /// How much, bytes.
+    /// Length in bytes.
     pub length_bytes: u64,
-    /// See fallocate(2).
+    /// Flags of fallocate(2), as `FALLOC_FL_PUNCH_HOLE`.
     pub mode: u32,
 }
 
@@ -72,13 +72,13 @@ pub struct Fallocate {
 pub struct Lseek {
     /// The handle of OPEN.
     pub handle: u64,
-    /// From where, bytes.
+    /// Byte offset from which data or a hole is looked for.
     pub offset: u64,
-    /// See lseek(2).
+    /// SEEK_DATA or SEEK_HOLE of lseek(2).
     pub whence: u32,
 }
 
-/// What is asked.
+/// A request of the kernel, without its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// The first message.

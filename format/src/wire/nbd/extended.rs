@@ -28,7 +28,7 @@ pub struct ExtendedRequest {
     pub command: u16,
     /// The client's word, which comes back with the reply.
     pub cookie: u64,
-    /// Where, bytes.
+    /// Byte offset in the export.
     pub offset_bytes: u64,
     /// How much, bytes: of the payload when there is one, of the effect otherwise.
     pub length_bytes: u64,
@@ -106,7 +106,7 @@ pub struct ExtendedChunkHeader {
 }
 
 impl ExtendedChunkHeader {
-    /// The header.
+    /// The 32 bytes of the header, big-endian.
     #[must_use]
     pub fn encode(self) -> [u8; EXTENDED_CHUNK_HEADER_BYTES] {
         let mut bytes = [0; EXTENDED_CHUNK_HEADER_BYTES];
@@ -143,7 +143,7 @@ impl ExtendedChunkHeader {
 /// A stretch of the range that a BLOCK_STATUS asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendedStatus {
-    /// How long, bytes.
+    /// Length of the range in bytes.
     pub length_bytes: u64,
     /// What the context says of it; in `base:allocation` see [`super::state`].
     pub flags: u64,

@@ -80,7 +80,7 @@ pub struct OptionHeader {
 }
 
 impl OptionHeader {
-    /// The header.
+    /// The 16 bytes of the header, big-endian.
     #[must_use]
     pub fn encode(self) -> [u8; OPTION_HEADER_BYTES] {
         let mut bytes = [0; OPTION_HEADER_BYTES];
@@ -117,7 +117,7 @@ pub struct OptionReplyHeader {
 }
 
 impl OptionReplyHeader {
-    /// The header.
+    /// The 20 bytes of the header, big-endian.
     #[must_use]
     pub fn encode(self) -> [u8; OPTION_REPLY_HEADER_BYTES] {
         let mut bytes = [0; OPTION_REPLY_HEADER_BYTES];

@@ -71,23 +71,23 @@ pub mod export_flag {
     pub const HAS_FLAGS: u16 = 1 << 0;
     /// It cannot be written.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH is understood.
+    /// The server understands FLUSH.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// FUA is understood.
+    /// The server understands the flag FUA of a command.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// Seeks are slow.
+    /// The device is rotational: clients had better read in order.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// TRIM is understood.
+    /// The server understands TRIM.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// WRITE_ZEROES is understood.
+    /// The server understands WRITE_ZEROES.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// DF is understood.
+    /// The server understands the flag DF: a read in one chunk.
     pub const SEND_DF: u16 = 1 << 7;
     /// A FLUSH covers what was written over other connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// CACHE is understood.
+    /// The server understands CACHE.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// FAST_ZERO is understood.
+    /// The server understands the flag FAST_ZERO of WRITE_ZEROES.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
@@ -95,11 +95,11 @@ pub mod export_flag {
 pub mod option {
     /// Chooses an export and ends the handshake; has no answer for errors.
     pub const EXPORT_NAME: u32 = 1;
-    /// The client leaves.
+    /// The client ends the handshake without choosing an export.
     pub const ABORT: u32 = 2;
     /// Asks for the names of all exports.
     pub const LIST: u32 = 3;
-    /// Asks for encryption.
+    /// From the answer on, both sides speak TLS.
     pub const STARTTLS: u32 = 5;
     /// Asks about an export.
     pub const INFO: u32 = 6;
@@ -109,7 +109,7 @@ pub mod option {
     pub const STRUCTURED_REPLY: u32 = 8;
     /// Asks which contexts BLOCK_STATUS could tell about.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Chooses contexts.
+    /// Chooses the metadata contexts that BLOCK_STATUS reports.
     pub const SET_META_CONTEXT: u32 = 10;
     /// Asks for headers with 64-bit lengths.
     pub const EXTENDED_HEADERS: u32 = 11;
@@ -117,7 +117,7 @@ pub mod option {
 
 /// Kinds of replies to options.
 pub mod option_reply {
-    /// Done.
+    /// The option has succeeded; the last reply to it.
     pub const ACK: u32 = 1;
     /// An export, see [`super::Listed`].
     pub const SERVER: u32 = 2;
@@ -137,7 +137,7 @@ pub mod option_reply {
     pub const ERR_PLATFORM: u32 = ERROR | 4;
     /// It is served over TLS only (`NBD_REP_ERR_TLS_REQD`).
     pub const ERR_TLS_REQD: u32 = ERROR | 5;
-    /// No such export.
+    /// No export has the name.
     pub const ERR_UNKNOWN: u32 = ERROR | 6;
     /// The server is about to end.
     pub const ERR_SHUTDOWN: u32 = ERROR | 7;
@@ -149,9 +149,9 @@ pub mod option_reply {
 
 /// What [`Info`] is about.
 pub mod info {
-    /// Size and flags.
+    /// Size and transmission flags of the export.
     pub const EXPORT: u16 = 0;
-    /// The name.
+    /// The export's canonical name.
     pub const NAME: u16 = 1;
     /// A text for people.
     pub const DESCRIPTION: u16 = 2;
@@ -217,9 +217,9 @@ pub mod chunk {
 
 /// Bits of [`Status::flags`] in the context `base:allocation`.
 pub mod state {
-    /// Not allocated.
+    /// The range is not allocated (`NBD_STATE_HOLE`).
     pub const HOLE: u32 = 1 << 0;
-    /// Reads as zeroes.
+    /// The range reads as zeroes (`NBD_STATE_ZERO`).
     pub const ZERO: u32 = 1 << 1;
 }
 

@@ -106,7 +106,7 @@ pub struct InfoRequest {
 }
 
 impl InfoRequest {
-    /// The data.
+    /// The payload of the option, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -145,7 +145,7 @@ pub struct MetaRequest {
 }
 
 impl MetaRequest {
-    /// The data.
+    /// The payload of the option, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -178,14 +178,14 @@ impl MetaRequest {
 /// The data of a reply of kind SERVER: one export of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the export; the empty one is the default.
     pub name: String,
     /// A text for people; may be empty.
     pub description: String,
 }
 
 impl Listed {
-    /// The data.
+    /// The payload of the reply, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -212,12 +212,12 @@ impl Listed {
 pub struct MetaContext {
     /// The number that replies to BLOCK_STATUS carry; 0 in a list.
     pub id: u32,
-    /// Its name.
+    /// Name of the context, as `base:allocation`.
     pub name: String,
 }
 
 impl MetaContext {
-    /// The data.
+    /// The payload of the reply, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.id.to_be_bytes().to_vec();
@@ -243,7 +243,7 @@ impl MetaContext {
 pub enum Info {
     /// Size and flags.
     Export {
-        /// The size, bytes.
+        /// Size of the export in bytes.
         size_bytes: u64,
         /// See [`super::export_flag`].
         flags: u16,
@@ -266,7 +266,7 @@ pub enum Info {
 }
 
 impl Info {
-    /// The data.
+    /// The payload of the reply, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {

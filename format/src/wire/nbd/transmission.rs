@@ -27,9 +27,9 @@ pub struct Request {
     pub command: u16,
     /// The client's word, which comes back with the reply.
     pub cookie: u64,
-    /// Where, bytes.
+    /// Byte offset in the export.
     pub offset_bytes: u64,
-    /// How much, bytes.
+    /// Length in bytes.
     pub length_bytes: u32,
 }
 
@@ -86,7 +86,7 @@ pub struct SimpleReply {
 }
 
 impl SimpleReply {
-    /// The message.
+    /// The 16 bytes of the reply, big-endian.
     #[inline]
     #[must_use]
     pub fn encode(self) -> [u8; SIMPLE_REPLY_BYTES] {
@@ -132,7 +132,7 @@ pub struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// The header.
+    /// The 20 bytes of the header, big-endian.
     #[inline]
     #[must_use]
     pub fn encode(self) -> [u8; CHUNK_HEADER_BYTES] {
@@ -171,9 +171,9 @@ impl ChunkHeader {
 /// The data of a chunk of kind OFFSET_HOLE: a stretch that reads as zeroes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Where, bytes.
+    /// Byte offset in the export.
     pub offset_bytes: u64,
-    /// How long, bytes.
+    /// Length of the hole in bytes.
     pub length_bytes: u32,
 }
 
@@ -248,7 +248,7 @@ impl ErrorChunk {
 /// A stretch of the range that a BLOCK_STATUS asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// How long, bytes.
+    /// Length of the range in bytes.
     pub length_bytes: u32,
     /// See [`super::state`].
     pub flags: u32,

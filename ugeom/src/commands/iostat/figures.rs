@@ -11,9 +11,9 @@ use ugeom_machine::cpu::SystemTimes;
 /// What one kind of request did in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DirectionRates {
-    /// Requests a second.
+    /// IOPS of this direction.
     pub per_second: f64,
-    /// KiB a second.
+    /// Throughput of this direction, KiB/s.
     pub kib_per_second: f64,
     /// Requests a second that were merged into others.
     pub merged_per_second: f64,
@@ -60,15 +60,15 @@ fn ratio(above: f64, below: f64) -> f64 {
 /// What a device did in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Device {
-    /// Its name.
+    /// Name of the device in /proc/diskstats.
     pub name: String,
-    /// Reads.
+    /// Rates of read requests.
     pub reads: DirectionRates,
-    /// Writes.
+    /// Rates of write requests.
     pub writes: DirectionRates,
-    /// Discards.
+    /// Rates of discard requests.
     pub discards: DirectionRates,
-    /// Flushes a second.
+    /// Flush requests a second.
     pub flushes_per_second: f64,
     /// The time of a flush on average, ms.
     pub flush_await_ms: f64,
@@ -114,15 +114,15 @@ impl Device {
 /// What the processors did in an interval, per cent of all cores' time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Processors {
-    /// In user space.
+    /// CPU time in user space, percent.
     pub user_percent: f64,
     /// In user space at lowered priority.
     pub nice_percent: f64,
-    /// In the kernel.
+    /// CPU time in the kernel, percent.
     pub system_percent: f64,
-    /// In interrupt handlers.
+    /// CPU time in interrupt handlers, percent.
     pub interrupt_percent: f64,
-    /// Doing nothing.
+    /// Time without work, percent.
     pub idle_percent: f64,
 }
 

@@ -1,6 +1,6 @@
 //! What a person types, from the bytes that a terminal sends (ECMA-48, xterm's control sequences).
 
-/// A key.
+/// A key of the terminal, as far as `stat` uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A character.

@@ -11,9 +11,9 @@ use ugeom_serve::control::{Consumer, Counted, Figures, Layer, OperationTotals, S
 /// What one kind of request did in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
-    /// Requests a second.
+    /// IOPS of this kind.
     pub per_s: f64,
-    /// KiB a second.
+    /// Throughput of this kind, KiB/s.
     pub kib_per_s: f64,
     /// KiB a request; 0 without requests.
     pub kib_each: f64,
@@ -38,15 +38,15 @@ pub struct Row {
     pub depth: usize,
     /// Requests in flight at the end of the interval.
     pub in_flight: u64,
-    /// Requests that failed.
+    /// Failed requests a second.
     pub errors_per_s: f64,
     /// All requests a second.
     pub per_s: f64,
-    /// READ.
+    /// Rates of READ requests.
     pub read: Rate,
-    /// WRITE.
+    /// Rates of WRITE requests.
     pub write: Rate,
-    /// DELETE.
+    /// Rates of DELETE requests.
     pub delete: Rate,
     /// FLUSH, ZERO and all else.
     pub other: Rate,

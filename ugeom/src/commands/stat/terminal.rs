@@ -83,7 +83,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Columns and lines.
+    /// Columns and lines of the terminal.
     pub fn size(&self) -> (usize, usize) {
         let size = tcgetwinsize(io::stdout()).ok();
         let size = size.map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));

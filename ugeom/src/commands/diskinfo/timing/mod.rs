@@ -69,9 +69,9 @@ pub struct Around<'a> {
 /// Whether all was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All of it.
+    /// Everything that was asked for was measured.
     Complete,
-    /// It was interrupted.
+    /// Ctrl-C ended the measurement; later steps are missing.
     Early,
 }
 

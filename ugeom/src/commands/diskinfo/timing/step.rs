@@ -22,7 +22,7 @@ pub struct Step {
     pub kind: StepKind,
     /// Which one of its kind, as diskinfo names it: `Full stroke`, `4 kbytes`.
     pub name: String,
-    /// How many requests.
+    /// Number of requests in the step.
     pub requests: u64,
     /// How much each moved, bytes.
     pub bytes_each: u64,
