@@ -266,6 +266,7 @@ const PROBED: &[&str] = &[
     "LVM2_member",
     "drbd",
     "xfs_external_log",
+    "lzma",
     "geom",
     "dos",
     "gpt",

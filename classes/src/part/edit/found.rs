@@ -28,8 +28,8 @@ pub fn glance(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, Ed
 }
 
 impl Disk<'_> {
-    /// Refuses an empty table beside a structure to which the whole medium belongs: an ISO image may
-    /// begin with an MBR. Beside partitions it may be left over from an earlier use.
+    /// Refuses an empty table beside a structure to which the whole medium belongs: an ISO image
+    /// may begin with an MBR. Beside partitions it may be left over from an earlier use.
     pub(super) fn refuse_owned(&mut self, table: &Table) -> Result<(), EditError> {
         if !table.parts().is_empty() {
             return Ok(());

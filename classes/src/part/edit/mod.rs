@@ -140,8 +140,8 @@ impl<'a> Disk<'a> {
 /// here; [`NewPart::random`] does not count.
 ///
 /// # Errors
-/// [`EditError::NoTable`], [`EditError::Several`], [`EditError::Owned`], and [`EditError::Plan`] when
-/// the table does not allow it; nothing is written then. [`EditError::Io`] while writing.
+/// [`EditError::NoTable`], [`EditError::Several`], [`EditError::Owned`], and [`EditError::Plan`]
+/// when the table does not allow it; nothing is written then. [`EditError::Io`] while writing.
 pub fn add(
     channel: &mut Channel,
     opened: &Opened,
