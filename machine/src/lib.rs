@@ -28,6 +28,7 @@ pub mod mapping;
 pub mod perf;
 pub mod prefetch;
 pub mod region;
+pub mod result_file;
 pub mod returning;
 pub mod secret;
 pub mod sha256;

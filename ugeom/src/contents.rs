@@ -48,7 +48,8 @@ pub fn cell(contents: &[Content]) -> Option<String> {
 }
 
 fn not_listed(content: &Content) -> Option<String> {
-    let table = content.usage == ContentUse::Table && content.name != "PMBR";
+    // Neither a protective MBR nor a loop label has partitions of its own.
+    let table = content.usage == ContentUse::Table && !["PMBR", "loop"].contains(&content.name);
     (table && !LISTED.contains(&content.name))
         .then(|| format!("carries {content}; its partitions are not listed"))
 }

@@ -278,6 +278,27 @@ fn check_vmdk(shown: &str, path: &Path) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// qemu-nbd opens a compressed VMDK image for writing, changes it, and then fails to write to it.
+///
+/// # Errors
+/// The image is compressed.
+pub(super) fn check_vmdk_writable(shown: &str) -> Result<(), BuildError> {
+    // VMware, Virtual Disk Format 5.0: flags at byte 8, bit 16: grains are compressed.
+    const COMPRESSED: u8 = 1;
+    let start = start_of(&path_of(shown), 12).map_err(|error| BuildError::Os {
+        operation: "reading",
+        path: shown.to_owned(),
+        error,
+    })?;
+    let flags = start.get(10).filter(|_| start.starts_with(b"KDMV"));
+    if flags.is_some_and(|flags| flags & COMPRESSED != 0) {
+        let problem = "a compressed vmdk image (streamOptimized) can only be read (`qemu-img \
+                       convert` makes a copy that can be written)";
+        return Err(refused(shown, problem.into()));
+    }
+    Ok(())
+}
+
 /// The file that a line of a descriptor names: `RW 4192256 SPARSE "disk-s001.vmdk"`.
 fn extent(line: &str) -> Option<&str> {
     let is_extent = ["RW ", "RDONLY ", "NOACCESS "]

@@ -167,6 +167,9 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
     if format.is_compressed() {
         return packed::plan(context, &settings);
     }
+    if context.writable() && format == ImageFormat::Vmdk {
+        child::check_vmdk_writable(settings.path)?;
+    }
     if format != ImageFormat::Qcow2 {
         return child::plan(context, &settings, &child::node(&settings)?);
     }

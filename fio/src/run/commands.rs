@@ -1,8 +1,10 @@
 //! `exec_prerun` and `exec_postrun`: commands of the shell before and after a job.
 
 use std::fs::File;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use ugeom_machine::result_file::refuse_block_device;
 
 use crate::Job;
 use crate::error::JobError;
@@ -42,7 +44,8 @@ fn run(job: &Job, command: &str, when: &str, notes: &Mutex<Vec<String>>) -> Resu
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(note);
-    let ended = File::create(&path).and_then(|output| {
+    let created = refuse_block_device(Path::new(&path)).and_then(|()| File::create(&path));
+    let ended = created.and_then(|output| {
         let errors = output.try_clone()?;
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", command]).stdin(Stdio::null());

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use ugeom_machine::result_file::refuse_block_device;
 
 use ugeom_engine::{Choice, EngineError, EngineOptions};
 use ugeom_harness::crew;
@@ -352,8 +354,8 @@ fn write_logs(
             .write(true)
             .truncate(begins)
             .append(!begins);
-        options
-            .open(&name)
+        refuse_block_device(Path::new(&name))
+            .and_then(|()| options.open(&name))
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| JobError::caused(&job.name, format!("writing {name}"), error))?;
     }

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+use ugeom_machine::result_file::refuse_block_device;
 
 use ugeom_load::door::{Kind, Request};
 use ugeom_machine::clock;
@@ -20,6 +22,7 @@ impl Iolog {
     /// # Errors
     /// It cannot be written.
     pub fn create(path: &str, regions: &[Region]) -> io::Result<Self> {
+        refuse_block_device(Path::new(path))?;
         let mut log = Self {
             out: BufWriter::new(File::create(path)?),
             begun: clock::ticks(),

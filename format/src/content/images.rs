@@ -4,6 +4,7 @@
 //! 5.0, the VHD and VHDX specifications of Microsoft, VirtualBox `VDICore.h`, Apple's `koly` block
 //! as described by its readers, RFC 1952 (gzip), the xz and zstd formats, libewf's documentation.
 
+use super::Content;
 use super::ContentUse::Image;
 use super::signature::{At, Field, Magic, Signature, magic, magic_from_end};
 use super::text;
@@ -88,4 +89,24 @@ pub const SIGNATURES: &[Signature] = &[
 /// Compressed images of a block device name the size of a block and the number of blocks.
 fn compressed_blocks(view: &mut View<'_>, _base: u64) -> u64 {
     u64::from(view.u32_be(128)) * u64::from(view.u32_be(132).saturating_sub(1))
+}
+
+/// A file of the first LZMA format, which has no magic number. As liblzma reads it: properties, a
+/// dictionary of 2^n or 2^n + 2^(n-1) bytes, a size of less than 256 GiB or none; then the first
+/// byte of the data, which is 0.
+pub fn probe_lzma(view: &mut View<'_>) -> Option<Content> {
+    const HEADER_BYTES: u64 = 13;
+    const PROPERTIES_END: u8 = 9 * 5 * 5;
+    const SIZE_BYTES_END: u64 = 1 << 38;
+    let dictionary = view.u32_le(1);
+    let rest = dictionary & dictionary.wrapping_sub(1);
+    let is_size = rest == 0 || rest.is_power_of_two() && dictionary == rest | rest >> 1;
+    let size = view.u64_le(5);
+    let is_lzma = view.has(HEADER_BYTES, b"\0")
+        && view.byte(0) < PROPERTIES_END
+        && dictionary >= 4096
+        && (is_size || dictionary == u32::MAX)
+        && (size < SIZE_BYTES_END || size == u64::MAX);
+    let content = || Content::new("lzma", "an lzma file", "lzma", Image).at(0, HEADER_BYTES);
+    is_lzma.then(content)
 }

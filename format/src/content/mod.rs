@@ -222,6 +222,7 @@ const PROBES: &[Probe] = &[
     volumes::probe_lvm2,
     volumes::probe_drbd,
     xfs_log::probe,
+    images::probe_lzma,
     geom::probe,
     tables::probe_mbr,
     tables::probe_gpt,

@@ -261,6 +261,7 @@ pub(super) const SIMPLE: &[Simple] = &[
     ("ultrix", "an Ultrix disk label", "Ultrix", 16_384 - 72, b"\x57\x29\x03\0\x01\0\0\0"),
     ("unixware", "a UnixWare disk label", "UnixWare", 29 * 512 + 4, b"\x0d\x60\xe5\xca"),
     ("solaris", "a Solaris VTOC", "VTOC", 512 + 12, b"\xee\xde\x0d\x60"),
+    ("loop", "a loop label of parted", "loop", 0, b"GNU Parted Loopback 0"),
     ("plan9", "a Plan 9 partition table", "Plan 9", 512, b"part 9fat "),
 ];
 

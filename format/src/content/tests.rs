@@ -266,6 +266,7 @@ const PROBED: &[&str] = &[
     "LVM2_member",
     "drbd",
     "xfs_external_log",
+    "lzma",
     "geom",
     "dos",
     "gpt",
@@ -380,4 +381,26 @@ fn the_class_of_metadata_is_shown_escaped() {
     let found = medium.identify().remove(0);
     assert_eq!(found.summary(), "GEOM a\\x1b[2j\\nb");
     assert!(!found.to_string().chars().any(char::is_control));
+}
+
+#[test]
+fn files_of_the_first_lzma_format_are_told_by_their_header() {
+    let carries = |properties: u8, dictionary: u32, size: u64, first: u8| {
+        let mut header = vec![properties];
+        header.extend(dictionary.to_le_bytes());
+        header.extend(size.to_le_bytes());
+        header.push(first);
+        let found = Medium::new(64 << 10).with(0, &header).identify();
+        found.iter().any(|content| content.name == "lzma")
+    };
+    for dictionary in [4096, 6144, 1 << 23, 3 << 30, 1 << 31, u32::MAX] {
+        assert!(carries(0x5d, dictionary, u64::MAX, 0), "{dictionary}");
+        assert!(carries(0, dictionary, 6, 0), "{dictionary}");
+    }
+    for dictionary in [0, 1, 2048, 4097, 5120, 0x7fff_ffff] {
+        assert!(!carries(0x5d, dictionary, u64::MAX, 0), "{dictionary}");
+    }
+    assert!(!carries(225, 1 << 23, u64::MAX, 0));
+    assert!(!carries(0x5d, 1 << 23, 1 << 38, 0));
+    assert!(!carries(0x5d, 1 << 23, u64::MAX, 1));
 }

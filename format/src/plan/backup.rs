@@ -12,6 +12,7 @@
 //! `sbin/geom/class/part/geom_part.c` (`gpart_backup`, `gpart_restore`).
 
 use super::{Change, Create, Error, NewPart, Scheme, Table};
+use crate::mbr::PartType;
 use crate::media::Media;
 use crate::text::{from_bytes, is_hidden, to_bytes};
 
@@ -67,6 +68,11 @@ impl Table {
             // to read that.
             if self.scheme() == Scheme::Apm && part.kind == part.raw_kind {
                 part.kind.insert(0, '!');
+            }
+            // Three numbers have the name `ebr`, of which it is read as one.
+            let read = PartType::parse(&part.kind).map(|kind| kind.0.to_string());
+            if self.scheme() == Scheme::Mbr && read.as_ref() != Some(&part.raw_kind) {
+                part.kind = format!("!{}", part.raw_kind);
             }
             part.kind = escape(&part.kind);
         }

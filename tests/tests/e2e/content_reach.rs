@@ -335,3 +335,125 @@ fn boot_sectors_are_no_tables_to_change() {
         );
     }
 }
+
+/// An ISO image may begin with an MBR that has no partitions.
+#[test]
+fn an_empty_table_on_a_file_system_is_not_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    mbr(&path, 8 * MIB, &[]);
+    put(&path, 32_768, b"\x01CD001\x01");
+    let said = "an ISO 9660 file system (at byte 32769) beside a MBR without partitions";
+    let verbs: [&[&str]; 2] = [&["add", "-t", "freebsd"], &["destroy"]];
+    for verb in verbs {
+        let run = |target: &str| ugeom(&[&["part"], verb, &[target]].concat());
+        refused(&path, run, said);
+    }
+    let create = ["part", "create", "--destroy", "-s", "mbr"];
+    let target = disks::text(&path);
+    ugeom(&[&create[..], &[target.as_str()]].concat()).quiet();
+    ugeom(&["part", "add", "-t", "freebsd", &target]).quiet();
+}
+
+#[test]
+fn an_lzma_file_and_a_loop_label_are_not_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    let lzma = b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0\x01\x02";
+    let label = b"GNU Parted Loopback 0";
+    for (magic, said) in [
+        (&lzma[..], "carries an lzma file (at byte 0)"),
+        (label, "a loop label of parted (at byte 0)"),
+    ] {
+        disks_of_zeroes(&path, MIB);
+        put(&path, 0, magic);
+        refused(&path, write_to, said);
+        let create = |target: &str| ugeom(&["part", "create", "-s", "gpt", target]);
+        refused(&path, create, said);
+    }
+}
+
+/// qemu-nbd would open it for writing, and change it.
+#[test]
+fn a_compressed_vmdk_is_not_opened_for_writing() {
+    let test = "a_compressed_vmdk";
+    let Some(qemu_img) = ugeom_testkit::program(test, "qemu-img") else {
+        return;
+    };
+    if ugeom_testkit::program(test, "qemu-nbd").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.vmdk");
+    let format = "subformat=streamOptimized";
+    let text = disks::text(&path);
+    let create = ["create", "-q", "-f", "vmdk", "-o", format, &text, "8M"];
+    crate::run::other(qemu_img, &create);
+    let before = std::fs::read(&path).expect("the image");
+    let error = write_to(&text).failed(1);
+    assert!(
+        error.contains("a compressed vmdk image (streamOptimized)"),
+        "{error}"
+    );
+    assert!(std::fs::read(&path).expect("the image") == before);
+    ugeom(&["show", &text]).quiet();
+}
+
+/// A file that is shorter than a sector may be an image, too.
+#[test]
+fn jobs_do_not_write_over_a_short_image() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.vmdk");
+    std::fs::write(&path, "# Disk DescriptorFile\nversion=1\n").expect("a descriptor");
+    let job = |file: &str| {
+        let file = format!("--filename={file}");
+        ugeom(&["run", "--name=a", &file, "--rw=write", "--size=64k"])
+    };
+    let before = std::fs::read(&path).expect("the descriptor");
+    let ended = job(&disks::text(&path));
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let said = "it carries a VMDK descriptor (at byte 0)";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(std::fs::read(&path).expect("the descriptor") == before);
+    std::fs::write(&path, "no image").expect("a file");
+    assert_eq!(job(&disks::text(&path)).code, 0);
+}
+
+/// Nothing is recognised on the device, and yet it is not the file that was meant.
+#[test]
+fn results_are_not_written_onto_a_block_device() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    disks_of_zeroes(&path, MIB);
+    let test = "results_onto_a_block_device";
+    let Some(device) = ugeom_testkit::LoopDevice::over(test, &path, &[]) else {
+        return;
+    };
+    let device: &str = &device.text();
+    let iolog = format!("--write_iolog={device}");
+    let output = format!("--output={device}");
+    let crash = format!("md:1m | crash:log={device}");
+    let job = ["run", "--name=a", "--filename=md:1m", "--rw=read"];
+    let commands: [&[&str]; 6] = [
+        &[job[0], job[1], job[2], job[3], &output],
+        &[job[0], job[1], job[2], job[3], &iolog],
+        &[
+            "lab", "layers", "--force", "--json", device, "--budget", "1s",
+        ],
+        &[
+            "lab", "layers", "--force", "--report", device, "--budget", "1s",
+        ],
+        &[
+            "raidtest", "genfile", "-f", "-s", "1048576", "-S", "512", "-n", "4", device,
+        ],
+        &["show", &crash],
+    ];
+    for command in commands {
+        let ended = ugeom(command);
+        assert_ne!(ended.code, 0, "{command:?}");
+        let said = "it is a block device, onto which no result is written";
+        assert!(ended.stderr.contains(said), "{command:?}: {}", ended.stderr);
+        let zeroes = std::fs::read(&path).expect("the disk");
+        assert!(zeroes.iter().all(|byte| *byte == 0), "{command:?}");
+    }
+}

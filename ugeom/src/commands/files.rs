@@ -4,9 +4,10 @@ use crate::failure::Usage;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use ugeom_format::content::{self, Content};
+use ugeom_machine::result_file::refuse_block_device;
 
 /// The path that means standard output.
 pub const STDOUT: &str = "-";
@@ -51,6 +52,7 @@ pub fn check(path: Option<&Path>, what: Written, force: bool) -> Result<()> {
     let Some(path) = path.filter(|path| *path != Path::new(STDOUT)) else {
         return Ok(());
     };
+    refuse_block_device(path).with_context(|| path.display().to_string())?;
     let mut options = File::options();
     options.write(true);
     let tried = match options.clone().create_new(true).open(path) {
@@ -83,17 +85,18 @@ fn is_replaceable(path: &Path, what: Written) -> Result<bool> {
     Ok(what.is_ours(&String::from_utf8_lossy(&head)))
 }
 
-/// Refuses to overwrite a file that carries what a disk does: a table, a file system, an image.
+/// Refuses to overwrite a block device, and a file that carries what a disk does: a table, a file
+/// system, an image.
 /// What `is_replaceable` is true for may be overwritten.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] with what it carries; that it cannot be read.
+/// [`io::ErrorKind::AlreadyExists`] with what it carries; it is a block device; it cannot be read.
 pub fn refuse_carrying(path: &Path, is_replaceable: impl Fn(&Content) -> bool) -> io::Result<()> {
     let Ok(about) = std::fs::metadata(path) else {
         return Ok(());
     };
-    let kind = about.file_type();
-    if !kind.is_file() && !kind.is_block_device() {
+    refuse_block_device(path)?;
+    if !about.is_file() {
         return Ok(());
     }
     let mut file = File::open(path)?;

@@ -51,6 +51,20 @@ pub enum EditError {
         /// What was found, and where; never empty.
         found: Vec<Content>,
     },
+    /// An empty table on what belongs to something else.
+    #[error(
+        "{provider} carries {} beside a {scheme} without partitions; nothing was written, \
+         `part create --destroy` makes a table in its place",
+        list(.found)
+    )]
+    Owned {
+        /// The provider.
+        provider: String,
+        /// The scheme of the empty table.
+        scheme: Scheme,
+        /// What was found, and where; never empty.
+        found: Vec<Content>,
+    },
     /// No table that can be edited.
     #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
     NoTable {

@@ -8,6 +8,7 @@ use super::EditError;
 use super::media::Disk;
 use ugeom_format::SectorWrite;
 use ugeom_format::content::{self, Content, ContentUse};
+use ugeom_format::plan::Table;
 use ugeom_stack::{Channel, IoError, Opened};
 
 /// Looks for everything that is known. At most 4 MiB are read.
@@ -27,6 +28,24 @@ pub fn glance(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, Ed
 }
 
 impl Disk<'_> {
+    /// Refuses an empty table beside a structure to which the whole medium belongs: an ISO image
+    /// may begin with an MBR. Beside partitions it may be left over from an earlier use.
+    pub(super) fn refuse_owned(&mut self, table: &Table) -> Result<(), EditError> {
+        if !table.parts().is_empty() {
+            return Ok(());
+        }
+        let mut found = all(self)?;
+        found.retain(|content| content.usage != ContentUse::Table);
+        match found.is_empty() {
+            true => Ok(()),
+            false => Err(EditError::Owned {
+                provider: self.name.clone(),
+                scheme: table.scheme(),
+                found,
+            }),
+        }
+    }
+
     /// Writes what changes a table, unless that changes the magic number of something else: the
     /// last sector of the disk may be that of a mirror.
     pub(super) fn edit(&mut self, writes: &[SectorWrite]) -> Result<(), EditError> {

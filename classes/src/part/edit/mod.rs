@@ -140,8 +140,8 @@ impl<'a> Disk<'a> {
 /// here; [`NewPart::random`] does not count.
 ///
 /// # Errors
-/// [`EditError::NoTable`], [`EditError::Several`], and [`EditError::Plan`] when the table does not
-/// allow it; nothing is written then. [`EditError::Io`] while writing.
+/// [`EditError::NoTable`], [`EditError::Several`], [`EditError::Owned`], and [`EditError::Plan`]
+/// when the table does not allow it; nothing is written then. [`EditError::Io`] while writing.
 pub fn add(
     channel: &mut Channel,
     opened: &Opened,
@@ -150,6 +150,7 @@ pub fn add(
 ) -> Result<Added, EditError> {
     let mut disk = Disk::new(channel, opened)?;
     let mut table = disk.table(scheme)?;
+    disk.refuse_owned(&table)?;
     let wanted = NewPart {
         random: random()?,
         ..wanted.clone()
@@ -221,6 +222,7 @@ pub fn set_on_table(
 ) -> Result<(), EditError> {
     let mut disk = Disk::new(channel, opened)?;
     let mut table = disk.table(scheme)?;
+    disk.refuse_owned(&table)?;
     let changed = table.set_on_table(attribute, on);
     changed.map_err(|error| disk.plan_error(error))?;
     disk.edit(&table.encode())
@@ -275,6 +277,9 @@ pub fn destroy(
             scheme: table.scheme(),
             count,
         });
+    }
+    if !force {
+        disk.refuse_owned(&table)?;
     }
     // The boot sector of a file system may hold the table, too.
     disk.edit(&table.destroy())?;

@@ -163,3 +163,16 @@ proptest! {
         prop_assert_eq!(labels(&back), labels(&table));
     }
 }
+
+/// Three numbers have gpart's name `ebr`.
+#[test]
+fn an_extended_partition_keeps_its_number() {
+    for number in [5, 15, 133] {
+        let mut table = new(Scheme::Mbr);
+        table.add(&sized(&format!("!{number}"), 1024)).unwrap();
+        let text = table.backup();
+        let again = restored(&text, table.media(), true).unwrap();
+        assert_eq!(again.parts(), table.parts(), "{text}");
+        assert_eq!(text.contains(" ebr "), number == 5, "{text}");
+    }
+}

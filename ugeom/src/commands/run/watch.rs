@@ -1,5 +1,6 @@
 //! What is shown while jobs run, and what keeps them from writing where they must not.
 
+use crate::commands::files;
 use crate::output;
 use crate::safety;
 use anyhow::Result;
@@ -155,9 +156,11 @@ pub fn may_write(target: &Meaning) -> Result<(), String> {
                     if about.file_type().is_char_device() {
                         return Ok(());
                     }
-                    // What is shorter than a sector carries nothing, and is no provider.
+                    // What is shorter than a sector is no provider, but may be an image.
                     if about.is_file() && about.len() < 512 {
-                        return Ok(());
+                        let name = path.display();
+                        let carries = |error| format!("{name}: {error}");
+                        return files::refuse_carrying(path, |_| false).map_err(carries);
                     }
                     safety::refuse_content_of_path(path).map_err(said)
                 })
