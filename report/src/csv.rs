@@ -118,7 +118,8 @@ fn table(table: &Table, heading: &str) -> String {
     records(head.into_iter().chain(table.rows.iter().map(of_row)))
 }
 
-/// `time (ns)`, `time low (ns)`, `time high (ns)`, `time confidence`, `time unit`: as many as there is room for.
+/// `time (ns)`, `time low (ns)`, `time high (ns)`, `time confidence`, `time unit`: as many
+/// as there is room for.
 fn headings(room: &Room<'_>) -> Vec<String> {
     let name = |suffix: &str| {
         let column = Column {

@@ -67,8 +67,8 @@ struct Form {
     #[arg(long, group = "form")]
     json: bool,
 
-    /// Print the numbers of the tables and plots as one table (CSV): experiment, case, metric, round,
-    /// value, unit, process
+    /// Print the numbers of the tables and plots as one CSV table: experiment, case, metric,
+    /// round, value, unit, process
     #[arg(long, group = "form")]
     csv: bool,
 
