@@ -151,7 +151,9 @@ fn rows(document: &Document, metric: Metric, subtracts: bool) -> Option<Vec<Judg
                 subject.same_within,
             ))
         });
-        let ends = values.iter().map(|value| value - floor);
+        // No time is below 0.
+        let least = if is_of_shell { 0.0 } else { f64::NEG_INFINITY };
+        let ends = values.iter().map(|value| (value - floor).max(least));
         rows.push(Judgement {
             name: candidate.name.clone(),
             typical: Center::of(&own).ok(),

@@ -24,7 +24,7 @@ pub enum Unit {
     BytesPerSecond,
 }
 
-/// A figure with its 95 % interval.
+/// A figure with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// A stable name, such as `geom.cost`.
@@ -46,7 +46,7 @@ pub struct Figure {
     pub values: Vec<f64>,
 }
 
-/// The confidence of every interval that is printed, and of every family of claims.
+/// The least confidence of an interval that is printed, and that of every family of claims.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// What a figure was to reach.

@@ -8,7 +8,7 @@
 //! | `metric` | what of it: `time`, `cpu`, `bytes_per_second` and so on |
 //! | `round` | the round, counted from 1 over all processes |
 //! | `value` | the value, in digits |
-//! | `unit` | `ns`, `bytes/s`, `1/s` |
+//! | `unit` | `ns`, `bytes/s`, `1/s`; `1` for a number without a unit |
 //! | `process` | the process, counted from 1: the observation that the round belongs to |
 
 use crate::document::Document;
@@ -98,8 +98,13 @@ impl Table {
     pub fn to_csv(&self) -> String {
         let mut out = format!("{HEADER}\n");
         for line in &self.0 {
-            let texts = [&line.experiment, &line.case, &line.metric, &line.unit];
-            let [experiment, case, metric, unit] = texts.map(|text| field(text));
+            // An empty field is a missing value to pandas.
+            let unit = match line.unit.as_str() {
+                "" => "1",
+                unit => unit,
+            };
+            let texts = [line.experiment.as_str(), &line.case, &line.metric, unit];
+            let [experiment, case, metric, unit] = texts.map(field);
             out.push_str(&format!(
                 "{experiment},{case},{metric},{},{},{unit},{}\n",
                 line.round, line.value, line.process
@@ -142,6 +147,12 @@ mod tests {
             unit: "ns".to_owned(),
             process: 2,
         };
+        let plain = Observation {
+            unit: String::new(),
+            ..one.clone()
+        };
+        let text = Table(vec![plain]).to_csv();
+        assert!(text.ends_with(",time,1,1500000000,1,2\n"), "{text}");
         let text = Table(vec![one]).to_csv();
         let line = "ab,\"sort -n \"\"a\"\", b\",time,1,1500000000,ns,2";
         assert_eq!(text, format!("{HEADER}\n{line}\n"));

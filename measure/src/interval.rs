@@ -24,6 +24,13 @@ pub struct Interval {
     pub confidence: f64,
 }
 
+/// A confidence in whole per cent, as it is printed. It is rounded down: never more than an
+/// interval covers, and never 100.
+pub fn percent(confidence: f64) -> u32 {
+    // A little room: 0.95 times 100 may be less than 95.
+    (confidence * 100.0 + 1e-9).floor().clamp(0.0, 99.0) as u32
+}
+
 impl Interval {
     /// `estimate` plus and minus `half_width`.
     pub fn around(estimate: f64, half_width: f64, confidence: f64) -> Self {

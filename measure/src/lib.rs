@@ -52,7 +52,7 @@ pub use center::Center;
 pub use change::{Change, Claim};
 pub use error::Error;
 pub use histogram::{AtomicHistogram, Histogram};
-pub use interval::{Effect, Interval};
+pub use interval::{Effect, Interval, percent};
 pub use limits::BlockedLimits;
 pub use noise::Noise;
 pub use ratio::Ratio;

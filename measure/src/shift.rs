@@ -166,7 +166,7 @@ pub(crate) const LAST_MAX: usize = 10;
 pub(crate) const BASELINE_MAX: usize = 30;
 
 /// Fewer of those say nothing.
-pub(crate) const BASELINE_MIN: usize = 8;
+pub const BASELINE_MIN: usize = 8;
 
 /// An alarm rings from here on, in standard deviations.
 pub(crate) const ALARM_Z: f64 = 2.4;

@@ -1,5 +1,5 @@
 //! The tables and plots of a page as CSV (RFC 4180), for spreadsheets: every number with all its
-//! digits, every interval in three columns.
+//! digits, every interval in four columns.
 
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Table, Value};
@@ -14,8 +14,8 @@ impl Page {
         let page = self.cleaned();
         let head = [("experiment", &page.experiment), ("asked", &page.asked)];
         let said = [("question", &page.question), ("answer", &page.answer)];
-        let facts = page
-            .facts
+        let head_facts = page.facts_and_level();
+        let facts = head_facts
             .iter()
             .map(|fact| (fact.name.as_str(), &fact.text));
         let entries = head.into_iter().chain(said).chain(facts);
@@ -118,7 +118,8 @@ fn table(table: &Table, heading: &str) -> String {
     records(head.into_iter().chain(table.rows.iter().map(of_row)))
 }
 
-/// `time (ns)`, `time low (ns)`, `time high (ns)`, `time unit`: as many as there is room for.
+/// `time (ns)`, `time low (ns)`, `time high (ns)`, `time confidence`, `time unit`: as many
+/// as there is room for.
 fn headings(room: &Room<'_>) -> Vec<String> {
     let name = |suffix: &str| {
         let column = Column {
@@ -130,6 +131,7 @@ fn headings(room: &Room<'_>) -> Vec<String> {
     let mut names = vec![name("")];
     if room.interval {
         names.extend([name(" low"), name(" high")]);
+        names.push(harmless(&format!("{} confidence", room.column.name)));
     }
     if room.unit {
         names.push(harmless(&format!("{} unit", room.column.name)));
@@ -146,16 +148,16 @@ fn fields(room: &Room<'_>, cell: Option<&Cell>) -> Vec<String> {
                 estimate,
                 low,
                 high,
-                ..
+                confidence,
             })),
             _,
-        ) => [estimate, low, high]
+        ) => [estimate, low, high, confidence]
             .map(|value| value.to_string())
             .to_vec(),
         (None, Some(cell)) => vec![harmless(&cell.text)],
         (None, None) => vec![String::new()],
     };
-    fields.resize(if room.interval { 3 } else { 1 }, String::new());
+    fields.resize(if room.interval { 4 } else { 1 }, String::new());
     if room.unit {
         let unit = cell.and_then(|cell| cell.unit.as_deref());
         fields.push(harmless(unit.unwrap_or_default()));

@@ -6,7 +6,7 @@ use ugeom_harness::compare::show;
 use ugeom_harness::figure::CONFIDENCE;
 use ugeom_harness::foreign::{Format, Series};
 use ugeom_measure::summary::median;
-use ugeom_measure::{Center, Interval};
+use ugeom_measure::{Center, Interval, percent};
 
 /// So many benchmarks are drawn at most.
 const DRAWN_MAX: usize = 40;
@@ -26,7 +26,7 @@ pub fn page(name: &str, format: Format, series: &[Series]) -> Page {
         doubts.push("all values are of one process: intervals exclude variation between processes");
     }
     if series.iter().any(|one| one.values.len() < VALUES_MIN) {
-        doubts.push("fewer than 6 values have no 95 % interval: repeat the measurement");
+        doubts.push("fewer than 6 values have no interval of 95 %: repeat the measurement");
     }
     page.warnings = doubts.into_iter().map(str::to_owned).collect();
     for (number, (metric, unit)) in quantities(series).into_iter().enumerate() {
@@ -112,7 +112,8 @@ fn table(series: &[&Series]) -> Table {
     let columns = [
         Column::text("benchmark"),
         Column::number("median", ""),
-        Column::text("95 % CI"),
+        Column::text("CI"),
+        Column::number("level", "%"),
         Column::number("smallest", ""),
         Column::number("largest", ""),
         Column::number("n", ""),
@@ -127,20 +128,21 @@ fn table(series: &[&Series]) -> Table {
         };
         let ends =
             |first: f64, than: fn(f64, f64) -> f64| one.values.iter().copied().fold(first, than);
-        let interval = interval(one).map_or_else(
+        let interval = interval(one);
+        let level =
+            interval.map_or_else(Cell::empty, |it| Cell::count(percent(it.confidence).into()));
+        let interval = interval.map_or_else(
             || Cell::text("none"),
             |it| {
-                Cell::text(format!(
-                    "{} to {}",
-                    show(&one.unit, it.low),
-                    show(&one.unit, it.high)
-                ))
+                let [low, high] = [it.low, it.high].map(|end| show(&one.unit, end));
+                Cell::text(format!("{low} to {high}"))
             },
         );
         table.row([
             Cell::text(&one.case),
             cell(middle(one)),
             interval,
+            level,
             cell(ends(f64::INFINITY, f64::min)),
             cell(ends(f64::NEG_INFINITY, f64::max)),
             Cell::count(one.values.len() as u64),
@@ -218,7 +220,7 @@ mod tests {
         let saved = Saved::foreign(HYPERFINE.to_owned(), page);
         let html = to_html(&[saved.clone(), saved.clone()]);
         assert!(
-            html.contains("<p class=\"certainty\">1 warning. <a"),
+            html.contains("<p class=\"certainty\">96 % CI; 1 warning. <a"),
             "{html}"
         );
         assert_eq!(html.matches("<section class=\"card\">").count(), 2);

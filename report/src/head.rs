@@ -3,7 +3,7 @@
 
 use crate::text::counted;
 use ugeom_harness::document::Document;
-use ugeom_harness::figure::{CONFIDENCE, Unit, value};
+use ugeom_harness::figure::{Unit, value};
 use ugeom_harness::host::STEAL_PERCENT_MAX;
 use ugeom_harness::observed;
 use ugeom_harness::{Ended, NullFloor, total};
@@ -126,19 +126,16 @@ pub fn is_disturbed<S>(document: &Document<S>) -> bool {
     observed::is_disturbed(document)
 }
 
-/// How certain figures are: the coverage of their intervals and what they are made of.
+/// What the intervals of figures are made of.
 pub fn certainty<S>(document: &Document<S>) -> String {
     let processes = document.processes.len();
     let observations = match processes >= OBSERVATIONS_MIN {
         true => processes,
         false => document.rounds() as usize,
     };
-    let places: Vec<f64> = (0..observations).map(|place| place as f64).collect();
-    let interval = Center::of(&places).and_then(|center| center.at(CONFIDENCE));
-    let Ok(interval) = interval else {
-        return "no interval: stopped early".to_owned();
-    };
-    let percent = interval.confidence * 100.0;
+    if observations < OBSERVATIONS_MIN {
+        return "stopped early".to_owned();
+    }
     let what = match processes >= OBSERVATIONS_MIN {
         true => format!("{processes} processes"),
         false => "one process only".to_owned(),
@@ -148,7 +145,7 @@ pub fn certainty<S>(document: &Document<S>) -> String {
     } else {
         ""
     };
-    format!("{percent:.0} % CI, {what}{disturbed}")
+    format!("{what}{disturbed}")
 }
 
 /// Warnings: what limits the figures, what it affects, and what to do; most important first.
@@ -346,7 +343,7 @@ mod tests {
         assert!(is_warming_up(&one));
         let doubts = doubts(&one).join("; ");
         assert!(doubts.contains("warm-up may be unfinished"), "{doubts}");
-        assert_eq!(certainty(&one), "96 % CI, 12 processes");
+        assert_eq!(certainty(&one), "12 processes");
     }
 
     #[test]

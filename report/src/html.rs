@@ -46,8 +46,8 @@ pub fn to_html(results: &[Saved]) -> String {
                 }
                 footer {
                     "Made by " (concat!("ugeom ", env!("CARGO_PKG_VERSION")))
-                    ". Values in parentheses are 95 % intervals unless stated otherwise. This file \
-                     is self-contained: it loads nothing and runs no scripts."
+                    ". Values in parentheses are intervals; the head of each page states their \
+                     level. This file is self-contained: it loads nothing and runs no scripts."
                 }
             }
         }
@@ -99,7 +99,7 @@ fn certainty(page: &Page) -> Option<String> {
         0 => None,
         some => Some(counted(some as u64, "warning")),
     };
-    let certainty = Some(page.certainty.clone()).filter(|it| !it.is_empty());
+    let certainty = Some(page.certain()).filter(|it| !it.is_empty());
     let parts: Vec<String> = certainty.into_iter().chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
@@ -120,7 +120,8 @@ fn article(number: usize, result: &Saved, alone: bool) -> Markup {
             @if !page.question.is_empty() { p .question { (sentence(&page.question)) } }
             @if !page.answer.is_empty() { p .answer { (page.answer) } }
             @if let Some(plot) = page.picture.as_ref().filter(|_| alone) { (drawn(plot)) }
-            @if !page.facts.is_empty() { (facts(&page.facts)) }
+            @let head = page.facts_and_level();
+            @if !head.is_empty() { (facts(&head)) }
             @for one in page.body() { (block(&one)) }
             (data(number, result, &page))
         }
@@ -162,15 +163,18 @@ fn block(block: &Block) -> Markup {
 }
 
 fn drawn(plot: &Plot) -> Markup {
+    let values = plot.table();
     html! {
         figure role="group" aria-label=(plot.title()) {
             @match svg(plot) {
                 Some(drawing) => (PreEscaped(drawing)),
                 None => p { (plot.title()) ": there is nothing to draw." },
             }
-            details {
-                summary { "The values of this plot" }
-                (rows(&plot.table()))
+            @if !values.rows.is_empty() {
+                details {
+                    summary { "The values of this plot" }
+                    (rows(&values))
+                }
             }
         }
     }

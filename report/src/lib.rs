@@ -52,6 +52,7 @@ pub mod foreign;
 mod gzip;
 pub mod head;
 mod html;
+mod level;
 mod markdown;
 mod page;
 mod plot;

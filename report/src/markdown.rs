@@ -14,7 +14,8 @@ impl Page {
                 parts.push(format!("**{what}:** {}", escaped(text)));
             }
         }
-        let facts = page.facts.iter();
+        let head = page.facts_and_level();
+        let facts = head.iter();
         let facts = facts.map(|fact| format!("- {}: {}", escaped(&fact.name), escaped(&fact.text)));
         parts.push(facts.collect::<Vec<_>>().join("\n"));
         parts.extend(page.body().map(|one| block(&one)));

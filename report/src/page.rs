@@ -21,7 +21,8 @@ pub struct Page {
     pub answer: String,
     /// The answer once more, in half a line, for a table of several experiments.
     pub brief: String,
-    /// How certain it is: the coverage of the interval, or why there is none.
+    /// What the intervals are made of, or why there are none: `12 processes`. Their level is read
+    /// from them ([`Page::certain`]).
     pub certainty: String,
     /// The one table of the first screen.
     pub summary: Option<Table>,

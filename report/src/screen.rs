@@ -52,8 +52,7 @@ impl Page {
         out.push_str(&style.bold(answer.trim_end()));
         out.push_str("\n\n");
         let warnings = warnings(&page.warnings, width);
-        let more = format!("More: {}", page.more());
-        let more = paragraph_within(width, &more, 0, 6);
+        let more = page.last_lines(width);
         let lines = |text: &str| text.lines().count();
         let used = lines(&out) + lines(&warnings) + lines(&more) + 1;
         if let Some(table) = &page.summary {
@@ -66,8 +65,18 @@ impl Page {
         out + &more
     }
 
-    fn more(&self) -> String {
-        format!("{} --all; {}", self.asked, self.manual)
+    /// The level of the intervals, and where to read more: a line if it is wide enough.
+    fn last_lines(&self, width: usize) -> String {
+        let more = format!("More: {} --all; {}", self.asked, self.manual);
+        let more = paragraph_within(width, &more, 0, 6);
+        let level = match self.certain() {
+            none if none.is_empty() => return more,
+            some => format!("Intervals: {some}."),
+        };
+        match columns(&level) + 1 + columns(&more) <= width {
+            true => format!("{level} {more}"),
+            false => paragraph_within(width, &level, 0, 2) + &more,
+        }
     }
 }
 

@@ -17,7 +17,8 @@ impl Page {
     pub fn to_text(&self, width: usize) -> String {
         let page = self.cleaned();
         let mut sections = vec![format!("{}\n", page.asked)];
-        let facts = page.facts.iter().map(|fact| {
+        let head = page.facts_and_level();
+        let facts = head.iter().map(|fact| {
             let indent = FACT_INDENT.max(columns(&fact.name) + 2);
             let words = paragraph_within(width, &fact.text, indent, FACT_INDENT);
             format!("{:indent$}{}", fact.name, words.trim_start())

@@ -33,6 +33,7 @@ fn a_page_is_read_from_the_question_down() {
 ugeom lab layers
 
 machine   2 cores of a test
+intervals  95 % CI
 
 THE QUESTION: What does a layer cost?
 
@@ -157,7 +158,7 @@ fn the_model_of_a_page_is_shown_in_every_form() {
         "{csv}"
     );
     let header = "\n\nWhat was measured\nblock size (bytes),rate (MB/s),rate low (MB/s),\
-                  rate high (MB/s),limited by\n512,";
+                  rate high (MB/s),rate confidence,limited by\n512,";
     assert!(csv.contains(header), "{csv}");
     assert!(!csv.contains("fitted") && !markdown.contains("fitted"));
 }
@@ -202,9 +203,11 @@ fn numbers_of_csv_are_read_back_to_the_last_digit() {
         "time (ns)",
         "time low (ns)",
         "time high (ns)",
+        "time confidence",
         "seen",
         "seen low",
         "seen high",
+        "seen confidence",
         "seen unit",
     ];
     assert_eq!(rows[at + 1], names);
@@ -219,11 +222,13 @@ fn numbers_of_csv_are_read_back_to_the_last_digit() {
         [1.0 / 3.0, 1e-300, 1e300]
     );
     assert_eq!(
-        (rows[at + 3][0].as_str(), value(3, 1), value(3, 4)),
+        (rows[at + 3][0].as_str(), value(3, 1), value(3, 5)),
         ("a,\"b\"", 0.1 + 0.2, 1.0 / 3.0)
     );
-    assert_eq!(rows[at + 3][7], "ns");
-    assert_eq!(rows[at + 4], ["-", "'-5", "", "", "", "", "", ""]);
+    assert_eq!((rows[at + 3][8].as_str(), value(2, 4)), ("0.95", 0.95));
+    assert_eq!(rows[at + 3][9], "ns");
+    let last = ["-", "'-5", "", "", "", "", "", "", "", ""];
+    assert_eq!(rows[at + 4], last);
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl Effect {
             high,
             ..
         } = self.ratio;
-        let range = format!("{estimate:.3} x (95 % CI {low:.3} to {high:.3})");
+        let range = format!("{estimate:.3} x ({low:.3} to {high:.3})");
         page.answer = match self.ratio.contains(1.0) {
             true => format!("No significant effect: a run with a trace takes {range} the time."),
             false => format!("A run with a trace takes {range} the time of one without."),

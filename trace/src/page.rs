@@ -229,7 +229,7 @@ fn urings(all: &[UringFigures]) -> Table {
     table
 }
 
-/// `12.1 (11.9 to 12.4)`, us.
+/// `12.1 (11.9 to 12.4)`, `2,933 (473 to 9,896)`, us.
 fn between([low, value, high]: [u64; 3]) -> Cell {
     let us = |ns: u64| ns as f64 / 1e3;
     let interval = Interval {
@@ -238,7 +238,9 @@ fn between([low, value, high]: [u64; 3]) -> Cell {
         high: us(high),
         confidence: 0.95,
     };
-    Cell::interval(&interval, 1)
+    // Long times in whole microseconds: the table is wide.
+    let decimals = if interval.high < 100.0 { 1 } else { 0 };
+    Cell::interval(&interval, decimals)
 }
 
 fn sum(traced: &Traced) -> String {

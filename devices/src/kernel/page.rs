@@ -33,7 +33,7 @@ pub fn page(result: &KernelLayers) -> Page {
     }
     page.list([
         "added: the difference to the layer below within rounds: the median of the passes' \
-         medians, with its 95 % CI. A pass opens all files anew. It is negative where a layer \
+         medians, with its CI. A pass opens all files anew. It is negative where a layer \
          makes the wake-ups below it cheaper",
         "kept awake: threads of the idle class keep the processors from sleeping, so that a worker \
          is not woken on a processor that sleeps. Beside other work these times mean nothing",
@@ -180,15 +180,12 @@ fn faithful_answer(found: &Faithful) -> String {
 }
 
 fn certainty(main: Option<&Case>) -> String {
-    let interval = main.and_then(|case| case.rows.first()?.read.wall_ns);
-    let (passes, rounds) = main.map_or((0, 0), |case| (case.passes, case.rounds));
-    interval.map_or_else(
-        || "no interval: stopped early".to_owned(),
-        |interval| {
-            format!(
-                "{:.0} % CI, {passes} passes of {rounds} rounds in all",
-                interval.confidence * 100.0
-            )
+    let case = main.filter(|case| case.rows.iter().any(|row| row.read.wall_ns.is_some()));
+    case.map_or_else(
+        || "stopped early".to_owned(),
+        |case| {
+            let (passes, rounds) = (case.passes, case.rounds);
+            format!("{passes} passes of {rounds} rounds in all")
         },
     )
 }

@@ -130,7 +130,7 @@ fn brief(document: &Document) -> String {
 
 /// The rows of 2002, today: times, then what is added.
 fn summary(document: &Document) -> Table {
-    let mut table = Table::new("", ["", "today (95 % CI)", "2002"].map(Column::text));
+    let mut table = Table::new("", ["", "today", "2002"].map(Column::text));
     times(&mut table, document);
     let subject = &document.subject;
     let mut figure = |what: &str, id: &str, then: String| {

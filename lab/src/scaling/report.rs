@@ -229,7 +229,7 @@ fn ladder_plot(document: &Document, rates: &Observed) -> Rows {
     let mut both = vec![1, subject.cores];
     both.dedup();
     let series = both.iter().map(|workers| counted(*workers, "worker"));
-    let mut plot = Rows::points("The ladder, with 95 % intervals", axis, series);
+    let mut plot = Rows::points("The ladder, with intervals", axis, series);
     for knob in &subject.ladder {
         plot.row(
             &knob.id,

@@ -100,6 +100,11 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
         let commit = format!("c{number}");
         let result = file("result.txt", base);
         ugeom(&["history", "add", &history, &result, "--commit", &commit]).quiet();
+        if [0, 7, 8].contains(&number) {
+            let check = ugeom(&["history", "check", &history]).quiet();
+            let warned = check.contains("1 of 1 series have fewer than 9 values");
+            assert_eq!(warned, number < 8, "{check}");
+        }
     }
     // The first screen names this command for more.
     for action in ["show", "check"] {

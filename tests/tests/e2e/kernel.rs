@@ -301,6 +301,14 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     for key in ["requests", "whole_ns", "parts_ns", "layers"] {
         assert_eq!(shown[key], trace[key], "{key}");
     }
+    // One tidy table, whose lines all have as many fields.
+    let csv = run(command(UGEOM, &["trace", "show", &record, "--csv"]), b"").quiet();
+    let head = "experiment,case,metric,round,value,unit,process";
+    assert!(csv.starts_with(&format!("{head}\ntrace,")), "{csv}");
+    assert!(
+        csv.lines().all(|line| line.split(',').count() == 7),
+        "{csv}"
+    );
     let replay = format!("--read_iolog={log}");
     let replayed = ["run", "--name=x", &replay, "--output-format=json"];
     let replayed = run(command(UGEOM, &replayed), b"");

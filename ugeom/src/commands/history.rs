@@ -249,6 +249,7 @@ impl Check {
         let mut page = page("check", &self.which.folder, &history, &checked);
         page.question = "did the last commits become slower?".to_owned();
         page.answer = self.answer(outcome, &history, &checked, confirmed.as_ref());
+        page.warnings.extend(too_short(&checked));
         output::print(&self.which.text(&page))?;
         failure::gate(Some(outcome))
     }
@@ -297,6 +298,19 @@ impl Check {
             ),
         }
     }
+}
+
+/// Series in which no move can be seen yet: PASS says nothing about them.
+fn too_short(checked: &[Checked]) -> Option<String> {
+    let short = |one: &&Checked| one.track.points.len() <= shift::BASELINE_MIN;
+    let short = checked.iter().filter(short).count();
+    (short > 0).then(|| {
+        format!(
+            "{short} of {} series have fewer than {} values and are not judged: add more commits",
+            checked.len(),
+            shift::BASELINE_MIN + 1
+        )
+    })
 }
 
 fn probability(p: f64) -> String {

@@ -67,7 +67,8 @@ struct Form {
     #[arg(long, group = "form")]
     json: bool,
 
-    /// Print the tables as CSV
+    /// Print the numbers of the tables and plots as one CSV table: experiment, case, metric,
+    /// round, value, unit, process
     #[arg(long, group = "form")]
     csv: bool,
 
@@ -346,7 +347,7 @@ impl Form {
             return output::print_json(found);
         }
         output::print(&match self.csv {
-            true => page.to_csv(),
+            true => page.observations().to_csv(),
             false => page.to_text(WIDTH),
         })
     }

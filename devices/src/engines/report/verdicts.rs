@@ -37,7 +37,7 @@ pub(super) fn pairs(page: &mut Page, document: &Document) {
     }
     page.push(table);
     let others = Way::ALL.into_iter().filter(|way| *way != Way::Libaio);
-    let title = "IOPS as a multiple of libaio's, with 95 % intervals";
+    let title = "IOPS as a multiple of libaio's, with intervals";
     page.push(ratios_plot(document, title, others));
 }
 

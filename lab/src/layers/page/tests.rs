@@ -32,7 +32,7 @@ fn the_share_comes_first_and_wall_and_cpu_time_are_both_named() {
     );
     assert!(answer.contains("; each layer 3.0"), "{answer}");
     assert!(answer.len() <= 300, "three lines of 100 columns: {answer}");
-    assert_eq!(page.certainty, "96 % CI, 12 processes");
+    assert_eq!(page.certain(), "96 to 99 % CI, 12 processes");
     assert!(page.brief.starts_with("GEOM adds 2"), "{}", page.brief);
 }
 
@@ -117,7 +117,7 @@ fn a_stopped_measurement_says_what_it_lacks_and_claims_nothing() {
         page.answer
     );
     assert!(flat(&page.to_text(100)).contains("stopped by Ctrl-C"));
-    assert_eq!(page.certainty, "no interval: stopped early");
+    assert_eq!(page.certain(), "no interval: stopped early");
     super::page(&fixture::document(0));
 }
 

@@ -152,7 +152,7 @@ fn answers(results: &[Saved]) -> String {
     ];
     rows.extend(results.iter().map(|result| {
         let page = result.page();
-        let words = [&page.experiment, &page.certainty, &page.brief];
+        let words = [&page.experiment, &page.certain(), &page.brief];
         words.map(|text| output::printable(text)).to_vec()
     }));
     format!(

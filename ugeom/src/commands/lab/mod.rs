@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use ugeom_measure::units::{self, TimeUnit};
 
 const LONG_ABOUT: &str = "\
-Measures, and prints the answer with its 95 % confidence interval, one table and warnings; --all \
-prints the whole page. Each experiment runs in fresh processes of this program, whose values are \
-the observations.
+Measures, and prints the answer with its confidence interval (at least 95 %; the level is \
+printed), one table and warnings; --all prints the whole page. Each experiment runs in fresh \
+processes of this program, whose values are the observations.
 
 Without an experiment all five run, 15 seconds each, and report.html holds all pages in one file. \
 Ctrl-C ends a measurement early and keeps what was measured.
