@@ -109,10 +109,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "CPUS",
         "no effect: the worker checks blocks itself",
     ),
-    idle_switch(
+    switch(
         "experimental_verify",
         &[],
-        "no effect: writes are remembered until they are checked",
+        Value("0"),
+        "reads that check count against the bytes of all loops, and all loops together check no \
+         more than one has written",
+        set_field!(verifying.counted = truth),
     ),
     idle_switch(
         "verify_state_save",

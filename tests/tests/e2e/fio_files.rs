@@ -368,6 +368,9 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
         "--rw=rw --size=1m --nrfiles=10 --rwmixread=100",
         "--rw=read --size=1m --io_size=10k",
         "--rw=randread --size=1m --io_size=10k --norandommap",
+        "--rw=randwrite --size=256k --loops=8 --verify=md5 --experimental_verify=1",
+        "--rw=write --size=256k --loops=2 --verify=md5 --experimental_verify=1",
+        "--rw=randrw --rwmixread=0 --size=256k --loops=3 --verify=md5 --experimental_verify=1",
     ] {
         let words: Vec<&str> = ["--name=j"].into_iter().chain(line.split(' ')).collect();
         assert_eq!(
