@@ -50,6 +50,38 @@ pub fn engines() -> String {
     text
 }
 
+/// The options that one engine has for itself; other engines take no notice of them.
+pub fn engine_options(engine: &str) -> &'static [&'static str] {
+    match engine {
+        "guasi" => &["guasi_workers", "guasi_backend"],
+        "libaio" => &[
+            "userspace_reap",
+            "cmdprio_percentage",
+            "cmdprio_class",
+            "cmdprio",
+            "cmdprio_bssplit",
+            "nowait",
+        ],
+        "io_uring" => &[
+            "hipri",
+            "cmdprio_percentage",
+            "cmdprio_class",
+            "cmdprio",
+            "cmdprio_bssplit",
+            "fixedbufs",
+            "registerfiles",
+            "sqthread_poll",
+            "sqthread_poll_cpu",
+            "nonvectored",
+            "uncached",
+            "nowait",
+            "force_async",
+        ],
+        "pvsync2" => &["hipri", "uncached", "nowait"],
+        _ => &[],
+    }
+}
+
 /// `ioengine=`.
 pub fn engine(text: &str) -> Result<&str, String> {
     match refused::engine(text) {
