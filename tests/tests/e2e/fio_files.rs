@@ -431,6 +431,40 @@ fn formats_come_in_the_order_of_fio_and_terse_has_its_versions() {
     }
 }
 
+/// The offsets in a log of requests.
+fn places(program: &[&str], words: &[&str]) -> Vec<String> {
+    let folder = folder(&[]);
+    let log = ["--name=j", "--write_iops_log=j", "--log_offset=1"];
+    let mut command = command(program[0], &[&program[1..], &log, words].concat());
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    let log = std::fs::read_to_string(folder.path().join("j_iops.1.log"));
+    let log = log.unwrap_or_else(|error| panic!("{words:?}: {error}: {}", ended.stderr));
+    let offset = |line: &str| line.split(',').nth(4).map(|text| text.trim().to_owned());
+    log.lines().filter_map(offset).collect()
+}
+
+#[test]
+fn the_null_engine_begins_at_the_offset_as_in_fio() {
+    let test = "the_null_engine_begins_at_the_offset_as_in_fio";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for line in [
+        "--size=64k --filesize=64k --offset=32k",
+        "--size=64k --offset=32k",
+        "--size=64k --io_size=64k --filesize=64k --offset=32k",
+        "--size=64k --offset=50%",
+        "--size=64k --filesize=64k --offset=32k --zonemode=strided --zonesize=8k --zonerange=16k",
+    ] {
+        let words = ["--ioengine=null", "--rw=read", "--bs=8k"];
+        let words: Vec<&str> = words.into_iter().chain(line.split(' ')).collect();
+        let ours = places(&[UGEOM, "run"], &words);
+        assert_eq!(ours, places(&[fio], &words), "{line}");
+    }
+}
+
 #[test]
 fn engines_are_described_or_refused() {
     let folder = folder(&[]);
