@@ -4,7 +4,7 @@ use super::bytes::bytes_pattern;
 use super::values::verify;
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{Job, Verify};
-use crate::value::{bytes, number, truth};
+use crate::value::{bytes, nonzero, number, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 
@@ -95,7 +95,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         Value("0"),
         "write nothing, and check what an earlier run of the job wrote",
-        set_field!(verifying.only = truth),
+        set_field!(verifying.only = nonzero),
     ),
     idle(
         "verify_async",

@@ -75,6 +75,12 @@ impl<'a> Share<'a> {
         self.flow.requests.fetch_add(1, Relaxed);
         true
     }
+
+    /// The request of the last turn was not made.
+    pub fn give_back(&mut self) {
+        self.requests -= 1;
+        self.flow.requests.fetch_sub(1, Relaxed);
+    }
 }
 
 impl Drop for Share<'_> {
@@ -108,6 +114,10 @@ mod tests {
         let mut shares = jobs.each_ref().map(|job| Share::new(&flow, job));
         for turn in 0..9000 {
             shares[turn % 2].take_turn();
+            // A request that is not due yet does not count.
+            if shares[0].take_turn() {
+                shares[0].give_back();
+            }
         }
         let [one, eight] = shares.each_ref().map(|share| share.requests as f64);
         assert!((eight / one - 8.0).abs() < 0.1, "{one} {eight}");

@@ -421,10 +421,14 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.draining = self.task.job.iodepth_low > 0;
                 break;
             };
+            let is_new = self.next_up.is_none();
             if self.has_conditions && !self.may_make_any(now) {
                 break;
             }
             let Some((request, due)) = self.next_request(now) else {
+                if is_new && self.next_up.is_none() {
+                    self.share.iter_mut().for_each(Share::give_back);
+                }
                 break;
             };
             if self.has_conditions
