@@ -90,7 +90,7 @@ pub fn truth(text: &str) -> Result<bool, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn nonzero(text: &str) -> Result<bool, String> {
+pub(crate) fn nonzero(text: &str) -> Result<bool, String> {
     match text.trim().parse::<i64>() {
         Ok(number) => Ok(number != 0),
         Err(_) => truth(text),

@@ -16,7 +16,7 @@ use crate::settings::{GoesOn, Unified};
 use crate::tally::Side;
 
 /// The versions of the format that there are.
-pub const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=5;
+pub(crate) const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=5;
 
 /// The version that is printed when none is named.
 pub const TERSE_VERSION: u32 = 3;

@@ -10,19 +10,9 @@ use super::super::content::Mismatch;
 use super::super::places::Place;
 use super::super::tally::{Live, Phase};
 use super::Worker;
-use super::limits::goal_bytes;
+use super::limits::{goal_bytes, loops_apart};
 use super::written::Written;
-use crate::settings::{Job, READ, Verify, WRITE};
-
-/// In how many loops a job reads back what it wrote, as fio: after each of them.
-pub(super) fn loops_apart(job: &Job) -> u64 {
-    let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
-    let is_whole = !job.time_based && job.read_iolog.is_none() && job.io_size.is_none();
-    match reads_back && is_whole && !job.verifying.only {
-        true => job.loops,
-        false => 1,
-    }
-}
+use crate::settings::READ;
 
 impl<D: Door> Worker<'_, D> {
     /// `loops` of a job that reads back: after each loop but the last, which [`Worker::run_by`]
