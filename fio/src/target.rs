@@ -226,6 +226,40 @@ pub fn file_regions(
     Ok((regions, layouts))
 }
 
+/// The regions of the null engine's files, which have the size that the job wants.
+///
+/// # Errors
+/// When it wants none, or begins behind it.
+pub fn null_regions(job: &Job, clone: u32) -> Result<Vec<Region>, JobError> {
+    let files = u64::from(job.nrfiles);
+    let whole = match (job.filesize, job.size) {
+        (Some((_, bytes)), _) => bytes,
+        (None, Some(Size::Bytes(bytes))) => bytes / files,
+        _ => {
+            let message = "the null engine needs size=SIZE or filesize=SIZE";
+            return Err(JobError::language(job.origin_of("ioengine"), message));
+        }
+    };
+    let start = start(job, clone, whole);
+    let left = whole.checked_sub(start).filter(|left| *left > 0);
+    let length = match (job.filesize, left, job.size) {
+        (None, ..) => whole,
+        (Some(_), Some(left), Some(share @ Size::Percent(_))) => share.of(whole).min(left),
+        (Some(_), Some(left), _) => left,
+        (Some(_), None, _) => {
+            let message = format!("offset {start} is behind the end of null: {whole} bytes");
+            return Err(JobError::language(job.origin_of("offset"), message));
+        }
+    };
+    let region = |_| Region {
+        name: "null".to_owned(),
+        start,
+        length,
+        file_bytes: whole.max(start.saturating_add(length)),
+    };
+    Ok((0..files).map(region).collect())
+}
+
 /// The size of a file with `filesize`: that of a file whose size is within the range, else one that
 /// is drawn, a multiple of the smallest request.
 fn fixed_size(job: &Job, found: &Found, random: &mut fastrand::Rng) -> Option<u64> {

@@ -86,6 +86,17 @@ pub fn truth(text: &str) -> Result<bool, String> {
     units::truth(text).map_err(|error| error.with_help())
 }
 
+/// Yes or no for what fio has as a mere word: any number but 0 is yes.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(crate) fn nonzero(text: &str) -> Result<bool, String> {
+    match text.trim().parse::<i64>() {
+        Ok(number) => Ok(number != 0),
+        Err(_) => truth(text),
+    }
+}
+
 /// A number with a fraction.
 ///
 /// # Errors

@@ -37,8 +37,8 @@ pub struct Report {
     pub debug_random: bool,
     /// `--version`.
     pub version: bool,
-    /// `--enghelp`: print the engines.
-    pub engines: bool,
+    /// `--enghelp[=ENGINE[,OPTION]]`: print the engines, or the options of one.
+    pub engines: Option<String>,
     /// `--section=NAME`: only these jobs of the job files.
     pub sections: Vec<String>,
     /// `--destroy`: write to targets that carry something.
@@ -239,14 +239,14 @@ impl Report {
         };
         match name {
             "version" | "v" => self.version = true,
-            "enghelp" => self.engines = true,
+            "enghelp" => self.engines = Some(value.unwrap_or_default().to_owned()),
             "showcmd" => self.show_command = true,
             "append-terse" => self.append_terse = true,
             "warnings-fatal" => self.warnings_fatal = true,
             "terse-version" => {
                 let version = value::number32(needed()?).map_err(wrong)?;
                 if !TERSE_VERSIONS.contains(&version) {
-                    let message = format!("there is no terse version {version}: use 3, 4 or 5");
+                    let message = format!("there is no terse version {version}: use 2 to 5");
                     return Err(wrong(message));
                 }
                 self.terse_version = Some(version);
@@ -295,6 +295,12 @@ const REFUSED: &[(&str, &str)] = &[
     ("aux-path", "start ugeom in that folder"),
     ("cpuclock-test", "`ugeom lab` measures the clock"),
     ("crctest", "use fio"),
+    ("memcpytest", "use fio"),
+    ("latency-log", "use write_lat_log"),
+    (
+        "merge-blktrace-only",
+        "merge traces before, as with `sort -m`",
+    ),
     ("lookup-json", "use fio"),
     ("profile", "write the job that the profile stands for"),
 ];

@@ -4,7 +4,7 @@ use super::bytes::bytes_pattern;
 use super::values::one_of;
 use super::{OptionEntry, idle_switch, switch, with};
 use crate::settings::{Fill, Job};
-use crate::value::{bytes, percentage, truth};
+use crate::value::{bytes, nonzero, percentage, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Value};
 
@@ -27,7 +27,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("0"),
         "write zeroes",
         |job, text| {
-            job.fill = if truth(text)? {
+            job.fill = if nonzero(text)? {
                 Fill::Zero
             } else {
                 Fill::Random
@@ -41,7 +41,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("0"),
         "new random bytes for each write",
         |job, text| {
-            if truth(text)? {
+            if nonzero(text)? {
                 job.fill = Fill::Refill;
             } else if job.fill == Fill::Refill {
                 job.fill = Fill::Random;

@@ -3,7 +3,7 @@
 use super::values::{goes_on, ignored_errors};
 use super::{OptionEntry, idle_switch, switch, with};
 use crate::settings::Job;
-use crate::value::truth;
+use crate::value::nonzero;
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Value};
 
@@ -33,7 +33,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         Value("0"),
         "end all jobs when this one fails",
-        set_field!(exitall_on_error = truth),
+        set_field!(exitall_on_error = nonzero),
     ),
     idle_switch(
         "error_dump",

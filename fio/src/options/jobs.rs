@@ -4,7 +4,7 @@
 use super::values::{count, mask, node_cores, one_of};
 use super::{OptionEntry, idle, switch, with};
 use crate::settings::{ExitWhat, Job};
-use crate::value::{cores, microseconds, number32, truth};
+use crate::value::{cores, microseconds, nonzero, number32};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::spec::values::text;
@@ -40,35 +40,35 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["threads"],
         Value("1"),
         "jobs are threads, which they are here in any case",
-        set_field!(thread = truth),
+        set_field!(thread = nonzero),
     ),
     switch(
         "group_reporting",
         &[],
         Value("0"),
         "report the jobs of a group together",
-        set_field!(group_reporting = truth),
+        set_field!(group_reporting = nonzero),
     ),
     switch(
         "new_group",
         &[],
         Value("0"),
         "begin a group of reports",
-        set_field!(new_group = truth),
+        set_field!(new_group = nonzero),
     ),
     switch(
         "stonewall",
         &["wait_for_previous"],
         Value("0"),
         "begin when all jobs before have ended",
-        set_field!(stonewall = truth),
+        set_field!(stonewall = nonzero),
     ),
     switch(
         "exitall",
         &[],
         Value("0"),
         "end all jobs that run beside this one when it ends",
-        set_field!(exitall = truth),
+        set_field!(exitall = nonzero),
     ),
     with(
         "cpus_allowed",

@@ -26,7 +26,6 @@ use super::settings::Job;
 
 pub use table::OPTIONS;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
-pub use values::engines;
 
 /// One `name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,4 +227,35 @@ pub fn describe(name: &str) -> Result<String, JobError> {
         let _ = writeln!(text, "    default: {default}");
     }
     Ok(text)
+}
+
+/// What `--enghelp` prints: the names of the engines, `ENGINE`: its options, `ENGINE,OPTION`: that
+/// option.
+///
+/// # Errors
+/// There is no such engine, or it has no such option.
+pub fn describe_engine(text: &str) -> Result<String, JobError> {
+    if text.is_empty() {
+        return Ok(values::engines());
+    }
+    let origin = Origin::Argument {
+        text: format!("--enghelp={text}").as_str().into(),
+    };
+    let (engine, option) = match text.split_once(',') {
+        Some((engine, option)) => (engine, Some(option)),
+        None => (text, None),
+    };
+    let wrong = |message: String| JobError::language(&origin, message);
+    values::engine(engine).map_err(wrong)?;
+    let names = values::engine_options(engine);
+    let Some(option) = option else {
+        let docs = names.iter().filter_map(|name| OPTIONS.find(name));
+        let line =
+            |entry: &OptionEntry<Job>| format!("{:<24}: {}\n", entry.doc.name, entry.doc.help);
+        return Ok(docs.map(line).collect());
+    };
+    if !names.contains(&option) {
+        return Err(wrong(format!("{engine} has no option `{option}`")));
+    }
+    describe(option)
 }

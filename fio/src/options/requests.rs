@@ -3,7 +3,9 @@
 use super::values::{distribution, one_of, request_bytes, rw, sizes, split};
 use super::{OptionEntry, idle_switch, switch, with};
 use crate::settings::{Job, Sizes};
-use crate::value::{amount, by_direction, bytes, number, numbers_by_direction, percentage, truth};
+use crate::value::{
+    amount, by_direction, bytes, nonzero, number, numbers_by_direction, percentage, truth,
+};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_measure::units::Size;
@@ -152,7 +154,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         Value("0"),
         "random places may repeat before all were visited",
-        set_field!(norandommap = truth),
+        set_field!(norandommap = nonzero),
     ),
     switch(
         "randrepeat",
@@ -187,7 +189,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("0"),
         "sizes need not be multiples of the smallest; sets norandommap",
         |job, text| {
-            job.unaligned = truth(text)?;
+            job.unaligned = nonzero(text)?;
             job.norandommap |= job.unaligned;
             Ok(())
         },

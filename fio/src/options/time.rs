@@ -4,7 +4,8 @@ use super::values::{count, one_of, steady};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::Job;
 use crate::value::{
-    bytes, float, microseconds, milliseconds, number, numbers_by_direction, range, seconds, truth,
+    bytes, float, microseconds, milliseconds, nonzero, number, numbers_by_direction, range,
+    seconds, truth,
 };
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Value};
@@ -43,7 +44,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         Value("0"),
         "begin anew until `runtime` is over",
-        set_field!(time_based = truth),
+        set_field!(time_based = nonzero),
     ),
     with(
         "rate",

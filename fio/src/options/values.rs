@@ -50,6 +50,38 @@ pub fn engines() -> String {
     text
 }
 
+/// The options that one engine has for itself; other engines take no notice of them.
+pub fn engine_options(engine: &str) -> &'static [&'static str] {
+    match engine {
+        "guasi" => &["guasi_workers", "guasi_backend"],
+        "libaio" => &[
+            "userspace_reap",
+            "cmdprio_percentage",
+            "cmdprio_class",
+            "cmdprio",
+            "cmdprio_bssplit",
+            "nowait",
+        ],
+        "io_uring" => &[
+            "hipri",
+            "cmdprio_percentage",
+            "cmdprio_class",
+            "cmdprio",
+            "cmdprio_bssplit",
+            "fixedbufs",
+            "registerfiles",
+            "sqthread_poll",
+            "sqthread_poll_cpu",
+            "nonvectored",
+            "uncached",
+            "nowait",
+            "force_async",
+        ],
+        "pvsync2" => &["hipri", "uncached", "nowait"],
+        _ => &[],
+    }
+}
+
 /// Reads a value of `ioengine=`.
 pub fn engine(text: &str) -> Result<&str, String> {
     match refused::engine(text) {
@@ -152,13 +184,14 @@ pub fn split(text: &str) -> Result<Sizes, String> {
     }
     let given: u32 = parts.iter().filter_map(|part| part.1).map(u32::from).sum();
     let open = parts.iter().filter(|part| part.1.is_none()).count() as u32;
-    if given > 100 || (open == 0 && given != 100) {
+    if given > 100 && open > 0 {
         return Err(format!(
-            "the shares add up to {given} and not to 100 percent"
+            "the shares add up to {given} percent, which leaves none for the others"
         ));
     }
-    let each = (100 - given).checked_div(open).unwrap_or(0);
-    let mut left = (100 - given) - each * open;
+    let each = 100_u32.saturating_sub(given).checked_div(open);
+    let each = each.unwrap_or(0);
+    let mut left = 100_u32.saturating_sub(given) - each * open;
     let mut split = Vec::new();
     for (size, share) in parts {
         let share = share.unwrap_or_else(|| {
@@ -168,12 +201,26 @@ pub fn split(text: &str) -> Result<Sizes, String> {
         });
         split.push((size, share));
     }
+    fill_up(&mut split);
     let sizes = split.iter().map(|(size, _)| *size);
     Ok(Sizes {
         min: sizes.clone().min().unwrap_or(4096),
         max: sizes.max().unwrap_or(4096),
         split,
     })
+}
+
+/// Shares that are not 100 percent together: as in fio, the last that is not 0 has what the others
+/// leave, and what goes beyond 100 counts for nothing.
+fn fill_up(split: &mut [(u64, u8)]) {
+    let mut left = 100_u8;
+    for (_, share) in split.iter_mut() {
+        *share = (*share).min(left);
+        left -= *share;
+    }
+    if let Some((_, share)) = split.iter_mut().rfind(|(_, share)| *share > 0) {
+        *share += left;
+    }
 }
 
 /// `random_distribution=zipf:1.2`, `normal:10:0.25`.

@@ -4,7 +4,7 @@ use super::bytes::bytes_pattern;
 use super::values::verify;
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{Job, Verify};
-use crate::value::{bytes, number, truth};
+use crate::value::{bytes, nonzero, number, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 
@@ -95,7 +95,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         Value("0"),
         "write nothing, and check what an earlier run of the job wrote",
-        set_field!(verifying.only = truth),
+        set_field!(verifying.only = nonzero),
     ),
     idle(
         "verify_async",
@@ -109,10 +109,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "CPUS",
         "no effect: the worker checks blocks itself",
     ),
-    idle_switch(
+    switch(
         "experimental_verify",
         &[],
-        "no effect: writes are remembered until they are checked",
+        Value("0"),
+        "reads that check count against the bytes of all loops, and all loops together check no \
+         more than one has written",
+        set_field!(verifying.counted = truth),
     ),
     idle_switch(
         "verify_state_save",

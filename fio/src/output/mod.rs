@@ -11,7 +11,8 @@ mod tests;
 pub use json::json;
 pub use lines::{progress_line, started, title};
 pub use normal::normal;
-pub use terse::{TERSE_VERSIONS, terse};
+pub(crate) use terse::TERSE_VERSIONS;
+pub use terse::{TERSE_VERSION, terse};
 
 /// The version of fio whose output this is.
 pub const FIO_VERSION: &str = "fio-3.33";

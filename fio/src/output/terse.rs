@@ -1,8 +1,9 @@
-//! fio's terse output, versions 3 to 5: one line a job, its fields separated by semicolons, times
+//! fio's terse output, versions 2 to 5: one line a job, its fields separated by semicolons, times
 //! in us.
 //!
 //! The fields, in their order, are those of fio(1), TERSE OUTPUT; trims have none in version 3, and
-//! samples of request rates are in version 5 alone.
+//! samples of request rates are in version 5 alone. Version 2 has no version of the program and no
+//! disks, and a description has a line of its own.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -11,11 +12,14 @@ use ugeom_measure::Histogram;
 
 use super::{FIO_VERSION, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
-use crate::settings::Unified;
+use crate::settings::{GoesOn, Unified};
 use crate::tally::Side;
 
 /// The versions of the format that there are.
-pub const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 3..=5;
+pub(crate) const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=5;
+
+/// The version that is printed when none is named.
+pub const TERSE_VERSION: u32 = 3;
 
 /// There are always so many percentiles; those that were not asked for are zeroes.
 const PERCENTILES: usize = 20;
@@ -42,7 +46,9 @@ pub fn terse(outcome: &Outcome, version: u32) -> String {
 fn one_job(job: &JobOutcome, outcome: &Outcome, version: u32) -> String {
     let mut line = Line(String::new());
     line.put(version);
-    line.put(FIO_VERSION);
+    if version > 2 {
+        line.put(FIO_VERSION);
+    }
     line.put(&job.job.name);
     line.put(job.group);
     line.put(job.trouble.as_ref().map_or(0, |trouble| trouble.errno));
@@ -74,10 +80,19 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, version: u32) -> String {
     for share in shares.us.iter().chain(&shares.ms) {
         line.put(format!("{share:.2}%"));
     }
-    for disk in &outcome.disks {
-        one_disk(&mut line, disk);
+    if version > 2 {
+        for disk in &outcome.disks {
+            one_disk(&mut line, disk);
+        }
+    }
+    if job.job.goes_on != GoesOn::default() {
+        line.put(tally.errors);
+        line.put(tally.first_error);
     }
     if let Some(description) = &job.job.description {
+        if version == 2 {
+            line.0.push('\n');
+        }
         line.put(description);
     }
     line.0

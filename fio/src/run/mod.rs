@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ugeom_classes::Target;
-use ugeom_measure::units::Size;
 use ugeom_stack::LostAtTheEnd;
 
 use super::error::JobError;
@@ -20,7 +19,8 @@ use super::replay;
 use super::settings::Job;
 use super::tally::Phase;
 use super::target::{
-    Layout, Meaning, file_regions, lay_out, meaning, open_stack, raise_open_files, stack_region,
+    Layout, Meaning, file_regions, lay_out, meaning, null_regions, open_stack, raise_open_files,
+    stack_region,
 };
 use disks::Disks;
 use wave::run_wave;
@@ -173,7 +173,7 @@ fn prepare(
             watcher.seeded(&job.name, number, seed);
             let mut stack = None;
             let regions = match &target {
-                Meaning::Nothing => nothing_regions(job)?,
+                Meaning::Nothing => null_regions(job, clone)?,
                 Meaning::Stack(text) => {
                     if clone == 0 {
                         say_options_of_files(job, text, watcher);
@@ -229,25 +229,6 @@ fn say_options_of_files(job: &Job, target: &str, watcher: &mut dyn Watcher) {
             ));
         }
     }
-}
-
-fn nothing_regions(job: &Job) -> Result<Vec<Region>, JobError> {
-    let files = u64::from(job.nrfiles);
-    let length = match (job.filesize, job.size) {
-        (Some((_, bytes)), _) => bytes,
-        (None, Some(Size::Bytes(bytes))) => bytes / files,
-        _ => {
-            let message = "the null engine needs size=SIZE or filesize=SIZE";
-            return Err(JobError::language(job.origin_of("ioengine"), message));
-        }
-    };
-    let region = |_| Region {
-        name: "null".to_owned(),
-        start: 0,
-        length,
-        file_bytes: length,
-    };
-    Ok((0..files).map(region).collect())
 }
 
 fn fits(job: &Job, regions: &[Region]) -> Result<(), JobError> {

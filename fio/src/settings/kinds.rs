@@ -144,6 +144,8 @@ pub struct Verifying {
     pub backlog_batch: u64,
     /// Read back what an earlier run of the job wrote.
     pub only: bool,
+    /// Reads that check count as requests of the job, as in fio's `experimental_verify`.
+    pub counted: bool,
 }
 
 /// One piece of a `verify_pattern` or `buffer_pattern`.

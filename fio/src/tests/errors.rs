@@ -42,9 +42,9 @@ fn each_error_names_file_line_and_reason() {
             "`gone.fio` cannot be read",
         ),
         (
-            "[a]\nbssplit=4k/50:8k/60\n",
+            "[a]\nbssplit=4k/50:8k/60:16k\n",
             "jobs.fio:2: ",
-            "add up to 110",
+            "add up to 110 percent",
         ),
         (
             "[a]\nverify=pattern\nrw=write\n",

@@ -4,7 +4,17 @@ use ugeom_machine::clock;
 use ugeom_measure::units::Size;
 
 use super::Task;
-use super::read_back::loops_apart;
+use crate::settings::{Job, Verify, WRITE};
+
+/// In how many loops a job reads back what it wrote, as fio: after each of them.
+pub(super) fn loops_apart(job: &Job) -> u64 {
+    let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
+    let is_whole = !job.time_based && job.read_iolog.is_none() && job.io_size.is_none();
+    match reads_back && is_whole && !job.verifying.only {
+        true => job.loops,
+        false => 1,
+    }
+}
 
 /// What is left to be done.
 pub(super) struct Limits {

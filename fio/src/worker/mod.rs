@@ -165,6 +165,8 @@ pub struct Worker<'a, D> {
     thought_at: u64,
     /// How long what was written has been read back, ns.
     checked_ns: u64,
+    /// How much of what was written has been read back.
+    checked_bytes: u64,
     /// When rates were compared with `rate_min` last, and what had been done then.
     min_rates_at: u64,
     min_rates_done: [(u64, u64); 3],
@@ -225,6 +227,7 @@ impl<'a, D: Door> Worker<'a, D> {
             spin_until: 0,
             thought_at: 0,
             checked_ns: 0,
+            checked_bytes: 0,
             min_rates_at: 0,
             min_rates_done: [(0, 0); 3],
             not_before: None,
@@ -418,10 +421,14 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.draining = self.task.job.iodepth_low > 0;
                 break;
             };
+            let is_new = self.next_up.is_none();
             if self.has_conditions && !self.may_make_any(now) {
                 break;
             }
             let Some((request, due)) = self.next_request(now) else {
+                if is_new && self.next_up.is_none() {
+                    self.share.iter_mut().for_each(Share::give_back);
+                }
                 break;
             };
             if self.has_conditions

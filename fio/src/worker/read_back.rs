@@ -10,18 +10,9 @@ use super::super::content::Mismatch;
 use super::super::places::Place;
 use super::super::tally::{Live, Phase};
 use super::Worker;
+use super::limits::{goal_bytes, loops_apart};
 use super::written::Written;
-use crate::settings::{Job, READ, Verify, WRITE};
-
-/// In how many loops a job reads back what it wrote, as fio: after each of them.
-pub(super) fn loops_apart(job: &Job) -> u64 {
-    let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
-    let is_whole = !job.time_based && job.read_iolog.is_none() && job.io_size.is_none();
-    match reads_back && is_whole && !job.verifying.only {
-        true => job.loops,
-        false => 1,
-    }
-}
+use crate::settings::READ;
 
 impl<D: Door> Worker<'_, D> {
     /// `loops` of a job that reads back: after each loop but the last, which [`Worker::run_by`]
@@ -34,9 +25,17 @@ impl<D: Door> Worker<'_, D> {
             }
             self.note_elapsed();
             self.read_back();
+            let rest = match self.task.job.verifying.counted {
+                true => goal_bytes(self.task).saturating_sub(self.moved_bytes()),
+                false => u64::MAX,
+            };
+            if rest == 0 {
+                return;
+            }
             self.task.live.enter(Phase::Running);
             self.written = Some(Written::default());
             self.limits.set_amount(self.task);
+            self.limits.bytes_left = self.limits.bytes_left.min(rest);
             self.places.restart();
             self.finished = self.trouble.is_some();
             self.work();
@@ -49,17 +48,27 @@ impl<D: Door> Worker<'_, D> {
             return;
         };
         self.task.live.enter(Phase::Verifying);
+        let bytes = match self.task.job.verifying.counted {
+            true => written.bytes().saturating_sub(self.checked_bytes),
+            false => written.bytes(),
+        };
         let live: &Live = self.task.live;
-        let goal = live.totals().iter().map(|(bytes, _)| bytes).sum::<u64>() + written.bytes();
-        live.goal_bytes.store(goal, Relaxed);
+        live.goal_bytes.store(self.moved_bytes() + bytes, Relaxed);
         let begin = clock::ticks();
         self.finished = false;
-        self.check_all(&mut written.iter());
+        self.check_all(&mut written.first(bytes));
+        self.checked_bytes += bytes;
         let elapsed_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(begin));
         let reads = &mut self.tally.sides[READ];
         reads.runtime_ns += elapsed_ns;
         self.tally.elapsed_ns += elapsed_ns;
         self.checked_ns += elapsed_ns;
+    }
+
+    /// What has been transferred so far, checks included.
+    fn moved_bytes(&self) -> u64 {
+        let totals = self.task.live.totals();
+        totals.iter().map(|(bytes, _)| bytes).sum()
     }
 
     /// `verify_backlog`: reads back what has been written so far, or as much of it as is wanted at

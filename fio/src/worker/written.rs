@@ -54,6 +54,15 @@ impl Written {
             })
     }
 
+    /// Those within so many bytes, the lowest places first.
+    pub fn first(&self, mut bytes: u64) -> impl Iterator<Item = (Place, u16)> + '_ {
+        self.iter().take_while(move |(place, _)| {
+            let fits = u64::from(place.length) <= bytes;
+            bytes = bytes.saturating_sub(u64::from(place.length));
+            fits
+        })
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.blocks.len()

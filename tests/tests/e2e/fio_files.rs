@@ -368,6 +368,12 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
         "--rw=rw --size=1m --nrfiles=10 --rwmixread=100",
         "--rw=read --size=1m --io_size=10k",
         "--rw=randread --size=1m --io_size=10k --norandommap",
+        "--rw=randwrite --size=256k --loops=8 --verify=md5 --experimental_verify=1 \
+         --verify_state_save=0",
+        "--rw=write --size=256k --loops=2 --verify=md5 --experimental_verify=1 \
+         --verify_state_save=0",
+        "--rw=randrw --rwmixread=0 --size=256k --loops=3 --verify=md5 --experimental_verify=1 \
+         --verify_state_save=0",
     ] {
         let words: Vec<&str> = ["--name=j"].into_iter().chain(line.split(' ')).collect();
         assert_eq!(
@@ -375,6 +381,105 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
             made(&[fio], &words),
             "{line}"
         );
+    }
+}
+
+/// What a line of output begins: terse fields, JSON, or the report of a job.
+fn parts(program: &[&str], words: &[&str]) -> Vec<(String, usize)> {
+    let folder = folder(&[]);
+    let mut command = command(program[0], &[&program[1..], words].concat());
+    command.current_dir(folder.path());
+    let text = run(command, b"").text();
+    let part = |line: &str| {
+        let fields: Vec<&str> = line.split(';').collect();
+        match line {
+            "{" => Some(("json".to_owned(), 0)),
+            line if line.starts_with("j: (groupid") => Some(("normal".to_owned(), 0)),
+            // Disks follow, of which there may be any number.
+            _ if fields.len() > 20 && fields[0] != "2" => Some((fields[..3].join(";"), 0)),
+            _ if fields.len() > 1 && !line.starts_with(' ') => {
+                Some((fields[..2].join(";"), fields.len()))
+            }
+            _ => None,
+        }
+    };
+    text.lines().filter_map(part).collect()
+}
+
+#[test]
+fn formats_come_in_the_order_of_fio_and_terse_has_its_versions() {
+    let test = "formats_come_in_the_order_of_fio_and_terse_has_its_versions";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for line in [
+        "--output-format=normal,json,terse",
+        "--output-format=json,terse",
+        "--output-format=json,json+,normal",
+        "--output-format=json --append-terse",
+        "--minimal --terse-version=2",
+        "--minimal --terse-version=2 --description=why",
+        "--minimal --terse-version=2 --continue_on_error=all",
+        "--minimal --terse-version=5",
+    ] {
+        let words = ["--name=j", "--rw=write", "--size=64k"];
+        let words: Vec<&str> = line.split(' ').chain(words).collect();
+        let ours = parts(&[UGEOM, "run"], &words);
+        assert_eq!(ours, parts(&[fio], &words), "{line}");
+        assert!(!ours.is_empty(), "{line}");
+    }
+}
+
+/// The offsets in a log of requests.
+fn places(program: &[&str], words: &[&str]) -> Vec<String> {
+    let folder = folder(&[]);
+    let log = ["--name=j", "--write_iops_log=j", "--log_offset=1"];
+    let mut command = command(program[0], &[&program[1..], &log, words].concat());
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    let log = std::fs::read_to_string(folder.path().join("j_iops.1.log"));
+    let log = log.unwrap_or_else(|error| panic!("{words:?}: {error}: {}", ended.stderr));
+    let offset = |line: &str| line.split(',').nth(4).map(|text| text.trim().to_owned());
+    log.lines().filter_map(offset).collect()
+}
+
+#[test]
+fn the_null_engine_begins_at_the_offset_as_in_fio() {
+    let test = "the_null_engine_begins_at_the_offset_as_in_fio";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for line in [
+        "--size=64k --filesize=64k --offset=32k",
+        "--size=64k --offset=32k",
+        "--size=64k --io_size=64k --filesize=64k --offset=32k",
+        "--size=64k --offset=50%",
+        "--size=64k --filesize=64k --offset=32k --zonemode=strided --zonesize=8k --zonerange=16k",
+    ] {
+        let words = ["--ioengine=null", "--rw=read", "--bs=8k"];
+        let words: Vec<&str> = words.into_iter().chain(line.split(' ')).collect();
+        let ours = places(&[UGEOM, "run"], &words);
+        assert_eq!(ours, places(&[fio], &words), "{line}");
+    }
+}
+
+#[test]
+fn engines_are_described_or_refused() {
+    let folder = folder(&[]);
+    for (engine, code, said) in [
+        ("libaio", 0, "cmdprio_percentage"),
+        ("libaio,cmdprio", 0, "level of the priority"),
+        ("libaio,hipri", 1, "libaio has no option `hipri`"),
+        ("nope", 1, "nope"),
+    ] {
+        let mut command = command(UGEOM, &["run", &format!("--enghelp={engine}")]);
+        command.current_dir(folder.path());
+        let ended = run(command, b"");
+        let all = ended.text() + &ended.stderr;
+        assert!(all.contains(said), "{engine}: {all}");
+        assert_eq!(ended.code, code, "{engine}: {all}");
     }
 }
 

@@ -31,8 +31,8 @@ are:
   --output=FILE            write the result there
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
   --minimal                the same as --output-format=terse
-  --append-terse           append terse lines to the other output
-  --terse-version=N        3, 4 or 5
+  --append-terse           print terse lines before the other output
+  --terse-version=N        2 to 5
   --eta=WHEN               draw a line of progress: auto, always, never
   --eta-newline=TIME       keep a progress line after each TIME
   --eta-interval=TIME      redraw the line each TIME
@@ -44,7 +44,7 @@ are:
   --warnings-fatal         a setting without effect is an error
   --max-jobs=N             more jobs are an error
   --debug=random           print the seed of each job
-  --enghelp                list the engines
+  --enghelp[=ENGINE]       list the engines, or the options of one
   --version                print the version of fio whose language this is
   --destroy                write to what carries a partition table or a file system, or is mounted
 
@@ -98,8 +98,8 @@ impl Run {
         if report.version {
             return output::print(&format!("{}\n", text::FIO_VERSION));
         }
-        if report.engines {
-            return output::print(&options::engines());
+        if let Some(engine) = &report.engines {
+            return output::print(&options::describe_engine(engine).map_err(failed)?);
         }
         let wanted = &report.sections;
         if !wanted.is_empty() && read.sections.iter().all(Section::is_global) {
@@ -128,7 +128,11 @@ impl Run {
             return Err(Usage("--warnings-fatal: see the warnings above".to_owned()).into());
         }
         if report.show_command {
-            return output::print(&command_line(&read.sections));
+            let line = command_line(&read.sections);
+            return match &report.output {
+                Some(path) => fs::write(path, line).with_context(|| format!("writing {path}")),
+                None => output::print(&line),
+            };
         }
         if report.parse_only {
             return Ok(());
@@ -230,25 +234,20 @@ fn message(outcome: &ugeom_fio::JobOutcome) -> Option<String> {
     Some(format!("{}: {}", outcome.job.name, trouble.message))
 }
 
+/// The formats that are wanted, each once and in the order that fio has, whatever was asked for
+/// first.
 fn written(outcome: &Outcome, report: &Report) -> Result<String> {
+    let wants = |format: &str| report.formats.iter().any(|wanted| wanted == format);
     let mut result = String::new();
-    let mut formats = report.formats.clone();
-    if formats.is_empty() {
-        formats.push("normal".to_owned());
+    if wants("terse") || report.append_terse {
+        let version = report.terse_version.unwrap_or(text::TERSE_VERSION);
+        result.push_str(&text::terse(outcome, version));
     }
-    if report.append_terse {
-        formats.push("terse".to_owned());
+    if wants("json") || wants("json+") {
+        result.push_str(&text::json(outcome, wants("json+"))?);
     }
-    let version = report
-        .terse_version
-        .unwrap_or(*text::TERSE_VERSIONS.start());
-    for format in formats {
-        match format.as_str() {
-            "json" => result.push_str(&text::json(outcome, false)?),
-            "json+" => result.push_str(&text::json(outcome, true)?),
-            "terse" => result.push_str(&text::terse(outcome, version)),
-            _ => result.push_str(&text::normal(outcome)),
-        }
+    if wants("normal") || report.formats.is_empty() {
+        result.push_str(&text::normal(outcome));
     }
     Ok(result)
 }
