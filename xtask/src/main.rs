@@ -15,6 +15,7 @@ mod packages;
 mod pages;
 mod run;
 mod sanitizers;
+mod terminal;
 mod test;
 mod tidy;
 mod totals;
@@ -46,6 +47,7 @@ usage: cargo xtask COMMAND
   install --prefix DIR [--destdir DIR] [--debug] [ugeom] [libguasi]
                         builds and installs the program (with manual pages and completions) and
                         the C library (headers, pkg-config, guasi(3)); both unless one is named
+  terminal              docs/terminal.svg anew: the answer of `ugeom lab layers` on this machine
   completions [DIR]     completions for bash, zsh and fish (target/completions unless given)
 ";
 
@@ -94,6 +96,7 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
         ["install", words @ ..] => install::run(words),
         ["man"] => pages::run(Pages::Man, None),
         ["man", dir] => pages::run(Pages::Man, Some(dir)),
+        ["terminal"] => terminal::run(),
         ["completions"] => pages::run(Pages::Completions, None),
         ["completions", dir] => pages::run(Pages::Completions, Some(dir)),
         [] | ["help" | "--help" | "-h"] => {
