@@ -228,19 +228,123 @@ fn a_physical_volume_is_found_with_its_group_and_uuid() {
         ugeom_testkit::skip(test, &format!("LVM2: {}", failed.stderr.trim()));
         return;
     }
-    let bytes = std::fs::read(&image).expect("the volume");
     let path = folder.path().join("disk.img");
-    let disk = File::create(&path).expect("a disk");
-    disk.write_all_at(&bytes, 3 * MIB).expect("the volume");
-    disk.set_len(25 * MIB).expect("its size");
-    let found = searched(&disks::text(&path), &[]);
+    let lay = || {
+        let bytes = std::fs::read(&image).expect("the volume");
+        let disk = File::create(&path).expect("a disk");
+        disk.write_all_at(&bytes, 3 * MIB).expect("the volume");
+        disk.set_len(25 * MIB).expect("its size");
+        searched(&disks::text(&path), &[])
+    };
+    let found = lay();
     let volume = (3 * 2048, 20 * 2048, "LVM2".to_owned());
-    assert_eq!(offered(&found), [volume], "{found:#}");
+    assert_eq!(offered(&found), std::slice::from_ref(&volume), "{found:#}");
     assert_eq!(found["partitions"][0]["uuid"], uuid);
     assert_eq!(found["partitions"][0]["content"], "LVM2 PV of lost_group");
     let table = ugeom(&["part", "search", &disks::text(&path)]).quiet();
     assert!(table.contains("LVM2 PV of lost_group"), "{table}");
+    assert!(table.contains("it has no logical volumes"), "{table}");
+    let Some([vgcfgbackup, vgcfgrestore]) = programs(test, ["vgcfgbackup", "vgcfgrestore"]) else {
+        return;
+    };
+    // Without the kernel's device mapper lvcreate refuses; a text with volumes can be restored.
+    let text = disks::text(&folder.path().join("group.txt"));
+    let saved = run(&vgcfgbackup, &["-f", &text, "lost_group"]);
+    assert_eq!(saved.code, 0, "{}", saved.stderr);
+    let group = std::fs::read_to_string(&text).expect("the text");
+    let end = group.rfind('}').expect("the end of the group");
+    let with = format!("{}{LOGICAL_VOLUMES}{}", &group[..end], &group[end..]);
+    std::fs::write(&text, with).expect("a text");
+    let restored = run(&vgcfgrestore, &["-f", &text, "lost_group"]);
+    assert_eq!(restored.code, 0, "{}", restored.stderr);
+    let Some(mkfs) = program(test, "mkfs.ext4") else {
+        return;
+    };
+    let home = format!("offset={}", MIB + 2 * 4 * MIB);
+    let image = disks::text(&image);
+    other(
+        &mkfs,
+        &["-q", "-F", "-L", "home", "-E", &home, &image, "8M"],
+    );
+    let found = lay();
+    // The file system has more structures, and is no partition all the same.
+    assert_eq!(offered(&found), [volume], "{found:#}");
+    let group = &found["partitions"][0]["group"];
+    let home = serde_json::json!({
+        "name": "home",
+        "length_bytes": 8 * MIB,
+        "pieces": [{ "offset_bytes": 12 * MIB, "length_bytes": 8 * MIB }],
+        "content": "ext4 \"home\"",
+        "not_listed": null,
+    });
+    assert_eq!(group["volumes"][0], home, "{group:#}");
+    assert_eq!(group["volumes"][1]["not_listed"], "of type thin-pool");
+    let table = ugeom(&["part", "search", &disks::text(&path)]).quiet();
+    let line = table.lines().find(|line| line.starts_with("home "));
+    let words = line
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect::<Vec<_>>();
+    assert_eq!(words[1..3], ["12582912", "8388608"], "{table}");
 }
+
+/// A linear volume and one whose data lies in others.
+const LOGICAL_VOLUMES: &str = r#"
+logical_volumes {
+    home {
+        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw0"
+        status = ["READ", "WRITE", "VISIBLE"]
+        segment_count = 1
+        segment1 {
+            start_extent = 0
+            extent_count = 2
+            type = "striped"
+            stripe_count = 1
+            stripes = ["pv0", 2]
+        }
+    }
+    pool {
+        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw1"
+        status = ["READ", "WRITE", "VISIBLE"]
+        segment_count = 1
+        segment1 {
+            start_extent = 0
+            extent_count = 1
+            type = "thin-pool"
+            metadata = "pool_tmeta"
+            pool = "pool_tdata"
+            transaction_id = 0
+            chunk_size = 128
+            discards = "passdown"
+            zero_new_blocks = 1
+        }
+    }
+    pool_tmeta {
+        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw2"
+        status = ["READ", "WRITE"]
+        segment_count = 1
+        segment1 {
+            start_extent = 0
+            extent_count = 1
+            type = "striped"
+            stripe_count = 1
+            stripes = ["pv0", 0]
+        }
+    }
+    pool_tdata {
+        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw3"
+        status = ["READ", "WRITE"]
+        segment_count = 1
+        segment1 {
+            start_extent = 0
+            extent_count = 1
+            type = "striped"
+            stripe_count = 1
+            stripes = ["pv0", 1]
+        }
+    }
+}
+"#;
 
 /// The text for sfdisk makes a table of all of them.
 fn table_is_taken(disk: &str, folder: &Path, count: usize) {
