@@ -53,7 +53,10 @@ fn group_of(disk: &[u8]) -> Result<Option<Group>, String> {
     })
 }
 
-fn pieces_of(text: &str) -> Vec<(String, Option<u64>, Result<Vec<(u64, u64)>, String>)> {
+/// Name, length and places of a volume.
+type Named = (String, Option<u64>, Result<Vec<(u64, u64)>, String>);
+
+fn pieces_of(text: &str) -> Vec<Named> {
     let group = group_of(&disk(text, 512))
         .expect("a text")
         .expect("a group");
