@@ -15,6 +15,7 @@ pub fn search(data: &[u8]) {
         Ok(disk.get(at..end).unwrap_or_default().to_vec())
     };
     search.look(0, disk, &mut read);
+    search.read_groups(&mut read);
     let lost = search.partitions();
     let sectors = (disk.len() / sector) as u64;
     for one in &lost {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use ugeom_format::text::visible;
+use ugeom_format::text::{visible, visible_json};
 
 /// Whether only errors are printed on stderr (`--quiet`).
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -73,9 +73,17 @@ pub fn stdout_error(error: io::Error) -> anyhow::Error {
 /// # Errors
 /// As [`print`].
 pub fn print_json(value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value)?;
-    text.push('\n');
-    print(&text)
+    let text = serde_json::to_string_pretty(value)?;
+    print(&format!("{}\n", visible_json(&text)))
+}
+
+/// The same in one line.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json_line(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string(value)?;
+    print(&format!("{}\n", visible_json(&text)))
 }
 
 /// Stdout with a buffer. Flush it: errors of a flush on drop are lost.

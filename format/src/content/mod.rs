@@ -33,6 +33,7 @@ mod zfs;
 mod tests;
 
 pub use view::ByteRead;
+pub(crate) use volumes::lvm_crc;
 
 use crate::text::visible;
 use std::fmt;

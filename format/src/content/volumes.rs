@@ -213,7 +213,7 @@ fn lvm_group(view: &mut View<'_>, label: &[u8]) -> Option<String> {
 }
 
 /// The CRC-32 of LVM2: the usual polynomial with a start of its own and no inversion.
-fn lvm_crc(bytes: &[u8]) -> u32 {
+pub(crate) fn lvm_crc(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(!0xf597_a6cf);
     hasher.update(bytes);
     !hasher.finalize()

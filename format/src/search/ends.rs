@@ -1,24 +1,73 @@
 //! From places to partitions: where they end, and which of two that overlap is offered.
 
-use super::{Holds, Lost, Place};
+use super::{Holds, Lost, PhysicalVolume, Place};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The stretches of the medium that belong to logical volumes, in their order. A physical volume
+/// counts when something was found where one of its logical volumes begins: an old one may lie
+/// under newer partitions.
+pub(super) fn inside<'a>(
+    physical: &[PhysicalVolume],
+    found: impl Iterator<Item = &'a Place>,
+) -> Vec<Range<u64>> {
+    let starts: BTreeSet<u64> = found.map(|place| place.start_bytes).collect();
+    let mut all: Vec<Range<u64>> = Vec::new();
+    for group in physical
+        .iter()
+        .filter_map(|one| one.group.as_ref().ok()?.as_ref())
+    {
+        let listed = || {
+            group
+                .volumes
+                .iter()
+                .filter_map(|one| one.pieces.as_deref().ok())
+        };
+        let is_used = |pieces: &[(u64, u64)]| {
+            pieces
+                .first()
+                .is_some_and(|first| starts.contains(&first.0))
+        };
+        if listed().any(is_used) {
+            let pieces = listed().flatten();
+            all.extend(pieces.map(|&(at, length)| at..at.saturating_add(length)));
+        }
+    }
+    all.sort_unstable_by_key(|one| one.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for one in all {
+        match merged.last_mut() {
+            Some(last) if one.start <= last.end => last.end = last.end.max(one.end),
+            _ => merged.push(one),
+        }
+    }
+    merged
+}
 
 pub(super) fn partitions<'a>(
     size_bytes: u64,
     sector: u64,
     found: impl Iterator<Item = &'a Place>,
+    inside: &[Range<u64>],
 ) -> Vec<Lost> {
+    let is_inside = |place: &Place| {
+        let before = inside.partition_point(|one| one.start <= place.start_bytes);
+        let last = before.checked_sub(1).and_then(|last| inside.get(last));
+        last.is_some_and(|one| one.contains(&place.start_bytes))
+    };
     let mut places: Vec<&Place> = found
         .filter(|place| place.start_bytes.is_multiple_of(sector))
         .collect();
     // An entry of a table states more than a file system does, what states its end more than what
     // reaches to the next one, and two signs more than one. Of two alike the one that begins first
-    // holds the other, as a file that is an image.
+    // holds the other, as a file that is an image. What lies in a logical volume is no partition.
     places.sort_by_key(|place| {
         let listed = place.holds == Holds::Listed;
         let length = place.length_bytes.unwrap_or(0);
         let sign_count = place.sign_count.min(3);
         (
+            is_inside(place),
             !listed,
             place.length_bytes.is_none(),
             Reverse(sign_count),

@@ -10,6 +10,7 @@
 //! describes the use.
 
 mod ends;
+mod lvm2;
 mod more;
 mod probes;
 mod script;
@@ -17,6 +18,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
+pub use lvm2::{Group, LogicalVolume};
 pub use script::{ScriptScheme, gpart_script, sfdisk_script};
 
 use crate::gpt::Guid;
@@ -31,6 +33,8 @@ const SECTOR_BYTES: usize = 512;
 const MOST_FOUND: usize = 4096;
 /// Most signs that are kept of one file system.
 const MOST_SIGNS: usize = 16;
+/// Most physical volumes of LVM2 whose text is read: each may cost 4 MiB.
+const MOST_PHYSICAL: usize = 64;
 
 /// What a partition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,6 +168,16 @@ pub struct Search {
     sector_size_bytes: u64,
     found: BTreeMap<(u64, Holds, Option<u64>), Place>,
     overflowed: bool,
+    physical: Vec<PhysicalVolume>,
+}
+
+/// A physical volume of LVM2 whose text was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PhysicalVolume {
+    /// Where it begins on the medium.
+    pub start_bytes: u64,
+    /// Its group, or why that cannot be read; `None` when it is in none.
+    pub group: Result<Option<Group>, String>,
 }
 
 /// What a probe makes of a sector.
@@ -184,6 +198,7 @@ impl Search {
             sector_size_bytes: u64::from(sector_size_bytes.max(512)),
             found: BTreeMap::new(),
             overflowed: false,
+            physical: Vec::new(),
         }
     }
 
@@ -273,9 +288,34 @@ impl Search {
         ends
     }
 
+    /// Reads the texts of the physical volumes of LVM2 that were found: what lies in their logical
+    /// volumes is no partition.
+    pub fn read_groups(&mut self, read: &mut SearchRead<'_>) {
+        let physical = self.found.values().filter(|one| one.holds == Holds::Lvm2);
+        let mut starts: Vec<u64> = physical.map(|one| one.start_bytes).collect();
+        starts.dedup();
+        let volumes = (0..)
+            .zip(starts)
+            .map(|(number, start_bytes)| PhysicalVolume {
+                start_bytes,
+                group: match number < MOST_PHYSICAL {
+                    true => lvm2::group(start_bytes, read),
+                    false => Err(format!("only {MOST_PHYSICAL} physical volumes are read")),
+                },
+            });
+        self.physical = volumes.collect();
+    }
+
+    /// What [`Search::read_groups`] found, in the order of the medium.
+    pub fn physical_volumes(&self) -> &[PhysicalVolume] {
+        &self.physical
+    }
+
     /// The partitions, in the order of their sectors. Where two lie over each other, the one that
     /// more speaks for is offered and the other one refers to it.
     pub fn partitions(&self) -> Vec<Lost> {
-        ends::partitions(self.size_bytes, self.sector_size_bytes, self.found.values())
+        let inside = ends::inside(&self.physical, self.found.values());
+        let places = self.found.values();
+        ends::partitions(self.size_bytes, self.sector_size_bytes, places, &inside)
     }
 }

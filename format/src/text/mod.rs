@@ -74,6 +74,22 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// JSON with what is hidden in its text as `\u202e`: the same to a program, and harmless on a
+/// terminal.
+pub fn visible_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !is_hidden(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
 /// A character that is not shown as itself. Sources: Unicode 16, the classes Cc, Cf, Zl and Zp, and
 /// the noncharacters.
 pub(crate) fn is_hidden(c: char) -> bool {

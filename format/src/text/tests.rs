@@ -49,3 +49,15 @@ proptest! {
         prop_assert_eq!(visible(&shown), shown);
     }
 }
+
+#[test]
+fn json_shows_nothing_hidden_and_means_the_same() {
+    let name = "a\u{202e}b\u{9b}c\u{7f}\n\u{e0001}\u{e9}";
+    let json = serde_json::to_string(name).expect("JSON");
+    let shown = visible_json(&json);
+    assert_eq!(shown, "\"a\\u202eb\\u009bc\\u007f\\n\\udb40\\udc01\u{e9}\"");
+    let back: String = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(back, name);
+    let pretty = "{\n  \"a\": 1\n}";
+    assert_eq!(visible_json(pretty), pretty);
+}

@@ -193,54 +193,186 @@ fn file_systems_of_other_systems_are_found() {
 }
 
 /// A physical volume of LVM2, made by its own programs on a loop device.
+struct Physical {
+    _device: ugeom_testkit::LoopDevice,
+    folder: tempfile::TempDir,
+}
+
+impl Physical {
+    const MIB: u64 = 20;
+    const UUID: &str = "UZPGme-mjct-txAn-FWig-Embq-gyb9-X2UaU5";
+
+    /// A volume in a group; `None`, after saying so, where these programs cannot make it.
+    fn new(test: &str) -> Option<Self> {
+        let [pvcreate, vgcreate] = programs(test, ["pvcreate", "vgcreate"])?;
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = folder.path().join("pv.img");
+        file_of(&image, Self::MIB);
+        let device = ugeom_testkit::LoopDevice::over(test, &image, &[])?;
+        // Only this device is looked at, and nothing of the system's is changed.
+        let text = device.text();
+        let config = format!(
+            "devices {{ use_devicesfile=0 filter=[\"a|^{text}$|\", \"r|.*|\"] }}\n\
+             activation {{ udev_sync=0 udev_rules=0 }}\nbackup {{ backup=0 archive=0 }}\n"
+        );
+        std::fs::write(folder.path().join("lvm.conf"), config).expect("a configuration");
+        let made = Self {
+            _device: device,
+            folder,
+        };
+        let create = ["-y", "-q", "-u", Self::UUID, "--norestorefile", &text];
+        let made_it = made.runs(test, &pvcreate, &create)
+            && made.runs(test, &vgcreate, &["lost_group", &text]);
+        made_it.then_some(made)
+    }
+
+    /// False, after saying so, when a program of LVM2 fails.
+    fn runs(&self, test: &str, program: &Path, arguments: &[&str]) -> bool {
+        let mut command = crate::run::command(program, arguments);
+        command.env("LVM_SYSTEM_DIR", self.folder.path());
+        command.env("LVM_SUPPRESS_FD_WARNINGS", "1");
+        let ended = crate::run::run(command, b"");
+        if ended.code != 0 {
+            ugeom_testkit::skip(test, &format!("LVM2: {}", ended.stderr.trim()));
+        }
+        ended.code == 0
+    }
+
+    fn path(&self, name: &str) -> String {
+        disks::text(&self.folder.path().join(name))
+    }
+
+    /// What is found on a disk with the volume at 3 MiB.
+    fn searched(&self) -> Value {
+        let bytes = std::fs::read(self.path("pv.img")).expect("the volume");
+        let disk = File::create(self.path("disk.img")).expect("a disk");
+        disk.write_all_at(&bytes, 3 * MIB).expect("the volume");
+        disk.set_len(25 * MIB).expect("its size");
+        let found = searched(&self.path("disk.img"), &[]);
+        let volume = (3 * 2048, Self::MIB * 2048, "LVM2".to_owned());
+        assert_eq!(offered(&found), [volume], "{found:#}");
+        found
+    }
+}
+
 #[test]
 fn a_physical_volume_is_found_with_its_group_and_uuid() {
-    let test = "a_physical_volume_is_found";
-    let Some([pvcreate, vgcreate]) = programs(test, ["pvcreate", "vgcreate"]) else {
+    let Some(physical) = Physical::new("a_physical_volume_is_found") else {
         return;
     };
-    let folder = tempfile::tempdir().expect("a folder");
-    let image = folder.path().join("pv.img");
-    file_of(&image, 20);
-    let Some(device) = ugeom_testkit::LoopDevice::over(test, &image, &[]) else {
+    let found = physical.searched();
+    assert_eq!(found["partitions"][0]["uuid"], Physical::UUID);
+    assert_eq!(found["partitions"][0]["content"], "LVM2 PV of lost_group");
+    let table = ugeom(&["part", "search", &physical.path("disk.img")]).quiet();
+    assert!(table.contains("LVM2 PV of lost_group"), "{table}");
+    assert!(table.contains("it has no logical volumes"), "{table}");
+}
+
+#[test]
+fn logical_volumes_are_listed_and_are_no_partitions() {
+    let test = "logical_volumes_are_listed";
+    let names = ["vgcfgbackup", "vgcfgrestore", "mkfs.ext4"];
+    let Some([vgcfgbackup, vgcfgrestore, mkfs]) = programs(test, names) else {
         return;
     };
-    // Only this device is looked at, and nothing of the system's is changed.
-    let device = device.text();
-    let config = format!(
-        "devices {{ use_devicesfile=0 filter=[\"a|^{device}$|\", \"r|.*|\"] }}\n\
-         activation {{ udev_sync=0 udev_rules=0 }}\nbackup {{ backup=0 archive=0 }}\n"
-    );
-    std::fs::write(folder.path().join("lvm.conf"), config).expect("a configuration");
-    let run = |program: &Path, arguments: &[&str]| {
-        let mut command = crate::run::command(program, arguments);
-        command.env("LVM_SYSTEM_DIR", folder.path());
-        command.env("LVM_SUPPRESS_FD_WARNINGS", "1");
-        crate::run::run(command, b"")
+    let Some(physical) = Physical::new(test) else {
+        return;
     };
-    let uuid = "UZPGme-mjct-txAn-FWig-Embq-gyb9-X2UaU5";
-    let create = ["-y", "-q", "-u", uuid, "--norestorefile", &device];
-    let made = [
-        run(&pvcreate, &create),
-        run(&vgcreate, &["lost_group", &device]),
-    ];
-    if let Some(failed) = made.iter().find(|made| made.code != 0) {
-        ugeom_testkit::skip(test, &format!("LVM2: {}", failed.stderr.trim()));
+    // Without the kernel's device mapper lvcreate refuses; a text with volumes can be restored, one
+    // with a thin pool by force.
+    let text = physical.path("group.txt");
+    if !physical.runs(test, &vgcfgbackup, &["-f", &text, "lost_group"]) {
         return;
     }
-    let bytes = std::fs::read(&image).expect("the volume");
-    let path = folder.path().join("disk.img");
-    let disk = File::create(&path).expect("a disk");
-    disk.write_all_at(&bytes, 3 * MIB).expect("the volume");
-    disk.set_len(25 * MIB).expect("its size");
-    let found = searched(&disks::text(&path), &[]);
-    let volume = (3 * 2048, 20 * 2048, "LVM2".to_owned());
-    assert_eq!(offered(&found), [volume], "{found:#}");
-    assert_eq!(found["partitions"][0]["uuid"], uuid);
-    assert_eq!(found["partitions"][0]["content"], "LVM2 PV of lost_group");
-    let table = ugeom(&["part", "search", &disks::text(&path)]).quiet();
-    assert!(table.contains("LVM2 PV of lost_group"), "{table}");
+    let group = std::fs::read_to_string(&text).expect("the text");
+    let end = group.rfind('}').expect("the end of the group");
+    let with = format!("{}{LOGICAL_VOLUMES}{}", &group[..end], &group[end..]);
+    std::fs::write(&text, with).expect("a text");
+    let restore = ["--force", "-y", "-f", &text, "lost_group"];
+    if !physical.runs(test, &vgcfgrestore, &restore) {
+        return;
+    }
+    let (home, image) = (format!("offset={}", 9 * MIB), physical.path("pv.img"));
+    let arguments = ["-q", "-F", "-L", "home", "-E", &home, &image, "8M"];
+    other(&mkfs, &arguments);
+    // The file system has more structures, and is no partition all the same.
+    let found = physical.searched();
+    let group = &found["partitions"][0]["group"];
+    let home = serde_json::json!({
+        "name": "home",
+        "length_bytes": 8 * MIB,
+        "pieces": [{ "offset_bytes": 12 * MIB, "length_bytes": 8 * MIB }],
+        "content": "ext4 \"home\"",
+        "not_listed": null,
+    });
+    assert_eq!(group["volumes"][0], home, "{group:#}");
+    assert_eq!(group["volumes"][1]["not_listed"], "of type thin-pool");
+    let table = ugeom(&["part", "search", &physical.path("disk.img")]).quiet();
+    let mut lines = table.lines();
+    let line = lines
+        .find(|line| line.starts_with("home "))
+        .unwrap_or_default();
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(words[1..3], ["12582912", "8388608"], "{table}");
 }
+
+/// A linear volume and one whose data lies in others.
+const LOGICAL_VOLUMES: &str = r#"
+logical_volumes {
+    home {
+        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw0"
+        status = ["READ", "WRITE", "VISIBLE"]
+        segment_count = 1
+        segment1 {
+            start_extent = 0
+            extent_count = 2
+            type = "striped"
+            stripe_count = 1
+            stripes = ["pv0", 2]
+        }
+    }
+    pool {
+        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw1"
+        status = ["READ", "WRITE", "VISIBLE"]
+        segment_count = 1
+        segment1 {
+            start_extent = 0
+            extent_count = 1
+            type = "thin-pool"
+            metadata = "pool_tmeta"
+            pool = "pool_tdata"
+            transaction_id = 0
+            chunk_size = 128
+            discards = "passdown"
+            zero_new_blocks = 1
+        }
+    }
+    pool_tmeta {
+        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw2"
+        status = ["READ", "WRITE"]
+        segment_count = 1
+        segment1 {
+            start_extent = 0
+            extent_count = 1
+            type = "striped"
+            stripe_count = 1
+            stripes = ["pv0", 0]
+        }
+    }
+    pool_tdata {
+        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw3"
+        status = ["READ", "WRITE"]
+        segment_count = 1
+        segment1 {
+            start_extent = 0
+            extent_count = 1
+            type = "striped"
+            stripe_count = 1
+            stripes = ["pv0", 1]
+        }
+    }
+}
+"#;
 
 /// The text for sfdisk makes a table of all of them.
 fn table_is_taken(disk: &str, folder: &Path, count: usize) {

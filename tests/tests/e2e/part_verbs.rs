@@ -3,6 +3,10 @@
 
 use crate::disks;
 use crate::run::{other, ugeom, ugeom_with};
+use std::io::{Seek, SeekFrom, Write};
+
+#[path = "../../../format/tests/common/ldm.rs"]
+mod ldm;
 
 fn part(arguments: &[&str]) -> String {
     ugeom(&[&["part"], arguments].concat()).quiet()
@@ -411,4 +415,55 @@ fn a_torn_disklabel64_is_recovered() {
     assert!(text.starts_with("disk.img recovered\n"), "{text}");
     image[1024] ^= 1;
     assert!(std::fs::read(&disk).expect("the image") == image);
+}
+
+/// A dynamic disk of Windows is shown and saved; each verb that would change it says that it is
+/// only read.
+#[test]
+fn a_dynamic_disk_is_only_read() {
+    let (folder, path) = disks::empty_image(10 << 20);
+    let mut file = std::fs::File::options().write(true).open(&path);
+    let file = file.as_mut().expect("the image");
+    let last = ("Last", 7, 200, vec![(2, vec![(1, 6000, 0, 200)])]);
+    for (sector, bytes) in ldm::disk(20_480, &ldm::volumes(last)) {
+        file.seek(SeekFrom::Start(sector * 512)).expect("its place");
+        file.write_all(&bytes).expect("a sector");
+    }
+    let before = std::fs::read(&path).expect("the disk");
+    let disk = disks::text(&path);
+    let saved = part(&["backup", &disk]);
+    assert!(saved.starts_with("LDM "), "{saved}");
+    assert!(part(&["show", &disk]).contains("LDM"));
+    let code = disks::text(&folder.path().join("code"));
+    std::fs::write(&code, [1; 512]).expect("boot code");
+    let verbs: [&[&str]; 10] = [
+        &["add", "-t", "ntfs"],
+        &["bootcode", "-b", &code],
+        &["delete", "-i", "1"],
+        &["destroy"],
+        &["destroy", "-F"],
+        &["modify", "-i", "1", "-t", "fat32"],
+        &["resize", "-i", "1", "-s", "100"],
+        &["set", "-a", "active", "-i", "1"],
+        &["unset", "-a", "active", "-i", "1"],
+        &["modify", "-i", "1", "-l", "name"],
+    ];
+    for verb in verbs {
+        let said = refused(&[verb, &[disk.as_str()]].concat(), 1);
+        assert!(said.contains("LDM table is only read"), "{verb:?}: {said}");
+    }
+    assert!(part(&["recover", &disk]).ends_with(" recovering is not needed\n"));
+    for scheme in ["gpt", "ldm"] {
+        let said = refused(&["create", "-s", scheme, &disk], 1);
+        assert!(said.contains("nothing was written"), "{said}");
+    }
+    for force in [&["restore"][..], &["restore", "-F"]] {
+        let arguments = [&["part"], force, &[disk.as_str()]].concat();
+        let said = ugeom_with(&arguments, saved.as_bytes()).failed(1);
+        assert!(said.contains("LDM"), "{said}");
+    }
+    assert!(
+        std::fs::read(&path).expect("the disk") == before,
+        "it was written"
+    );
 }

@@ -43,9 +43,10 @@ pub struct RecoveryWrite {
 /// Reading access is enough.
 ///
 /// # Errors
-/// [`EditError::NoTable`] when there is no GPT, [`EditError::Plan`] when neither copy is good and
-/// none is named, when the named one cannot be used, when an ordinary MBR is in the way and no copy
-/// is named, or when a partition lies where the backup has to go.
+/// [`EditError::NoTable`] when there is no GPT and no sound table of another scheme,
+/// [`EditError::Plan`] when neither copy is good and none is named, when the named one cannot be
+/// used, when an ordinary MBR is in the way and no copy is named, or when a partition lies where
+/// the backup has to go.
 pub fn plan_recovery(
     channel: &mut Channel,
     opened: &Opened,
@@ -56,10 +57,20 @@ pub fn plan_recovery(
     let bsd64 = disk.tables().into_iter();
     let mut bsd64 =
         bsd64.filter(|table| table.scheme() == Scheme::Bsd64 && !super::is_sound(table));
-    let mut table = match bsd64.next() {
-        Some(table) => table,
-        None => disk.table(Some(Scheme::Gpt))?,
+    let table = match bsd64.next() {
+        Some(table) => Ok(table),
+        None => disk.table(Some(Scheme::Gpt)),
     };
+    let others_sound = from.is_none() && table.is_err() && is_of_others(&mut disk);
+    if others_sound {
+        return Ok(Recovery {
+            provider: disk.name.clone(),
+            sectorsize_bytes: disk.media.sector_size_bytes,
+            repaired: Vec::new(),
+            writes: Vec::new(),
+        });
+    }
+    let mut table = table?;
     let parts: &[&'static str] = match table.scheme() {
         Scheme::Gpt => &PARTS,
         _ => &["label"; 8],
@@ -88,6 +99,24 @@ pub fn plan_recovery(
         }
     }
     Ok(recovery)
+}
+
+/// A disk whose tables are sound and of other schemes, without what is left of a GPT.
+fn is_of_others(disk: &mut Disk<'_>) -> bool {
+    let (unit, last) = (
+        disk.media.sector_size_bytes,
+        disk.media.sectors.saturating_sub(1),
+    );
+    let unit = u64::from(unit);
+    let mut has_header = |lba: u64| {
+        let sector = disk.read(lba.saturating_mul(unit), unit);
+        sector.is_ok_and(|sector| sector.starts_with(b"EFI PART"))
+    };
+    if has_header(1) || has_header(last) {
+        return false;
+    }
+    let tables = disk.tables();
+    !tables.is_empty() && tables.iter().all(super::is_sound)
 }
 
 /// Refuses a recovery that would change what is no part of the table.

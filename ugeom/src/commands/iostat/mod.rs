@@ -131,7 +131,7 @@ impl Iostat {
                 devices: &devices,
                 processors: &processors,
             };
-            return output::print(&format!("{}\n", serde_json::to_string(&report)?));
+            return output::print_json_line(&report);
         }
         if self.extended {
             let lines: String = devices.iter().map(iostat::extended_line).collect();

@@ -3,6 +3,7 @@
 mod backup;
 mod bootcode;
 mod change;
+mod logical;
 mod modify;
 mod recover;
 mod search;

@@ -1,5 +1,6 @@
 //! `ugeom part search`: lost partitions, by what is left of them.
 
+use crate::commands::part::logical::{self, FoundGroup};
 use crate::failure::Interrupted;
 use crate::opening::{self, TargetArgs};
 use crate::output::{self, Paint, Table};
@@ -32,6 +33,9 @@ space, LUKS, LVM2, MD RAID, and by copies of GPTs. Nothing is written.
 First the places where partitions usually begin are looked at (multiples of 1 MiB and of a \
 cylinder, the ends of what was found), then every sector, at the speed of the device. Ctrl-C ends \
 the search and prints what was found until then.
+
+The logical volumes of a physical volume of LVM2 are listed with their places, if they are linear: \
+`disk.img | nop:offset=OFFSET,size=BYTES` is such a volume.
 
 The partitions that do not lie over each other make a table, which --format prints as text for \
 sfdisk or for `ugeom part restore`. Check it, and write it to a copy of the disk first.";
@@ -168,6 +172,8 @@ struct Found<'a> {
     over: Option<u64>,
     signs: Vec<FoundSign>,
     sign_count: usize,
+    /// The volume group of a physical volume of LVM2.
+    group: Option<&'a FoundGroup>,
 }
 
 #[derive(Serialize)]
@@ -195,6 +201,10 @@ impl SearchPart {
         let geometry = Geometry::of(&provider);
         let mut stretches = Stretches::new(target.stack.channel(1)?, &opened, geometry);
         let complete = self.go_over(&mut medium, &mut stretches, &mut search)?;
+        search.read_groups(&mut |offset, length| {
+            let read = medium.bytes(offset, length);
+            read.map_err(|error| error.to_string())
+        });
         let mut lost = search.partitions();
         let sectors = provider.mediasize_bytes / medium.sector;
         let scheme = match self.scheme {
@@ -207,6 +217,10 @@ impl SearchPart {
             .iter()
             .map(|one| content_of(&mut medium, one))
             .collect();
+        let groups = logical::groups(search.physical_volumes(), &mut |offset, length| {
+            let read = medium.bytes(offset, length);
+            read.map_err(|error| error.to_string())
+        });
         self.warn(&provider.name, &medium, &search);
         if self.json {
             output::print_json(&Report {
@@ -215,13 +229,20 @@ impl SearchPart {
                 sectors,
                 complete: complete && !self.quick,
                 unread_bytes: medium.unread_bytes,
-                partitions: lost.iter().zip(&contents).map(found).collect(),
+                partitions: lost
+                    .iter()
+                    .zip(&contents)
+                    .map(|(one, contents)| found(one, contents, &groups))
+                    .collect(),
             })?;
         } else {
             output::print(&match self.format {
                 Some(Format::Sfdisk) => sfdisk_script(&lost, scheme, sector),
                 Some(Format::Gpart) => gpart_script(&lost, scheme),
-                None => listing(&lost, &contents, medium.sector),
+                None => {
+                    let table = listing(&lost, &contents, medium.sector);
+                    table + &logical::listing(&groups)
+                }
             })?;
         }
         match complete {
@@ -305,7 +326,7 @@ fn content_of(medium: &mut Medium<'_>, lost: &Lost) -> Vec<Content> {
     identified.contents
 }
 
-fn found<'a>((lost, contents): (&'a Lost, &'a Vec<Content>)) -> Found<'a> {
+fn found<'a>(lost: &'a Lost, contents: &'a [Content], groups: &'a [FoundGroup]) -> Found<'a> {
     let place = &lost.place;
     let label = place.entry.as_ref().map(|entry| entry.1.as_str());
     Found {
@@ -328,6 +349,7 @@ fn found<'a>((lost, contents): (&'a Lost, &'a Vec<Content>)) -> Found<'a> {
             })
             .collect(),
         sign_count: place.sign_count,
+        group: groups.iter().find(|one| one.is_on(lost)),
     }
 }
 

@@ -239,7 +239,7 @@ impl Stat {
         interval.rows.retain(|row| shown.has(row));
         let columns = self.columns();
         if self.json {
-            return output::print(&format!("{}\n", serde_json::to_string(&interval)?));
+            return output::print_json_line(&interval);
         }
         if self.csv {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
