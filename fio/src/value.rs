@@ -3,7 +3,7 @@
 //! Sizes and times are read by the grammar of the whole project, with fio's meaning of `kib`, and
 //! of a bare number; lists and ranges are fio's own.
 
-use crate::language::calculate;
+use crate::calculate::calculate;
 use std::borrow::Cow;
 use ugeom_measure::units::{self, Size, SizeUnits, TimeUnit};
 

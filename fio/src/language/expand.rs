@@ -1,6 +1,6 @@
 //! Variables in values: `${VAR}` of the environment, and fio's `$pagesize`, `$mb_memory`, `$ncpus`.
 
-use super::calculate::calculate;
+use crate::calculate::calculate;
 
 /// Where variables come from.
 pub trait Environment {

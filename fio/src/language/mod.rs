@@ -12,7 +12,6 @@
 //! ```
 
 mod arguments;
-mod calculate;
 mod expand;
 mod file;
 
@@ -20,7 +19,6 @@ use super::error::Origin;
 use super::options::Setting;
 
 pub use arguments::{Arguments, Report, parse_arguments};
-pub(crate) use calculate::calculate;
 pub use expand::Environment;
 pub use file::{Loader, parse_file};
 

@@ -4,7 +4,6 @@ mod json;
 mod lines;
 mod normal;
 mod number;
-mod settings;
 mod terse;
 #[cfg(test)]
 mod tests;
@@ -12,7 +11,6 @@ mod tests;
 pub use json::json;
 pub use lines::{progress_line, started, title};
 pub use normal::normal;
-pub use settings::settings;
 pub(crate) use terse::TERSE_VERSIONS;
 pub use terse::{TERSE_VERSION, terse};
 

@@ -113,7 +113,7 @@ impl Run {
             return Err(Usage(message).into());
         }
         if report.debug_parse {
-            output::print(&text::settings(&read.sections))?;
+            output::print(&ugeom_fio::parsed(&read.sections))?;
         }
         let Understood { jobs, warnings } =
             ugeom_fio::understand(&with_a_job(&read)).map_err(failed)?;

@@ -6,7 +6,7 @@ use crate::settings::{Steady, SteadyOf};
 
 /// A line for each setting, and one for what a steady state is, as fio has them.
 #[must_use]
-pub fn settings(sections: &[Section]) -> String {
+pub fn parsed(sections: &[Section]) -> String {
     let process = std::process::id();
     let mut text = String::new();
     for setting in sections.iter().flat_map(|section| &section.settings) {
