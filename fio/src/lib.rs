@@ -12,12 +12,14 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+mod calculate;
 mod content;
 pub mod error;
 pub mod language;
 pub mod options;
 pub mod outcome;
 pub mod output;
+mod parsed;
 mod places;
 mod replay;
 pub mod run;
@@ -33,6 +35,7 @@ mod worker;
 pub use error::{JobError, Origin};
 pub use language::{Arguments, Environment, Loader, Report, parse_arguments};
 pub use outcome::{JobOutcome, Outcome};
+pub use parsed::parsed;
 pub use run::{Progress, Watcher, run};
 pub use settings::Job;
 pub use target::Meaning;

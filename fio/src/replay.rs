@@ -109,7 +109,10 @@ pub fn planned(job: &Job) -> Result<Job, JobError> {
             .offset_bytes
             .saturating_add(u64::from(record.length_bytes));
         end_bytes = end.max(end_bytes);
-        longest = record.length_bytes.max(longest);
+        // Trims have no buffer.
+        if record.action != Action::Trim {
+            longest = record.length_bytes.max(longest);
+        }
         does[kind(record.action)] = true;
     }
     if does == [false; 4] {

@@ -107,6 +107,13 @@ impl Watch {
         }
     }
 
+    /// The values of the whole window; what was not looked at yet is 0, as in fio.
+    fn filled(&self, part: fn(&(f64, f64)) -> f64) -> Vec<f64> {
+        let mut values: Vec<f64> = self.values.iter().map(part).collect();
+        values.resize(self.window, 0.0);
+        values
+    }
+
     /// What was found.
     #[must_use]
     pub fn state(&self, attained: bool) -> SteadyState {
@@ -129,8 +136,8 @@ impl Watch {
             },
             slope: self.slope(&values),
             deviation: deviation(&values),
-            iops: self.values.iter().map(|value| value.1).collect(),
-            bw: self.values.iter().map(|value| value.0).collect(),
+            iops: self.filled(|value| value.1),
+            bw: self.filled(|value| value.0),
         }
     }
 }
@@ -195,6 +202,14 @@ mod tests {
             (state.wanted.as_str(), state.duration_s),
             ("iops_slope:1.000000%", 4)
         );
+    }
+
+    #[test]
+    fn a_window_that_is_not_full_is_filled_up() {
+        let mut seen = watch(true, 1.0);
+        assert_eq!(seen.state(false).bw, [0.0; 4]);
+        after(&mut seen, &[7, 7]);
+        assert_eq!(seen.state(false).iops, [7.0, 7.0, 0.0, 0.0]);
     }
 
     /// Looks come as often as is asked for, and slopes count by seconds all the same.

@@ -3,14 +3,27 @@
 //! Sizes and times are read by the grammar of the whole project, with fio's meaning of `kib`, and
 //! of a bare number; lists and ranges are fio's own.
 
+use crate::calculate::calculate;
+use std::borrow::Cow;
 use ugeom_measure::units::{self, Size, SizeUnits, TimeUnit};
+
+/// A number, calculated where it stands in parentheses: `(4k*2)`.
+///
+/// # Errors
+/// What cannot be calculated.
+fn calculated(text: &str) -> Result<Cow<'_, str>, String> {
+    match calculate(text).filter(|_| text.trim_start().starts_with('(')) {
+        Some(sum) => Ok(sum?.to_string().into()),
+        None => Ok(text.into()),
+    }
+}
 
 /// A size in bytes: `512`, `4k`, `1g`, `0x1000`.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    units::size_bytes(text, SizeUnits::FIO).map_err(|error| error.with_help())
+    units::size_bytes(&calculated(text)?, SizeUnits::FIO).map_err(|error| error.with_help())
 }
 
 /// A size or a percentage: `1g`, `50%`.
@@ -18,7 +31,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub fn amount(text: &str) -> Result<Size, String> {
-    units::size_or_percent(text, SizeUnits::FIO).map_err(|error| error.with_help())
+    units::size_or_percent(&calculated(text)?, SizeUnits::FIO).map_err(|error| error.with_help())
 }
 
 /// A whole number from 0 to 100.
@@ -38,7 +51,7 @@ pub(crate) fn percentage(text: &str) -> Result<u8, String> {
 /// What is wrong with it, in words.
 pub fn number(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a whole number: 64, 10k");
-    units::size_bytes(text, SizeUnits::FIO).map_err(|_| wrong())
+    units::size_bytes(&calculated(text)?, SizeUnits::FIO).map_err(|_| wrong())
 }
 
 /// A number that fits into 32 bits.

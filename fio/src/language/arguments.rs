@@ -35,6 +35,8 @@ pub struct Report {
     pub max_jobs: Option<u32>,
     /// `--debug=random`: print the seeds of the jobs.
     pub debug_random: bool,
+    /// `--debug=parse`: print the settings as they are read.
+    pub debug_parse: bool,
     /// `--version`.
     pub version: bool,
     /// `--enghelp[=ENGINE[,OPTION]]`: print the engines, or the options of one.
@@ -261,8 +263,12 @@ impl Report {
             // fio's pool of shared memory: jobs are threads here, which share all of it.
             "alloc-size" => drop(value::number(needed()?).map_err(wrong)?),
             "debug" => {
-                one_of(needed()?, &["random"], &wrong)?;
-                self.debug_random = true;
+                for part in needed()?.split(',') {
+                    match one_of(part, &["random", "parse"], &wrong)?.as_str() {
+                        "parse" => self.debug_parse = true,
+                        _ => self.debug_random = true,
+                    }
+                }
             }
             _ => return Ok(false),
         }

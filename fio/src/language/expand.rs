@@ -1,5 +1,7 @@
 //! Variables in values: `${VAR}` of the environment, and fio's `$pagesize`, `$mb_memory`, `$ncpus`.
 
+use crate::calculate::calculate;
+
 /// Where variables come from.
 pub trait Environment {
     /// The value of a variable.
@@ -11,13 +13,15 @@ pub trait Environment {
 /// The longest value after expansion, bytes: what is inserted cannot make a line grow for ever.
 const EXPANDED_BYTES_MAX: usize = 64 << 10;
 
-/// Replaces the variables in `text`.
+/// Replaces the variables in a line. As with fio, a value that has keywords and signs of arithmetic
+/// is calculated: `size=4*$mb_memory`.
 ///
 /// # Errors
-/// A variable that is not set, or one that is not closed.
+/// A variable that is not set, or one that is not closed; arithmetic that has no result.
 pub(super) fn expand(text: &str, environment: &dyn Environment) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
+    let mut keywords = false;
     while let Some(at) = rest.find('$') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
@@ -39,6 +43,7 @@ pub(super) fn expand(text: &str, environment: &dyn Environment) -> Result<String
                 Some(value) => {
                     out.push_str(&value);
                     rest = &rest[end..];
+                    keywords = true;
                 }
                 None => out.push('$'),
             }
@@ -50,5 +55,14 @@ pub(super) fn expand(text: &str, environment: &dyn Environment) -> Result<String
         }
     }
     out.push_str(rest);
-    Ok(out)
+    match out.split_once('=') {
+        Some((name, value)) if keywords && value.contains(['+', '-', '*', '/']) => {
+            match calculate(value) {
+                Some(Ok(number)) => Ok(format!("{name}={number}")),
+                Some(Err(error)) => Err(format!("{}: {error}", out.trim())),
+                None => Ok(out),
+            }
+        }
+        _ => Ok(out),
+    }
 }

@@ -26,6 +26,7 @@ use super::settings::Job;
 
 pub use table::OPTIONS;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
+pub(crate) use values::steady;
 
 /// One `name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -167,14 +167,16 @@ pub fn sizes(text: &str) -> Result<Sizes, String> {
     })
 }
 
-/// `bssplit=4k/10:64k/50:32k/`: shares that are not given divide what is left.
+/// `bssplit=4k/10:64k/50:32k/`: shares that are not given divide what is left, and the last has
+/// what the division leaves.
 pub fn split(text: &str) -> Result<Sizes, String> {
     const PARTS_MAX: usize = 64;
     let mut parts = Vec::new();
     for part in text.split(':') {
         let (size, share) = part.split_once('/').unwrap_or((part, ""));
         let share = match share {
-            "" => None,
+            // fio takes a share of 0 for none.
+            "" | "0" => None,
             share => Some(value::percentage(share)?),
         };
         parts.push((request_bytes(size)?, share));
@@ -184,23 +186,18 @@ pub fn split(text: &str) -> Result<Sizes, String> {
     }
     let given: u32 = parts.iter().filter_map(|part| part.1).map(u32::from).sum();
     let open = parts.iter().filter(|part| part.1.is_none()).count() as u32;
-    if given > 100 && open > 0 {
+    let left = 100_u32.checked_sub(given);
+    if left.is_none() && open > 1 {
         return Err(format!(
             "the shares add up to {given} percent, which leaves none for the others"
         ));
     }
-    let each = 100_u32.saturating_sub(given).checked_div(open);
-    let each = each.unwrap_or(0);
-    let mut left = 100_u32.saturating_sub(given) - each * open;
-    let mut split = Vec::new();
-    for (size, share) in parts {
-        let share = share.unwrap_or_else(|| {
-            let extra = u32::from(left > 0);
-            left -= extra;
-            (each + extra) as u8
-        });
-        split.push((size, share));
-    }
+    // As in fio, small shares come first, and one size without a share beside more than 100
+    // percent has all requests.
+    let each = left.map(|left| left.checked_div(open).unwrap_or(0) as u8);
+    parts.sort_by_key(|(_, share)| share.or(each));
+    let with_share = |(size, share): (u64, Option<u8>)| (size, share.or(each).unwrap_or(100));
+    let mut split: Vec<(u64, u8)> = parts.into_iter().map(with_share).collect();
     fill_up(&mut split);
     let sizes = split.iter().map(|(size, _)| *size);
     Ok(Sizes {

@@ -42,7 +42,7 @@ fn each_error_names_file_line_and_reason() {
             "`gone.fio` cannot be read",
         ),
         (
-            "[a]\nbssplit=4k/50:8k/60:16k\n",
+            "[a]\nbssplit=4k/50:8k/60:16k:32k\n",
             "jobs.fio:2: ",
             "add up to 110 percent",
         ),

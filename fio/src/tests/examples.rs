@@ -82,7 +82,7 @@ fn values_that_only_one_option_has() {
     assert_eq!(job.rw.modifier, 8);
     assert_eq!(
         job.sizes[READ].split,
-        [(4096, 10), (65536, 50), (32768, 40)]
+        [(4096, 10), (32768, 40), (65536, 50)]
     );
     assert_eq!(job.distribution[READ], Distribution::Zipf(1.2, None));
     let zones = vec![(60.0, 10.0), (40.0, 90.0)];
@@ -304,6 +304,62 @@ fn what_fio_reads_of_a_value_is_read_with_a_warning() {
     // A warning about options of all jobs is printed once.
     let jobs = of_file("[global]\nloops=2:3\n[a]\n[b]\n").unwrap();
     assert_eq!((jobs.jobs[1].loops, jobs.warnings.len()), (2, 1));
+}
+
+#[test]
+fn shares_of_sizes_that_are_not_100_percent_are_those_of_fio() {
+    let split = |value: &str| {
+        let text = format!("[a]\nbssplit={value}\n");
+        of_file(&text).unwrap().jobs[0].sizes[READ].split.clone()
+    };
+    let (small, middle, large) = (4096, 8192, 16384);
+    assert_eq!(split("4k/60:8k/60"), [(small, 60), (middle, 40)]);
+    assert_eq!(split("4k/10:8k/20"), [(small, 10), (middle, 90)]);
+    assert_eq!(split("4k/0:8k/0"), [(small, 50), (middle, 50)]);
+    assert_eq!(split("4k/100:8k"), [(middle, 0), (small, 100)]);
+    let three = [(large, 20), (small, 50), (middle, 30)];
+    assert_eq!(split("4k/50:8k/60:16k/20"), three);
+    let all = [(large, 100), (small, 0), (middle, 0)];
+    assert_eq!(split("4k/60:8k/60:16k"), all);
+    assert_eq!(split("4k/60:8k/60:16k/"), all);
+}
+
+#[test]
+fn values_with_keywords_are_calculated() {
+    let text = "[a]\nfilesize=10*10*1000*$ncpus\niodepth=2*$ncpus\nnumjobs=$ncpus/2\n\
+                bs=(4k*2)\nruntime=10+$ncpus\nfilename=disk-$ncpus\ndirectory=/tmp/$ncpus\n";
+    let jobs = of_file(text).unwrap().jobs;
+    let job = &jobs[0];
+    assert_eq!(
+        job.filesize,
+        of_file("[a]\nfilesize=400000\n").unwrap().jobs[0].filesize
+    );
+    assert_eq!(
+        (job.iodepth, job.numjobs, job.sizes[READ].min),
+        (8, 2, 8192)
+    );
+    assert_eq!(job.runtime_ns, 14_000_000_000);
+    let error = of_file("[a]\nsize=4k\nbs=4096/($ncpus-4)\n")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("jobs.fio:3: bs=4096/(4-4): a division by zero"),
+        "{error}"
+    );
+}
+
+#[test]
+fn words_may_have_any_number_but_yes_and_no_stay_apart() {
+    for (line, on) in [("thread=2", true), ("thread=0", false), ("thread", true)] {
+        assert_eq!(
+            of_file(&format!("[a]\n{line}\n")).unwrap().jobs[0].thread,
+            on
+        );
+    }
+    let job = |line: &str| of_file(&format!("[a]\nruntime=1\n{line}\n")).unwrap().jobs[0].clone();
+    assert!(job("group_reporting=2").group_reporting && job("stonewall=3").stonewall);
+    assert!(job("time_based=2").time_based && !job("time_based=0").time_based);
+    assert!(!job("stonewall=0").stonewall && job("new_group=-1").new_group);
 }
 
 #[test]

@@ -44,6 +44,7 @@ are:
   --warnings-fatal         a setting without effect is an error
   --max-jobs=N             more jobs are an error
   --debug=random           print the seed of each job
+  --debug=parse            print the settings as they are read
   --enghelp[=ENGINE]       list the engines, or the options of one
   --version                print the version of fio whose language this is
   --destroy                write to what carries a partition table or a file system, or is mounted
@@ -70,6 +71,10 @@ pub struct Run {
         allow_hyphen_values = true
     )]
     arguments: Vec<String>,
+
+    /// Print more; alone, the version of fio whose language this is
+    #[arg(short, long, help_heading = "Output")]
+    verbose: bool,
 }
 
 /// The command alone, for its help where clap does not recognise the request.
@@ -95,7 +100,8 @@ impl Run {
         if let Some(name) = &report.describe {
             return output::print(&options::describe(name).map_err(failed)?);
         }
-        if report.version {
+        // fio's -v, which is also the program's.
+        if report.version || (self.verbose && self.arguments.is_empty()) {
             return output::print(&format!("{}\n", text::FIO_VERSION));
         }
         if let Some(engine) = &report.engines {
@@ -106,8 +112,11 @@ impl Run {
             let message = format!("--section={}: there is no such section", wanted.join(", "));
             return Err(Usage(message).into());
         }
+        if report.debug_parse {
+            output::print(&ugeom_fio::parsed(&read.sections))?;
+        }
         let Understood { jobs, warnings } =
-            ugeom_fio::understand(&read.sections).map_err(failed)?;
+            ugeom_fio::understand(&with_a_job(&read)).map_err(failed)?;
         if report.read_only {
             ugeom_fio::refuse_writers(&jobs).map_err(failed)?;
         }
@@ -139,6 +148,21 @@ impl Run {
         }
         run_jobs(&read, &jobs)
     }
+}
+
+/// The sections; where defaults alone are to be parsed, with a job that has them.
+fn with_a_job(read: &Arguments) -> Vec<Section> {
+    let mut sections = read.sections.clone();
+    if let ([first], true) = (&read.sections[..], read.report.parse_only)
+        && first.is_global()
+    {
+        sections.push(Section {
+            name: "job".to_owned(),
+            settings: Vec::new(),
+            ..first.clone()
+        });
+    }
+    sections
 }
 
 /// The sections as one command line (`--showcmd`).
