@@ -127,16 +127,25 @@ fn reads_are_found(test: &str, device: &Path, source: Choice) {
     let Some((traced, times)) = trace(test, device, 300, source) else {
         return;
     };
-    let top = &traced.layers[0];
-    assert_eq!(Path::new("/dev").join(&top.name), device);
-    // Some kernels run no program at a few events of a processor. The trace may not hide that.
+    // Some kernels run no program at events of one processor: a few with BPF, all that end in its
+    // idle task with perf events. The trace may not hide that.
+    let name = device.strip_prefix("/dev").unwrap().to_string_lossy();
     let mut checks = traced.checks.iter();
-    let check = checks.find(|check| check.device == top.name);
+    let check = checks.find(|check| check.device == name);
     let agrees = check.is_some_and(ugeom_trace::session::Check::agrees);
     assert!(agrees || !traced.doubts().is_empty(), "{check:?}");
+    if !agrees && source == Choice::Perf {
+        ugeom_testkit::skip(
+            test,
+            "perf events of this kernel miss requests, which is reported",
+        );
+        return;
+    }
+    assert_eq!(traced.layers[0].name, name, "{source:?}");
     let (seen, open) = (traced.requests, traced.quality.unmatched_starts);
     let all = seen + open + traced.lost;
-    assert!(all >= 300 && seen >= 270, "{}", brief(&traced));
+    let found = all >= 300 && seen >= 270;
+    assert!(found, "{source:?}: {}", brief(&traced));
     // What the reader saw is what the trace found, but for entering and leaving the kernel. Means
     // also have what other programs took from the reader outside of its requests.
     let mut sorted = times.clone();

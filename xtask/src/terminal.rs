@@ -134,7 +134,8 @@ mod tests {
         for part in [
             ">$ ugeom lab layers</text>",
             "<tspan class=\"b\">GEOM adds 5 ns</tspan>, a &lt; b &amp; c</text>",
-            "y=\"98\" xml:space=\"preserve\" textLength=\"78\"><tspan class=\"y\">Warning: x</tspan>",
+            "y=\"98\" xml:space=\"preserve\" textLength=\"78\">",
+            "<tspan class=\"y\">Warning: x</tspan>",
         ] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
