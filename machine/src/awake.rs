@@ -62,8 +62,10 @@ impl Drop for Awake {
 fn idle_class() -> io::Result<()> {
     // SAFETY: a sched_param of zeroes is a valid one, as other systems have more members.
     let parameter: libc::sched_param = unsafe { std::mem::zeroed() };
+    // The function of musl refuses, because POSIX means the process and Linux the thread.
+    let number = libc::SYS_sched_setscheduler;
     // SAFETY: the pointer is to a value of ours; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) } {
+    match unsafe { libc::syscall(number, 0, libc::SCHED_IDLE, &raw const parameter) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
