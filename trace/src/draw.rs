@@ -36,7 +36,7 @@ pub fn flame(traced: &Traced) -> String {
         let width = below_ns(&traced.layers, at) * scale;
         let y = height - 10.0 - (layer.depth as f64 + 1.0) * ROW;
         let percent = 100.0 * width / (WIDTH - 20.0);
-        let names = [&layer.name; 2];
+        let names = [layer.name.as_str(); 2];
         boxed(&mut svg, (left, y, width), "#e9a15b", names, percent);
         let mut x = left;
         for (phase, ns) in &layer.phases_ns {
@@ -48,7 +48,7 @@ pub fn flame(traced: &Traced) -> String {
                 &mut svg,
                 (x, y - ROW, width),
                 "#f2cf63",
-                [full.as_str(), word],
+                [&full, word],
                 percent,
             );
             x += width;
@@ -141,17 +141,17 @@ fn head(height: f64, title: &str) -> String {
 }
 
 /// A box with its full name when pointed at, and the short one inside where there is room.
-fn boxed<S: AsRef<str>>(
+fn boxed(
     svg: &mut String,
     (x, y, width): (f64, f64, f64),
     fill: &str,
-    [name, short]: [S; 2],
+    names: [&str; 2],
     percent: f64,
 ) {
     if width < 0.05 {
         return;
     }
-    let [name, short] = [name, short].map(|text| escaped(text.as_ref()));
+    let [name, short] = names.map(escaped);
     let _ = writeln!(
         svg,
         "<g><title>{name} ({percent:.1} %)</title><rect x=\"{x:.2}\" y=\"{y:.1}\" \

@@ -319,7 +319,9 @@ fn passes(
         if control.is_cancelled() || (is_late && pass >= PASSES_MIN) {
             break;
         }
-        place.renew()?;
+        if pass > 0 {
+            place.renew()?;
+        }
         let target = place.top();
         let (chain, _) = readable(target)?;
         let found = layers(&chain);

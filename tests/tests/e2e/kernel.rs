@@ -314,7 +314,8 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     let replayed = run(command(UGEOM, &replayed), b"");
     let replayed: Value = serde_json::from_str(&replayed.text()).expect("JSON");
     let reads = &replayed["jobs"][0]["read"]["total_ios"];
-    assert_eq!(reads.as_u64(), Some(READS), "{replayed:#}");
+    // Some kernels run no program at a few events: the recording has what the trace saw.
+    assert_eq!(reads, &trace["requests"], "{replayed:#}");
     // A trace that breaks off is shown as far as it goes; a file that is none is refused.
     let bytes = std::fs::read(&record).expect("the recording");
     std::fs::write(&record, &bytes[..bytes.len() - 1]).expect("the recording");
@@ -372,7 +373,8 @@ fn a_device_named_twice_is_followed_once() {
         return;
     }
     let name = device.text();
-    let mut trace = command(UGEOM, &["trace", &name, &name, "--json"]);
+    let short = name.trim_start_matches("/dev/");
+    let mut trace = command(UGEOM, &["trace", &name, short, &name, "--json"]);
     let read = "dd if=$0 of=/dev/null bs=4k count=1; true";
     trace.args(["--", "sh", "-c", read, &name]);
     let found: Value = serde_json::from_str(&run(trace, b"").text()).expect("JSON");

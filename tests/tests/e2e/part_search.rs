@@ -286,7 +286,7 @@ fn logical_volumes_are_listed_and_are_no_partitions() {
     }
     let group = std::fs::read_to_string(&text).expect("the text");
     let end = group.rfind('}').expect("the end of the group");
-    let with = format!("{}{LOGICAL_VOLUMES}{}", &group[..end], &group[end..]);
+    let with = [&group[..end], &logical_volumes(), &group[end..]].concat();
     std::fs::write(&text, with).expect("a text");
     let restore = ["--force", "-y", "-f", &text, "lost_group"];
     if !physical.runs(test, &vgcfgrestore, &restore) {
@@ -316,63 +316,33 @@ fn logical_volumes_are_listed_and_are_no_partitions() {
     assert_eq!(words[1..3], ["12582912", "8388608"], "{table}");
 }
 
-/// A linear volume and one whose data lies in others.
-const LOGICAL_VOLUMES: &str = r#"
-logical_volumes {
-    home {
-        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw0"
-        status = ["READ", "WRITE", "VISIBLE"]
-        segment_count = 1
-        segment1 {
-            start_extent = 0
-            extent_count = 2
-            type = "striped"
-            stripe_count = 1
-            stripes = ["pv0", 2]
-        }
-    }
-    pool {
-        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw1"
-        status = ["READ", "WRITE", "VISIBLE"]
-        segment_count = 1
-        segment1 {
-            start_extent = 0
-            extent_count = 1
-            type = "thin-pool"
-            metadata = "pool_tmeta"
-            pool = "pool_tdata"
-            transaction_id = 0
-            chunk_size = 128
-            discards = "passdown"
-            zero_new_blocks = 1
-        }
-    }
-    pool_tmeta {
-        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw2"
-        status = ["READ", "WRITE"]
-        segment_count = 1
-        segment1 {
-            start_extent = 0
-            extent_count = 1
-            type = "striped"
-            stripe_count = 1
-            stripes = ["pv0", 0]
-        }
-    }
-    pool_tdata {
-        id = "aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw3"
-        status = ["READ", "WRITE"]
-        segment_count = 1
-        segment1 {
-            start_extent = 0
-            extent_count = 1
-            type = "striped"
-            stripe_count = 1
-            stripes = ["pv0", 1]
-        }
-    }
+/// A linear volume, a thin pool, and the two volumes that the pool keeps its data in.
+fn logical_volumes() -> String {
+    let volume = |number: u32, name: &str, segment: &str| {
+        format!(
+            "{name} {{\n id = \"aaaaaa-fJdn-NevM-21Tm-GGMx-48GK-CMvGw{number}\"\n \
+             status = [\"READ\", \"WRITE\", \"VISIBLE\"]\n segment_count = 1\n \
+             segment1 {{\n start_extent = 0\n {segment}\n }}\n}}\n"
+        )
+    };
+    let linear = |number, name, extents: u32, first: u32| {
+        let segment = format!(
+            "extent_count = {extents}\n type = \"striped\"\n stripe_count = 1\n \
+             stripes = [\"pv0\", {first}]"
+        );
+        volume(number, name, &segment)
+    };
+    let pool = "extent_count = 1\n type = \"thin-pool\"\n metadata = \"pool_tmeta\"\n \
+                pool = \"pool_tdata\"\n transaction_id = 0\n chunk_size = 128\n \
+                discards = \"passdown\"\n zero_new_blocks = 1";
+    let volumes = [
+        linear(0, "home", 2, 2),
+        volume(1, "pool", pool),
+        linear(2, "pool_tmeta", 1, 0),
+        linear(3, "pool_tdata", 1, 1),
+    ];
+    format!("\nlogical_volumes {{\n{}}}\n", volumes.concat())
 }
-"#;
 
 /// The text for sfdisk makes a table of all of them.
 fn table_is_taken(disk: &str, folder: &Path, count: usize) {

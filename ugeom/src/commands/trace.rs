@@ -312,11 +312,8 @@ impl Run {
             self.tally.add(tree);
         }
         self.tally.learn_names();
-        let mut targets = devices.to_vec();
-        targets.sort();
-        targets.dedup();
         let about = About {
-            targets,
+            targets: without_repeats(devices),
             source,
             seconds,
             scope: &scope,
@@ -487,6 +484,19 @@ fn share(text: &str) -> Result<f64, String> {
     let allowed = percent > 0.0 && percent <= 100.0;
     let share = allowed.then_some(percent / 100.0);
     share.ok_or_else(|| "a share is above 0 and at most 100 %, such as 1%".to_owned())
+}
+
+/// The devices as they were named, each once: `loop0` and `/dev/loop0` are the same.
+fn without_repeats(devices: &[String]) -> Vec<String> {
+    let name = |device: &String| device.trim_start_matches("/dev/").to_owned();
+    let mut seen = Vec::new();
+    let mut once = devices.to_vec();
+    once.retain(|device| {
+        let is_new = !seen.contains(&name(device));
+        seen.push(name(device));
+        is_new
+    });
+    once
 }
 
 /// The chains of these devices.
