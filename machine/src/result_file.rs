@@ -14,7 +14,7 @@ pub fn refuse_block_device(path: &Path) -> io::Result<()> {
         false => Ok(()),
         true => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is a block device, onto which no result is written; name a file",
+            "a block device; name a file for the result",
         )),
     }
 }

@@ -451,7 +451,7 @@ fn results_are_not_written_onto_a_block_device() {
     for command in commands {
         let ended = ugeom(command);
         assert_ne!(ended.code, 0, "{command:?}");
-        let said = "it is a block device, onto which no result is written";
+        let said = "a block device; name a file for the result";
         assert!(ended.stderr.contains(said), "{command:?}: {}", ended.stderr);
         let zeroes = std::fs::read(&path).expect("the disk");
         assert!(zeroes.iter().all(|byte| *byte == 0), "{command:?}");
