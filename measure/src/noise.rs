@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distributions::student_critical;
 use crate::error::Error;
+use crate::interval::Interval;
 use crate::ratio::{Ratio, log_ratio_paired};
 
 /// What the bench itself contributes to a difference.
@@ -63,6 +64,12 @@ impl Noise {
         !self.ratio.interval.contains(1.0)
     }
 
+    /// By how much the second measurement of a round exceeds the first, per cent; negative where
+    /// it is less.
+    pub fn second_off_percent(&self) -> Interval {
+        self.ratio.interval.through(|ratio| (ratio - 1.0) * 100.0)
+    }
+
     /// Whether a single round with this ratio might be noise alone.
     pub fn covers(&self, ratio: f64) -> bool {
         (self.envelope_low..=self.envelope_high).contains(&ratio)
@@ -78,8 +85,8 @@ impl fmt::Display for Noise {
             "the same thing measured twice in a round differs by up to {percent:.1} %"
         )?;
         if self.order_matters() {
-            let interval = self.ratio.interval.through(|ratio| (ratio - 1.0) * 100.0);
-            write!(out, ", and the second is off by {interval:.1} %")?;
+            let off = self.second_off_percent();
+            write!(out, ", and the second is off by {off:.1} %")?;
         }
         Ok(())
     }

@@ -179,9 +179,12 @@ pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
             share * 100.0
         ));
     }
-    if document.noise.is_some_and(|noise| noise.order_matters()) {
-        let words = "A/A: two identical cases differ; smaller effects are uncertain";
-        doubts.push(words.to_owned());
+    if let Some(noise) = document.noise.filter(|noise| noise.order_matters()) {
+        doubts.push(format!(
+            "A/A: the second of two identical runs in a round is off by {:.1} %; smaller effects \
+             are uncertain",
+            noise.second_off_percent()
+        ));
     }
     if is_warming_up(document) {
         let words = "the first round of a process is slower than its last ones: warm-up may be \
