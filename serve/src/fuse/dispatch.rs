@@ -15,13 +15,14 @@ use super::interrupts::{Found, Interrupted};
 use super::link::{Answer, Link, Reply, Ticket};
 use super::passages::Notes;
 use super::slow::{HelperRequest, OpenerRequest, SlowPath};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ugeom_format::wire::fuse::{OpenReply, Request, Transfer, written_reply};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::unaligned::Span;
-use ugeom_stack::{BioId, Channel, Claim, Command, Finished, Share};
+use ugeom_stack::{BioId, Channel, Claim, Command, Finished, Flags, Share};
 
 /// Requests that a thread has in the stack at a time.
 pub(super) const DEPTH: usize = 64;
@@ -230,6 +231,7 @@ impl Dispatcher {
             return link.answer(ticket, Some(data), reply);
         }
         handle.dirty.store(true, Ordering::Release);
+        let durable = transfer.open_flags & OFlags::DSYNC.bits() != 0;
         let span = Span::new(&range, handle.sector_bytes);
         let claim = span
             .is_whole()
@@ -240,6 +242,7 @@ impl Dispatcher {
                 offset: range.start,
                 length: span.length,
                 buffer: data,
+                durable,
             };
             return self.slow.help(handle, request, ticket, &self.to);
         };
@@ -255,8 +258,10 @@ impl Dispatcher {
             taken_ns: self.notes.begin(),
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
+        let flags = if durable { Flags::FUA } else { Flags::NONE };
         let draft = draft.write(range.start, data).length(span.length as u64);
-        let id = self.channel.submit(&handle.opened, draft.cookie(number));
+        let draft = draft.flags(flags).cookie(number);
+        let id = self.channel.submit(&handle.opened, draft);
         self.operations[number as usize].bio = Some(id);
     }
 

@@ -11,6 +11,7 @@ use super::error::FuseError;
 use super::handles::{Handle, Tables};
 use super::link::{Answer, Ticket};
 use super::new_channel;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -47,6 +48,8 @@ pub(super) enum HelperRequest {
         offset: u64,
         length: usize,
         buffer: Buffer,
+        /// The data is to be durable before the answer.
+        durable: bool,
     },
     Fallocate(Fallocate),
     Lseek(Lseek),
@@ -199,6 +202,7 @@ impl Opener {
             size_bytes: view.content_bytes(),
             sector_bytes: u64::from(view.sectorsize_bytes.max(1)),
             writable: writes,
+            durable: flags & OFlags::DSYNC.bits() != 0,
             ranges: files.ranges.of(view.id),
             dirty: false.into(),
             name: view.name,
@@ -265,6 +269,11 @@ impl Helper {
         }
     }
 
+    fn flush(&mut self, handle: &Handle) -> Result<(), Errno> {
+        let flushed = self.channel.flush(&handle.opened);
+        flushed.map_err(|error| error.errno)
+    }
+
     fn work(&mut self, handle: &Handle, request: &mut HelperRequest) -> Result<Vec<u8>, Errno> {
         let mut unaligned =
             Unaligned::new(&handle.opened, &handle.ranges).map_err(|_| Errno::NXIO)?;
@@ -273,15 +282,22 @@ impl Helper {
                 offset,
                 length,
                 buffer,
+                durable,
             } => {
                 let bytes = &buffer[..*length];
                 let channel = &mut self.channel;
                 let written = unaligned.write(channel, &handle.opened, *offset, bytes);
                 let written = written.map_err(|error| error.errno)?;
+                if *durable {
+                    self.flush(handle)?;
+                }
                 Ok(written_reply(written as u32).to_vec())
             }
             HelperRequest::Fallocate(what) => {
                 super::holes::fallocate(&mut self.channel, &mut unaligned, handle, what)?;
+                if handle.durable {
+                    self.flush(handle)?;
+                }
                 Ok(Vec::new())
             }
             HelperRequest::Lseek(what) => super::holes::seek(&mut self.channel, handle, what),

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use ugeom_classes::{TargetOptions, open_target};
 
 mod data;
+mod durable;
 mod ends;
 
 /// A server, its mount and what it has logged.

@@ -154,6 +154,28 @@ fn a_write_that_is_synced_survives() {
     assert!(text.contains("10 barriers, 10 acknowledgements"), "{text}");
 }
 
+/// Whole sectors go one way through the server, parts of sectors another.
+#[test]
+fn a_write_to_a_file_opened_with_o_dsync_survives() {
+    let test = "a_write_to_a_file_opened_with_o_dsync_survives";
+    if !has_files(test) {
+        return;
+    }
+    for (flag, bytes) in [("dsync", 4096), ("sync", 4096), ("dsync", 1000)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let whole = format!(",notrunc oflag={flag}");
+        let run = writer(&whole).replace("bs=4096", &format!("bs={bytes}"));
+        let check = READER.replace("bs=4096", &format!("bs={bytes}"));
+        let arguments = ["--size", "1m", "--points", "40", "--run", &run];
+        let ended = crash(
+            folder.path(),
+            &[&arguments[..], &["--check", &check]].concat(),
+        );
+        let shown = ended.text();
+        assert_eq!(ended.code, 0, "{flag} {bytes}: {shown}{}", ended.stderr);
+    }
+}
+
 #[test]
 fn a_check_that_is_wrong_is_no_finding() {
     if !has_files("a_check_that_is_wrong_is_no_finding") {

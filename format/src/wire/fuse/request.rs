@@ -43,6 +43,10 @@ pub struct Transfer {
     pub offset: u64,
     /// How much, bytes; for READDIR how much at most.
     pub length_bytes: u32,
+    /// Flags of open(2) that hold for this transfer: those of the file, and of a WRITE also those
+    /// of pwritev2(2). `O_DSYNC` wants the data durable before the reply, as the kernel sends no
+    /// FSYNC for files past its cache.
+    pub open_flags: u32,
 }
 
 /// SETATTR, as far as it can be about a device.
@@ -274,6 +278,7 @@ impl Transfer {
             handle: word64(argument, 0),
             offset: word64(argument, 8),
             length_bytes: word32(argument, 16),
+            open_flags: word32(argument, 32),
         }
     }
 
@@ -281,5 +286,6 @@ impl Transfer {
         put64(argument, 0, self.handle);
         put64(argument, 8, self.offset);
         put32(argument, 16, self.length_bytes);
+        put32(argument, 32, self.open_flags);
     }
 }

@@ -49,6 +49,8 @@ fn a_read_is_what_the_kernel_sends() {
         handle: 5,
         offset: 1 << 40,
         length_bytes: 4096,
+        // O_LARGEFILE
+        open_flags: 0o100_000,
     };
     assert_eq!(request, Request::Read(expected));
     assert_eq!(header.encode()[..], bytes[..IN_HEADER_BYTES]);
@@ -191,10 +193,12 @@ fn a_place_of_the_ring_holds_request_and_reply() {
 }
 
 fn transfer() -> impl Strategy<Value = Transfer> {
-    any::<(u64, u64, u32)>().prop_map(|(handle, offset, length_bytes)| Transfer {
+    let any = any::<(u64, u64, u32, u32)>();
+    any.prop_map(|(handle, offset, length_bytes, open_flags)| Transfer {
         handle,
         offset,
         length_bytes,
+        open_flags,
     })
 }
 

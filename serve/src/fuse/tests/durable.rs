@@ -1,0 +1,67 @@
+//! What reaches the device before a file opened with O_DSYNC is answered, by the log of a `crash`
+//! layer.
+
+use super::*;
+use rustix::fs::OFlags;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use ugeom_format::crash_log::{Entry, HEADER_BYTES, Header, RECORD_BYTES, Record};
+
+fn entries(log: &Path) -> Vec<Entry> {
+    let bytes = std::fs::read(log).expect("a log");
+    let header = Header::decode(&bytes).expect("a header");
+    let (mut at, mut entries) = (HEADER_BYTES, Vec::new());
+    while at < bytes.len() {
+        let number = entries.len() as u64;
+        let record = Record::decode(&bytes[at..], number, &header).expect("a record");
+        at += RECORD_BYTES + record.stored_bytes as usize;
+        entries.push(record.entry);
+    }
+    entries
+}
+
+#[test]
+fn what_a_file_with_o_dsync_changes_is_durable_before_the_answer() {
+    let test = "what_a_file_with_o_dsync_changes_is_durable";
+    for transport in [Transport::Classic, Transport::Ring] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("crash.log");
+        let target = format!("md:1m | crash:log={}", log.display());
+        let started = start(&target, |settings| settings.transport = transport);
+        let mut running = match started {
+            Ok(running) => running,
+            Err(error) => {
+                eprintln!("SKIP {test}, {transport:?}: {error}");
+                continue;
+            }
+        };
+        let name = running.names().into_iter().find(|it| it.contains("crash"));
+        let mut options = OpenOptions::new();
+        let options = options
+            .write(true)
+            .custom_flags(OFlags::DSYNC.bits() as i32);
+        let path = running.path(&name.expect("the layer's file"));
+        let file = options.open(path).expect("an open file");
+        file.write_all_at(&[1; 4096], 4096).expect("whole sectors");
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, hole, 4096, 4096).expect("a hole");
+        file.write_all_at(&[2; 1000], 100)
+            .expect("parts of sectors");
+        drop(file);
+        running.stop();
+        drop(running);
+        let found = entries(&log);
+        let [
+            Entry::Write { fua: true, .. },
+            Entry::Durable { .. },
+            Entry::Delete { .. },
+            Entry::Barrier { .. },
+            Entry::Write { fua: false, .. },
+            Entry::Barrier { .. },
+            ..,
+        ] = found[..]
+        else {
+            panic!("{found:?}");
+        };
+    }
+}
