@@ -5,6 +5,7 @@ use crate::campaign::{Fate, Outcome, Smallest, TimelineRecord};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use ugeom_measure::Interval;
+use ugeom_report::text::counted;
 use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Table};
 
 /// What [`CrashResult::kind`] is.
@@ -110,10 +111,11 @@ fn push_smallest(page: &mut Page, smallest: &Smallest) {
         judgement, damage, ..
     } = smallest;
     page.paragraph(format!(
-        "{}: {}. {damage} writes are lost or torn; {} checks found it.",
+        "{}: {}. {} lost or torn; found by {}.",
         judgement.verdict.name(),
         judgement.detail.trim_end_matches('.'),
-        smallest.checks
+        counted(*damage as u64, "write"),
+        counted(smallest.checks, "check")
     ));
     page.push(plot(&smallest.timeline));
     let columns = [
@@ -144,7 +146,7 @@ fn plot(timeline: &[TimelineRecord]) -> Curves {
     let last = shown.last().map_or(0, |record| record.record);
     // Zero is on every linear axis, so the cut stands there.
     let before = |record: u64| -(last.saturating_sub(record) as f64);
-    let x = Axis::linear("records before the power cut", "");
+    let x = Axis::linear("records before the power cut", "").of_counts();
     let y = Axis::linear("place on the disk", "KiB");
     let mut plot = Curves::new("Time line of writes and barriers", x, y);
     for fate in Fate::ALL {

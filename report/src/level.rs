@@ -74,9 +74,11 @@ fn level(intervals: impl IntoIterator<Item = Interval>) -> Option<String> {
     })
 }
 
-/// A point without an interval has no width, and the level that was asked for.
+/// A point without an interval has no width, and the level that was asked for. A level of 1 is that
+/// of an extent, which is known.
 fn is_interval(one: &Interval) -> bool {
-    one.confidence >= CONFIDENCE_MIN && (one.low < one.high || one.confidence != CONFIDENCE)
+    let levels = CONFIDENCE_MIN..1.0;
+    levels.contains(&one.confidence) && (one.low < one.high || one.confidence != CONFIDENCE)
 }
 
 fn of_table(table: &Table) -> Vec<Interval> {
@@ -113,6 +115,11 @@ mod tests {
         let mut rows = Rows::points("others", Axis::linear("time", "ns"), [""]);
         rows.row("md1", [Some(interval(other))]);
         rows.row("none", [Some(Interval::exact(1.0, CONFIDENCE))]);
+        let extent = Interval {
+            confidence: 1.0,
+            ..interval(6)
+        };
+        rows.row("extent", [Some(extent)]);
         page.push(rows);
         page
     }

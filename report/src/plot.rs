@@ -88,6 +88,8 @@ pub struct Axis {
     pub unit: String,
     /// How they are spread.
     pub scale: Scale,
+    /// Values are counts: a linear axis marks whole numbers only.
+    pub counts: bool,
 }
 
 /// How values are spread over an axis.
@@ -130,6 +132,15 @@ impl Axis {
             title: title.to_owned(),
             unit: unit.to_owned(),
             scale,
+            counts: false,
+        }
+    }
+
+    /// The same axis, of counts.
+    pub fn of_counts(self) -> Self {
+        Self {
+            counts: true,
+            ..self
         }
     }
 

@@ -176,7 +176,10 @@ fn unit_in_label(axis: &Axis) -> bool {
 
 fn ticks(axis: &Axis, low: f64, high: f64, fitting: &Fitting, most: usize) -> Vec<Tick> {
     match axis.scale {
-        Scale::Linear => linear(low, high, fitting.size, most),
+        Scale::Linear => {
+            let least = if axis.counts { 1.0 } else { 0.0 };
+            linear((low, high), fitting.size, most, least)
+        }
         Scale::Log2 => {
             let places = thinned(low, high, most);
             let tick = |place: f64| Tick {
@@ -201,10 +204,10 @@ fn thinned(low: f64, high: f64, most: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Steps of 1, 2 or 5 times a power of ten.
-fn linear(low: f64, high: f64, unit: f64, most: usize) -> Vec<Tick> {
+/// Steps of 1, 2 or 5 times a power of ten, none below `least`.
+fn linear((low, high): (f64, f64), unit: f64, most: usize, least: f64) -> Vec<Tick> {
     let (low, high) = (low / unit, high / unit);
-    let step = nice((high - low) / most.saturating_sub(2).max(2) as f64);
+    let step = nice((high - low) / most.saturating_sub(2).max(2) as f64).max(least / unit);
     let first = (low / step).ceil();
     let count = ((high / step).floor() - first).clamp(0.0, TICKS_MAX as f64) as usize + 1;
     let places: Vec<f64> = (0..count).map(|n| (first + n as f64) * step).collect();
@@ -235,7 +238,7 @@ fn tens(axis: &Axis, low: f64, high: f64, fitting: &Fitting, most: usize) -> Vec
     if decades < 0.7 {
         let (from, to) = (10f64.powf(low), 10f64.powf(high));
         let inside = |tick: &Tick| tick.place >= from;
-        let ticks = linear(from, to, fitting.size, most)
+        let ticks = linear((from, to), fitting.size, most, 0.0)
             .into_iter()
             .filter(inside);
         return ticks
@@ -364,6 +367,8 @@ mod tests {
             ["0", "500", "1,000", "1,500", "2,000", "2,500"],
             "microseconds"
         );
+        let records = Axis::linear("records", "").of_counts();
+        assert_eq!(labels(&records, &[-1.0]), ["-1", "0"]);
         let plain = Axis::linear("requests", "");
         assert_eq!(
             labels(&plain, &[2.5e6]),
