@@ -131,8 +131,8 @@ fn device(node: &Node) -> Option<Dev> {
 /// Where the first byte of a loop device lies, if it stands on a block device.
 fn exact(tree: &KernelTree, at: usize) -> Option<(Dev, u64)> {
     let node = &tree.nodes[at];
-    let offset = node.config.iter().find(|(name, _)| name == "offset");
-    let offset: u64 = offset.and_then(|(_, text)| text.parse().ok()).unwrap_or(0);
+    let offset = node.fact("offset").and_then(|text| text.parse().ok());
+    let offset: u64 = offset.unwrap_or(0);
     let mut below = &tree.nodes[*node.below.first()?];
     let mut sector = offset / 512;
     if below.class == Class::Part {

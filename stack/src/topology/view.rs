@@ -76,7 +76,26 @@ pub struct ProviderView {
     pub config: Vec<(String, String)>,
 }
 
+fn fact<'a>(config: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let found = config.iter().find(|(key, _)| key == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+impl GeomView {
+    /// A fact of [`GeomView::config`] by its key.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        fact(&self.config, name)
+    }
+}
+
 impl ProviderView {
+    /// A fact of [`ProviderView::config`] by its key.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        fact(&self.config, name)
+    }
+
     /// The size without the padding of the last sector, bytes: what a program sees that knows no
     /// sectors. Without padding, whole sectors.
     #[must_use]
