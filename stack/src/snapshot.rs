@@ -164,21 +164,19 @@ impl Snapshot {
             return refuse(body, index, Errno::NXIO, "the provider has no media");
         }
         let sector = u64::from(info.sectorsize);
-        if !body.offset.is_multiple_of(sector) {
-            return refuse(
-                body,
-                index,
-                Errno::INVAL,
+        for (bytes, text) in [
+            (
+                body.offset,
                 "the offset is not a multiple of the sector size",
-            );
-        }
-        if !body.length.is_multiple_of(sector) {
-            return refuse(
-                body,
-                index,
-                Errno::INVAL,
+            ),
+            (
+                body.length,
                 "the length is not a multiple of the sector size",
-            );
+            ),
+        ] {
+            if !bytes.is_multiple_of(sector) {
+                return refuse(body, index, Errno::INVAL, text);
+            }
         }
         admit_range(info.mediasize, index, body)
     }
