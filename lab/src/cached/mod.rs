@@ -136,8 +136,8 @@ impl Experiment for Cached {
         })?;
         fit_to_file(path, &mut subject)?;
         if options.file.is_none() {
-            // The kernel's pages of the file lie elsewhere in each process, as everything else does:
-            // else their places would be an error of all processes, which no interval covers.
+            // The pages of the file lie elsewhere in each process, as everything else does: else
+            // their places would be an error of all processes, which no interval covers.
             scratch::forget_pages(path)?;
         }
         let mut sources = matrix::Sources::new(path, subject.size_bytes, process.share.seed)?;
