@@ -248,7 +248,7 @@ type Counters = BTreeMap<Dev, (u64, u64)>;
 
 /// What a trace ends with.
 pub struct Ended {
-    /// The last requests.
+    /// The requests that ended last, each as a tree of spans.
     pub trees: Vec<Tree>,
     /// How complete the links are.
     pub quality: Quality,
@@ -357,13 +357,13 @@ impl Session {
         }
     }
 
-    /// The source's name.
+    /// Name of the source of events: `bpf`, `tracefs` or `perf`.
     #[must_use]
     pub fn source(&self) -> &'static str {
         self.source.name()
     }
 
-    /// The devices.
+    /// The devices that are traced, with their layers.
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.scope

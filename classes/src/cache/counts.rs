@@ -78,7 +78,7 @@ struct Lane {
     recent: [AtomicU64; RECENT],
 }
 
-/// The lanes.
+/// Counts in lanes, so that threads which count at the same time share no cache line.
 pub struct Lanes {
     lanes: Box<[Lane]>,
 }

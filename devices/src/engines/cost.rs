@@ -66,7 +66,6 @@ impl Waiting {
 pub(super) struct Call {
     /// Its name in cells.
     pub name: &'static str,
-    /// What it does.
     pub what: &'static str,
     make: fn() -> Outcome,
 }

@@ -23,7 +23,6 @@ pub struct Row {
 
 /// The layers of a chain from the top, how many bytes all of them have, and what is left out.
 pub struct Chain {
-    /// The layers.
     pub rows: Vec<Row>,
     /// The region that is read of each, bytes.
     pub region_bytes: u64,

@@ -28,7 +28,7 @@ pub struct Row {
     pub line: Option<Line>,
 }
 
-/// ministat's line.
+/// What ministat printed about a row and the one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Line {
     /// "No difference proven". Its pooled deviation was not printed.
@@ -39,7 +39,7 @@ pub enum Line {
         difference: (f64, f64),
         /// Per cent of the row before.
         percent: (f64, f64),
-        /// The pooled deviation.
+        /// Pooled standard deviation, requests a second.
         pooled_sd: f64,
     },
 }

@@ -114,7 +114,6 @@ impl Drop for Control {
     }
 }
 
-/// A client.
 struct Peer {
     fd: Arc<OwnedFd>,
     input: Vec<u8>,

@@ -46,7 +46,6 @@ struct Operation {
     taken_ns: u64,
 }
 
-/// A thread's dispatcher.
 pub(super) struct Dispatcher {
     pub shared: Arc<Shared>,
     pub channel: Channel,

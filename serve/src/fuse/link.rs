@@ -23,7 +23,7 @@ pub(super) enum Reply<'a> {
     Data {
         /// Bytes that are left out at its start.
         skip: usize,
-        /// How many follow.
+        /// Bytes that follow.
         length: usize,
     },
     /// A part of what a layer has lent, as [`Reply::Data`] of memory.
@@ -32,7 +32,7 @@ pub(super) enum Reply<'a> {
         lease: &'a Lease,
         /// Bytes that are left out at its start.
         skip: usize,
-        /// How many follow.
+        /// Bytes that follow.
         length: usize,
     },
 }

@@ -192,7 +192,6 @@ impl Visible<'_> {
         })
     }
 
-    /// Opens an export.
     pub fn open(&self, name: &str) -> Result<Chosen, Refusal> {
         let export = self.find(name)?;
         let delta = if export.writable {

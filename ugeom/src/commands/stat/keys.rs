@@ -5,11 +5,9 @@
 pub enum Key {
     /// A character.
     Char(char),
-    /// Return.
     Enter,
     /// Backspace or Delete.
     Backspace,
-    /// Escape.
     Escape,
     /// Control and C.
     Interrupt,
@@ -19,9 +17,7 @@ pub enum Key {
     Up,
     /// As above.
     Down,
-    /// A page up.
     PageUp,
-    /// A page down.
     PageDown,
     /// To the first line.
     Home,

@@ -39,11 +39,10 @@ pub enum Look {
 pub struct Line {
     /// What it says, without control characters.
     pub text: String,
-    /// How it looks.
     pub look: Look,
 }
 
-/// What has happened.
+/// What ended a wait for the keyboard.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Happened {
     /// Keys; perhaps none.
