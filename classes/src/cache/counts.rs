@@ -15,7 +15,7 @@ macro_rules! counts {
         #[repr(usize)]
         pub enum Count { $($(#[$doc])* $count,)* }
 
-        /// The sums.
+        /// The counts of all lanes, added up.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Totals { $($(#[$doc])* pub $name: u64,)* }
 

@@ -39,7 +39,7 @@ pub(super) const INLINE: &str = "inline";
 pub(super) enum Waiting {
     /// As GUASI does unless told otherwise.
     Spinning,
-    /// Not at all.
+    /// It sleeps at once.
     Parked,
 }
 

@@ -165,9 +165,9 @@ pub enum Fill {
     Random,
     /// New random bytes for each request.
     Refill,
-    /// Zeroes.
+    /// `zero_buffers`.
     Zero,
-    /// A pattern.
+    /// `buffer_pattern`, repeated from the start of each block.
     Pattern(Vec<Piece>),
 }
 

@@ -58,7 +58,7 @@ pub enum Length {
     Exactly {
         /// Iterations before the measured ones.
         warm_up: u64,
-        /// Measured iterations.
+        /// Iterations that are counted.
         iterations: u64,
     },
 }

@@ -129,7 +129,6 @@ struct Peer {
     leaving: bool,
 }
 
-/// The thread's own.
 struct Answering {
     watch: Watch,
     facts: ServerFacts,

@@ -7,7 +7,7 @@ use ugeom_machine::lease::Lease;
 /// Which request is answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
-    /// The kernel's word.
+    /// The number that the kernel gave the request.
     pub unique: u64,
     /// Where the transport keeps the request, if it does.
     pub entry: u32,

@@ -3,7 +3,6 @@
 /// A key of the terminal, as far as `stat` uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// A character.
     Char(char),
     Enter,
     /// Backspace or Delete.
@@ -15,7 +14,6 @@ pub enum Key {
     Redraw,
     /// The cursor keys.
     Up,
-    /// As above.
     Down,
     PageUp,
     PageDown,

@@ -24,7 +24,6 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// As any.
     Plain,
     /// Bold.
     Heading,
