@@ -68,7 +68,7 @@ impl Contest {
     }
 }
 
-/// Judges a document.
+/// Compares every candidate with the first one, metric by metric.
 pub(crate) fn contest(document: &Document) -> Contest {
     let subject = &document.subject;
     let shell = shell(document);

@@ -68,7 +68,7 @@ pub type Document = document::Document<Subject>;
 /// What to compare, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AbOptions {
-    /// What is what.
+    /// The candidates, and how they are run and judged.
     pub subject: Subject,
     /// So many rounds (of each process, where there are processes), whatever time they take.
     pub rounds: Option<u64>,
@@ -89,7 +89,7 @@ pub struct AbOptions {
 pub struct Candidate {
     /// Its name, which is that of its case: `A`, `B`, or what the user or a parameter calls it.
     pub name: String,
-    /// What is measured.
+    /// The target, jobs or command to measure.
     pub side: Side,
     /// Stack settings of this candidate, each as `KEY=VALUE`; they override those of all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -123,7 +123,7 @@ impl Candidate {
     }
 }
 
-/// What was compared.
+/// The candidates, and everything that decides how they are run and judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The candidates; the first one is the base.
@@ -139,7 +139,7 @@ pub struct Subject {
     /// How the stacks of all targets work, each as `KEY=VALUE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// What starts commands.
+    /// How commands are started.
     pub shell: Shell,
     /// Runs of each command that are not counted.
     pub warmup: u64,

@@ -23,7 +23,7 @@ const SIGNAL_TIME: Duration = Duration::from_millis(200);
 
 const SIGINT: i32 = 2;
 
-/// What starts commands.
+/// How a command is started (`--shell`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shell {
@@ -87,7 +87,6 @@ pub(super) struct Done {
     pub output: Option<String>,
 }
 
-/// What runs commands.
 #[derive(Clone)]
 pub(super) struct Runner<'a> {
     pub shell: Shell,

@@ -8,7 +8,7 @@ use ugeom_stack::{ProviderPlan, ProviderView, Stack};
 /// How files and devices of a target are opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileAccess {
-    /// For writing.
+    /// Whether writes are possible: O_RDWR instead of O_RDONLY.
     pub writable: bool,
     /// Past the page cache (`O_DIRECT`).
     pub direct: bool,

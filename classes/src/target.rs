@@ -466,4 +466,4 @@ impl Builder<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -18,7 +18,6 @@ struct Row {
     class: &'static str,
     /// The device, in the stack language. For a table: the disk that it is written to.
     target: &'static str,
-    /// What it promises.
     promises: Promises,
 }
 

@@ -41,12 +41,8 @@ fn listed(path: &Path, options: &str) -> Vec<(u64, u64)> {
     let target = open_target(&text, &TargetOptions::default());
     let target = target.unwrap_or_else(|error| panic!("{error}"));
     let tree = target.stack.tree();
-    let fact = |view: &ugeom_stack::ProviderView, name: &str| {
-        let fact = view.config.iter().find(|fact| fact.0 == name);
-        fact.and_then(|fact| fact.1.parse::<u64>().ok())
-    };
     let places = tree.providers().filter_map(|view| {
-        let start = fact(view, "start")?;
+        let start = view.fact("start")?.parse().ok()?;
         Some((start, view.mediasize_bytes / 512))
     });
     let mut places: Vec<(u64, u64)> = places.collect();
@@ -248,12 +244,8 @@ fn partx_agrees_about_labels_of_all_three_systems() {
         let start = |name: &str| {
             let name = format!("{}{name}", target.name);
             let view = tree.provider(&name).unwrap_or_else(|| panic!("{name}"));
-            let fact = view
-                .config
-                .iter()
-                .find(|fact| fact.0 == "start")
-                .expect("a start");
-            let start = fact.1.parse::<u64>().expect("a number") + u64::from(slice);
+            let start = view.fact("start").expect("a start");
+            let start = start.parse::<u64>().expect("a number") + u64::from(slice);
             (start, view.mediasize_bytes / 512)
         };
         for name in ["s1a", "s1b"] {
@@ -298,10 +290,7 @@ fn each_table_names_and_places_its_partitions() {
             .iter()
             .map(|name| {
                 let view = view(&stack, name);
-                let fact = |wanted: &str| {
-                    let fact = view.config.iter().find(|fact| fact.0 == wanted);
-                    fact.expect("a fact").1.clone()
-                };
+                let fact = |name: &str| view.fact(name).expect("a fact").to_owned();
                 let start = fact("start").parse().expect("a number");
                 (
                     name.clone(),
@@ -339,8 +328,7 @@ fn a_dynamic_disk_lists_its_volumes_and_not_its_partitions() {
     assert_eq!(names(&stack), ["md0s1", "md0s2", "md0s3", "md0s4"]);
     let kind = |name: &str| {
         let view = view(&stack, name);
-        let fact = view.config.iter().find(|fact| fact.0 == "type");
-        fact.expect("a type").1.clone()
+        view.fact("type").expect("a type").to_owned()
     };
     assert_eq!(kind("md0s1"), "ntfs");
     assert_eq!(mark(&stack, "md0s2"), None);
@@ -469,12 +457,7 @@ fn volumes_of_a_gpt_are_named_after_their_partition() {
         found,
         ["md0p1", "md0p2", "md0p2s1", "md0p2s2", "md0p2s3", "md0p2s4"]
     );
-    let start = view(&stack, "md0p2s1")
-        .config
-        .iter()
-        .find(|f| f.0 == "start")
-        .cloned();
-    assert_eq!(start.expect("a start").1, "4096");
+    assert_eq!(view(&stack, "md0p2s1").fact("start"), Some("4096"));
 }
 
 #[test]

@@ -25,9 +25,8 @@ fn slice_with(kind: u8, label: &[u8]) -> ugeom_stack::Stack {
 
 fn place(stack: &ugeom_stack::Stack, name: &str) -> (String, u64) {
     let view = view(stack, name);
-    let start = view.config.iter().find(|fact| fact.0 == "start");
-    let start = start.expect("a start").1.clone();
-    (start, view.mediasize_bytes / 512)
+    let start = view.fact("start").expect("a start");
+    (start.to_owned(), view.mediasize_bytes / 512)
 }
 
 #[test]
@@ -154,8 +153,7 @@ fn sizes_beyond_what_disks_have_are_not_cut() {
     assert_eq!(first.mediasize_bytes, 1 << 63);
     let fact = |name: &str, wanted: &str| {
         let view = view(&stack, name);
-        let fact = view.config.iter().find(|fact| fact.0 == wanted);
-        fact.expect("a fact").1.clone()
+        view.fact(wanted).expect("a fact").to_owned()
     };
     assert_eq!(fact("md0p1", "length"), "9223372036854775808");
     assert_eq!(fact("md0p2", "end"), (u64::MAX - 1).to_string());

@@ -116,31 +116,24 @@ fn what_overlaps_is_not_written_while_it_is_held_exclusively() {
         Ok(_) => panic!("{name} was opened"),
         Err(error) => error.errno(),
     };
+    let open = |name: &str, delta, why| stack.open(find(name), delta).expect(why);
     {
-        let _held = stack
-            .open(find("md0s1"), exclusive_reader)
-            .expect("an exclusive reader");
+        let _held = open("md0s1", exclusive_reader, "an exclusive reader");
         assert_eq!(refused("md0s2", Delta::READ_WRITE), Errno::PERM);
-        stack
-            .open(find("md0s2"), Delta::READ)
-            .expect("reading does no harm");
-        stack
-            .open(find("md0s3"), Delta::READ_WRITE)
-            .expect("s3 does not overlap");
+        open("md0s2", Delta::READ, "reading does no harm");
+        open("md0s3", Delta::READ_WRITE, "s3 does not overlap");
         assert_eq!(refused("md0", Delta::READ_WRITE), Errno::PERM);
     }
     {
-        let _writer = stack
-            .open(find("md0s2"), Delta::READ_WRITE)
-            .expect("a writer");
+        let _writer = open("md0s2", Delta::READ_WRITE, "a writer");
         assert_eq!(refused("md0s1", exclusive_reader), Errno::PERM);
-        stack
-            .open(find("md0s1"), Delta::READ_WRITE)
-            .expect("two writers are their own business");
+        open(
+            "md0s1",
+            Delta::READ_WRITE,
+            "two writers are their own business",
+        );
     }
-    stack
-        .open(find("md0"), Delta::READ_WRITE)
-        .expect("everything is closed again");
+    open("md0", Delta::READ_WRITE, "everything is closed again");
 }
 
 #[test]
@@ -260,12 +253,12 @@ fn a_logical_partition_is_named_after_the_disk_and_counted_from_five() {
         names(&stack),
         ["md0s1", "md0s2", "md0s5", "md0s6", "md0s7", "md0s6a"]
     );
-    let facts = view(&stack, "md0s6").config;
-    let start = facts
-        .iter()
-        .find(|fact| fact.0 == "start")
-        .expect("a start");
-    assert_eq!(start.1, "163", "counted from the extended partition");
+    let logical = view(&stack, "md0s6");
+    assert_eq!(
+        logical.fact("start"),
+        Some("163"),
+        "counted from the extended partition"
+    );
 }
 
 #[test]
@@ -357,16 +350,13 @@ fn a_label_may_stand_at_three_places_and_count_from_the_disk() {
             let label = label_of(sector, 8, &entries);
             let size = 4096 * u64::from(sector);
             let stack = disk_of(size, sector, &[(offset, label)]);
-            let facts = view(&stack, "md0a").config;
-            let found = facts
-                .iter()
-                .find(|fact| fact.0 == "start")
-                .expect("a start");
+            let part = view(&stack, "md0a");
             assert_eq!(
-                found.1, start,
+                part.fact("start"),
+                Some(start),
                 "{entries:?} at {offset} of sectors of {sector}"
             );
-            assert_eq!(view(&stack, "md0a").sectorsize_bytes, sector);
+            assert_eq!(part.sectorsize_bytes, sector);
         }
     }
 }
@@ -393,12 +383,7 @@ fn a_label_may_count_in_larger_sectors_than_the_disk() {
         (part.sectorsize_bytes, part.mediasize_bytes),
         (2048, 100 * 2048)
     );
-    let start = part
-        .config
-        .iter()
-        .find(|fact| fact.0 == "start")
-        .expect("a start");
-    assert_eq!(start.1, "32", "in sectors of the disk");
+    assert_eq!(part.fact("start"), Some("32"), "in sectors of the disk");
 }
 
 #[test]

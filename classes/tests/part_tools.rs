@@ -138,8 +138,7 @@ fn place(tree: &Tree, part: &ProviderView, disk: &str) -> (String, u64, u64) {
 
 /// Where a partition begins on the disk, through all tables below it.
 fn absolute_bytes(tree: &Tree, part: &ProviderView) -> u64 {
-    let fact = |name: &str| part.config.iter().find(|fact| fact.0 == name);
-    let Some((_, offset)) = fact("offset") else {
+    let Some(offset) = part.fact("offset") else {
         return 0;
     };
     let geom = tree.geom(part.geom).expect("its geom");

@@ -28,7 +28,7 @@ const SHRINK_CHECKS: u64 = 400;
 /// How a campaign works.
 #[derive(Clone)]
 pub struct CampaignSettings {
-    /// How many states.
+    /// Which crash states are tried: all that the plan knows, or about so many.
     pub points: Points,
     /// Seed of the sample.
     pub seed: u64,
@@ -70,7 +70,7 @@ impl Default for CampaignSettings {
 pub struct FailedState {
     /// Its number in the plan, from 0.
     pub number: u64,
-    /// Its text.
+    /// The crash state as text, which `ugeom crash` reads again.
     pub state: String,
     /// What the program or the check made of this state.
     #[serde(flatten)]
@@ -130,7 +130,7 @@ impl Fate {
 /// The smallest failing state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Smallest {
-    /// Its text.
+    /// The crash state as text, which `ugeom crash` reads again.
     pub state: String,
     /// What the program or the check made of it.
     #[serde(flatten)]

@@ -225,9 +225,7 @@ impl Draws {
 enum Choice {
     /// Those from the first to before the second.
     Range(usize, usize),
-    /// These.
     Those(BTreeSet<usize>),
-    /// All but these.
     AllBut(BTreeSet<usize>),
 }
 

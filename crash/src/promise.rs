@@ -36,7 +36,7 @@ impl Verdict {
 /// A verdict, with what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// What is wrong.
+    /// Which promise the state breaks.
     pub verdict: Verdict,
     /// What is wrong, in words for the page.
     pub detail: String,

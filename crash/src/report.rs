@@ -56,7 +56,7 @@ pub fn page(json: &str) -> Result<Page, String> {
 }
 
 impl CrashResult {
-    /// Its page.
+    /// The result as a page, for every form of output.
     #[must_use]
     pub fn page(&self) -> Page {
         let outcome = &self.outcome;

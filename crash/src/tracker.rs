@@ -23,7 +23,6 @@ pub(crate) struct Change {
     pub durable: bool,
 }
 
-/// The row.
 pub(crate) struct Tracker {
     pub changes: VecDeque<Change>,
     volatile: usize,

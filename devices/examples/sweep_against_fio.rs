@@ -297,7 +297,6 @@ fn judged(ratio: &Interval) -> String {
     format!("{word} [{}, {}]", PROMISED.0, PROMISED.1)
 }
 
-/// Adds the reads.
 fn add(sum: &mut DeviceCounts, more: &DeviceCounts) {
     sum.reads += more.reads;
     sum.read_bytes += more.read_bytes;

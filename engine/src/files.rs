@@ -35,7 +35,6 @@ impl Registered {
         self.file.as_raw_fd()
     }
 
-    /// The file itself.
     pub fn file(&self) -> &Arc<File> {
         &self.file
     }

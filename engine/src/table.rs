@@ -143,28 +143,14 @@ impl<M> Table<M> {
 
     /// Appends a slot that is in no list.
     pub fn push(&mut self, list: &mut List, index: u32) {
-        let tail = list.tail;
-        let slot = self.slot(index);
-        slot.next = NONE;
-        slot.previous = tail;
-        match tail {
-            NONE => list.head = index,
-            tail => self.slot(tail).next = index,
-        }
-        list.tail = index;
+        let last = list.tail;
+        self.link(list, index, last, NONE);
     }
 
     /// Puts a slot that is in no list before all others.
     pub fn push_front(&mut self, list: &mut List, index: u32) {
-        let head = list.head;
-        let slot = self.slot(index);
-        slot.next = head;
-        slot.previous = NONE;
-        match head {
-            NONE => list.tail = index,
-            head => self.slot(head).previous = index,
-        }
-        list.head = index;
+        let first = list.head;
+        self.link(list, index, NONE, first);
     }
 
     /// Takes the slot at the front.
@@ -177,13 +163,35 @@ impl<M> Table<M> {
     /// Takes a slot out of the list in which it is.
     pub fn unlink(&mut self, list: &mut List, index: u32) {
         let (next, previous) = (self.slot(index).next, self.slot(index).previous);
-        match previous {
+        self.follow(list, previous, next);
+        self.precede(list, next, previous);
+    }
+
+    /// Puts a slot between two neighbours. Inlined: each caller knows one of them to be `NONE`.
+    #[inline(always)]
+    fn link(&mut self, list: &mut List, index: u32, previous: u32, next: u32) {
+        let slot = self.slot(index);
+        slot.next = next;
+        slot.previous = previous;
+        self.follow(list, previous, index);
+        self.precede(list, next, index);
+    }
+
+    /// Sets what follows a slot; the list's head where there is no slot.
+    #[inline(always)]
+    fn follow(&mut self, list: &mut List, index: u32, next: u32) {
+        match index {
             NONE => list.head = next,
-            previous => self.slot(previous).next = next,
+            index => self.slot(index).next = next,
         }
-        match next {
+    }
+
+    /// Sets what precedes a slot; the list's tail where there is no slot.
+    #[inline(always)]
+    fn precede(&mut self, list: &mut List, index: u32, previous: u32) {
+        match index {
             NONE => list.tail = previous,
-            next => self.slot(next).previous = previous,
+            index => self.slot(index).previous = previous,
         }
     }
 }

@@ -18,7 +18,7 @@ use ugeom_stack::Stack;
 pub enum Reach {
     /// As the bottom of another stack: a target, as users write it.
     Target(String),
-    /// As a file.
+    /// As a file of a mount.
     File(PathBuf),
 }
 
@@ -60,11 +60,11 @@ pub struct Door {
     _server: Box<dyn Any>,
 }
 
-/// What cells read.
+/// How a cell reaches what is served.
 pub enum Through {
     /// The top of a stack of its own.
     Stack(Target),
-    /// A file.
+    /// A file of a mount.
     File(PathBuf),
 }
 
@@ -89,7 +89,7 @@ impl Door {
         }))
     }
 
-    /// What cells read.
+    /// The stack or file to read.
     pub fn through(&self) -> &Through {
         &self.through
     }

@@ -17,7 +17,7 @@ pub struct JobOutcome {
     pub group: u32,
     /// How many copies of it are counted here.
     pub jobs: u32,
-    /// The counts.
+    /// Requests, bytes and latencies of all copies together.
     pub tally: Tally,
     /// Why it ended early.
     pub trouble: Option<Trouble>,
@@ -49,7 +49,7 @@ pub struct DiskOutcome {
 pub struct Outcome {
     /// The jobs, in order.
     pub jobs: Vec<JobOutcome>,
-    /// The disks below.
+    /// The block devices below the files of the jobs.
     pub disks: Vec<DiskOutcome>,
     /// Data that stacks accepted and lost, found when the last handle was closed.
     pub lost: Vec<LostAtTheEnd>,

@@ -27,7 +27,6 @@ enum Law {
     Even,
     /// Zipf's law.
     Zipf {
-        /// The exponent.
         theta: f64,
         /// Sum of the weights of all ranks.
         zeta_n: f64,

@@ -27,7 +27,7 @@ pub struct SteadyState {
     pub wanted: String,
     /// How long the window is, s.
     pub duration_s: u64,
-    /// It was reached.
+    /// Whether the criterion came down to its limit.
     pub attained: bool,
     /// The figure that was compared with the limit, at last.
     pub criterion: f64,
@@ -114,7 +114,7 @@ impl Watch {
         values
     }
 
-    /// What was found.
+    /// The window as it is now, for the report.
     #[must_use]
     pub fn state(&self, attained: bool) -> SteadyState {
         let name = match (self.steady.of, self.steady.slope) {

@@ -34,7 +34,7 @@ pub struct Side {
 /// Figures that were looked at now and then.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// All values.
+    /// The figures of all copies of the job, those of one copy in the order of time.
     pub values: Vec<f64>,
     /// What other jobs add to the mean when they are reported together.
     pub others_mean: f64,
@@ -200,7 +200,6 @@ pub struct Live {
     pub requests: [AtomicU64; 3],
     /// See [`Phase`].
     phase: AtomicU8,
-    /// Something went wrong.
     failed: AtomicBool,
     /// Bytes that will be done in all, as far as is known.
     pub goal_bytes: AtomicU64,

@@ -120,7 +120,7 @@ pub enum Ready {
     Files(Vec<Arc<File>>),
     /// A stack that several workers may share.
     Stack(Arc<Target>),
-    /// Nothing.
+    /// No target, since no data is moved (`ioengine=null`).
     Nothing,
 }
 

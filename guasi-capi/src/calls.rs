@@ -138,13 +138,30 @@ unsafe extern "C-unwind" fn fstat(_private: *mut c_void, params: *const isize) -
     }
 }
 
-/// Whether the socket can go on in time; else `errno` says why not.
-fn is_ready(fd: isize, events: i16, timeout_ms: isize) -> bool {
-    match ready(fd as c_int, events, timeout_ms as i64) {
-        Ok(()) => true,
+/// Waits until a socket is ready for `event`, then calls `transfer` with the descriptor, the memory
+/// and its size, the flags, and the address with its length (or where that goes).
+///
+/// # Safety
+/// The parameters are those of the wrapper of recvfrom(2) or sendto(2).
+unsafe fn when_ready(
+    params: *const isize,
+    event: i16,
+    transfer: impl FnOnce(c_int, *mut c_void, usize, c_int, isize, isize) -> isize,
+) -> isize {
+    // SAFETY: by contract.
+    let [fd, buf, size, flags, address, address_len, timeo] = unsafe { all(params) };
+    match ready(fd as c_int, event, timeo as i64) {
+        Ok(()) => transfer(
+            fd as c_int,
+            pointer(buf),
+            size as usize,
+            flags as c_int,
+            address,
+            address_len,
+        ),
         Err(failed) => {
             set_errno(failed.error);
-            false
+            -1
         }
     }
 }
@@ -152,18 +169,12 @@ fn is_ready(fd: isize, events: i16, timeout_ms: isize) -> bool {
 unsafe extern "C-unwind" fn recvfrom(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: as in `sendfile`.
     unsafe {
-        let [fd, buf, size, flags, from, fromlen, timeo] = all(params);
-        if !is_ready(fd, libc::POLLIN, timeo) {
-            return -1;
-        }
-        let (fd, size, flags) = (fd as c_int, size as usize, flags as c_int);
-        libc::recvfrom(
-            fd,
-            pointer(buf),
-            size,
-            flags,
-            pointer(from),
-            pointer(fromlen),
+        when_ready(
+            params,
+            libc::POLLIN,
+            |fd, buf, size, flags, from, fromlen| {
+                libc::recvfrom(fd, buf, size, flags, pointer(from), pointer(fromlen))
+            },
         )
     }
 }
@@ -171,18 +182,8 @@ unsafe extern "C-unwind" fn recvfrom(_private: *mut c_void, params: *const isize
 unsafe extern "C-unwind" fn sendto(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: as in `sendfile`.
     unsafe {
-        let [fd, buf, size, flags, to, tolen, timeo] = all(params);
-        if !is_ready(fd, libc::POLLOUT, timeo) {
-            return -1;
-        }
-        let (fd, size, flags) = (fd as c_int, size as usize, flags as c_int);
-        libc::sendto(
-            fd,
-            pointer(buf),
-            size,
-            flags,
-            pointer(to),
-            tolen as socklen_t,
-        )
+        when_ready(params, libc::POLLOUT, |fd, buf, size, flags, to, tolen| {
+            libc::sendto(fd, buf, size, flags, pointer(to), tolen as socklen_t)
+        })
     }
 }

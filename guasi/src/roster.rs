@@ -55,7 +55,6 @@ pub(crate) enum Summoned {
     Start,
 }
 
-/// Why `sleep` returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
     /// Called, or there is work; the worker is a searcher now.

@@ -8,7 +8,7 @@ use crate::context::{Context, GuasiError};
 /// The most requests that a context can be made for.
 pub const REQUESTS_MAX: u32 = 1 << 22;
 
-/// The most priorities.
+/// The most priorities of a context.
 pub const PRIORITIES_MAX: u32 = 1 << 20;
 
 /// The most workers: what 24 bits can number, and no system has as many threads.
@@ -32,7 +32,7 @@ pub(crate) const RING_DEPTH_MAX: u32 = 1 << 15;
 /// Everything else is for workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// Workers.
+    /// Threads of the context, which block in the calls.
     #[default]
     Workers,
     /// An io_uring; there is no context without one.
@@ -42,7 +42,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// All there are.
+    /// Every backend that a setting can name.
     pub const ALL: [Backend; 3] = [Backend::Workers, Backend::Ring, Backend::Auto];
 
     /// The name as the user writes it.

@@ -633,7 +633,6 @@ impl Slot {
     }
 }
 
-/// Waits for threads.
 fn join_all(threads: Vec<Thread>) {
     for thread in threads {
         thread.join();

@@ -31,7 +31,6 @@ pub(crate) struct Slot {
     pub(crate) tag: AtomicUsize,
 }
 
-/// What to run.
 #[repr(C)]
 pub(crate) struct Payload {
     pub(crate) table: MaybeUninit<&'static Table>,

@@ -26,14 +26,14 @@ pub struct Document<S> {
     pub program: String,
     /// The name of the experiment.
     pub experiment: String,
-    /// The machine.
+    /// The machine that measured.
     pub host: Host,
     /// How it was measured.
     pub settings: Settings,
     /// The file or device that was measured, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetFacts>,
-    /// What was measured.
+    /// What the experiment measured, in its own terms.
     pub subject: S,
     /// One measurement for each process that took part.
     pub processes: Vec<Measured>,

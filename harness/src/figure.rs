@@ -178,7 +178,7 @@ impl Figure {
         amount(&self.interval, self.unit)
     }
 
-    /// The estimate alone.
+    /// The estimate with its unit, without the interval.
     pub fn estimate(&self) -> String {
         value(self.interval.estimate, self.unit)
     }

@@ -34,7 +34,7 @@ pub struct Entry {
     pub commit: String,
     /// When, seconds since 1970.
     pub time_unix_s: u64,
-    /// The values.
+    /// The values of each benchmark and metric.
     pub series: Vec<Series>,
 }
 
@@ -166,9 +166,9 @@ pub fn add(folder: &Path, entry: &Entry) -> Result<(), HarnessError> {
 /// One quantity of one benchmark over the entries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Track {
-    /// The benchmark.
+    /// Name of the benchmark case.
     pub case: String,
-    /// The quantity.
+    /// Name of the metric, as in the document.
     pub metric: String,
     /// The unit of its values.
     pub unit: String,
@@ -181,7 +181,7 @@ pub struct Track {
 /// What a track says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
-    /// The track.
+    /// The values that were checked.
     pub track: Track,
     /// Where it moved; the index is that of a point.
     pub changes: Vec<ChangePoint>,

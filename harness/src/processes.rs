@@ -27,7 +27,7 @@ pub const PROCESSES_SHORT: u32 = 8;
 /// leaves out two values on each side.
 pub const PROCESSES: u32 = 12;
 
-/// The most processes.
+/// The most processes that `--processes` accepts.
 pub const PROCESSES_MAX: u32 = 100;
 
 /// The time that an experiment may take when nothing else is said, ns.
@@ -39,7 +39,6 @@ const PROCESS_NS: u64 = BUDGET_NS / PROCESSES as u64;
 /// Budgets are for processes that take at least this, ns; below it there are fewer of them.
 const PROCESS_NS_MIN: u64 = 900_000_000;
 
-/// Without a budget.
 const PROCESSES_FULL: u32 = 20;
 
 /// How a measurement is spread over processes.
@@ -84,7 +83,7 @@ pub struct Share {
     pub of: u32,
     /// The seed of its order of cells.
     pub seed: u64,
-    /// Its rounds.
+    /// Rounds that it measures.
     pub rounds: u64,
     /// The wall time of a run where there is time, ns.
     pub run_ns: u64,

@@ -37,7 +37,7 @@ pub struct Observation {
     pub process: u64,
 }
 
-/// All lines.
+/// The samples of a document, one observation a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table(pub Vec<Observation>);
 

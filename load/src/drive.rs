@@ -21,7 +21,7 @@ const LOST_AFTER: Duration = Duration::from_secs(60);
 /// a device that has run dry gets its next request at once.
 pub const BATCH_MAX: usize = 8;
 
-/// What was done.
+/// The requests that a loop completed, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Requests that were completed.

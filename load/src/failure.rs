@@ -9,7 +9,7 @@ use ugeom_stack::IoError;
 /// The first thing that went wrong.
 #[derive(Debug)]
 pub enum Failure {
-    /// A request failed.
+    /// A request completed with an error.
     Failed {
         /// The request that failed.
         request: Request,

@@ -65,7 +65,7 @@ pub struct LoadJob {
     pub latency: bool,
     /// How many threads, at least 1.
     pub workers: usize,
-    /// Where they run.
+    /// On which cores the workers run.
     pub cores: Cores,
     /// Begins all random choices.
     pub seed: u64,

@@ -37,7 +37,7 @@ pub trait Recorder {
     }
 }
 
-/// Takes no times.
+/// A recorder for loops without latencies: it reads no clock.
 pub struct Unwatched;
 
 impl Recorder for Unwatched {

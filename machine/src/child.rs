@@ -81,7 +81,7 @@ impl TiedChild {
         ended.clone()
     }
 
-    /// Its process id.
+    /// The process id, to send signals to.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid

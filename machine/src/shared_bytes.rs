@@ -77,60 +77,46 @@ mod called {
     pub use copy as load;
     pub use copy as store;
 
+    /// Calls memcpy(3) or memset(3): both take three integers or pointers, each in a whole register
+    /// (memset(3) reads the low half of its second).
+    macro_rules! call {
+        ($function:ident, $to:expr, $second:expr, $len:expr) => {{
+            #[cfg(target_arch = "x86_64")]
+            asm!(
+                "call {function}",
+                function = sym libc::$function,
+                inout("rdi") $to => _,
+                inout("rsi") $second => _,
+                inout("rdx") $len => _,
+                clobber_abi("C"),
+            );
+            #[cfg(target_arch = "aarch64")]
+            asm!(
+                "bl {function}",
+                function = sym libc::$function,
+                inout("x0") $to => _,
+                inout("x1") $second => _,
+                inout("x2") $len => _,
+                clobber_abi("C"),
+            );
+        }};
+    }
+
     /// # Safety
     /// The ranges can be read and written, and do not overlap.
     #[inline(always)]
     pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
         // SAFETY: memcpy(3) with its arguments where the C calling convention has them; what that
         // lets it change is told to the compiler.
-        unsafe {
-            #[cfg(target_arch = "x86_64")]
-            asm!(
-                "call {memcpy}",
-                memcpy = sym libc::memcpy,
-                inout("rdi") to => _,
-                inout("rsi") from => _,
-                inout("rdx") len => _,
-                clobber_abi("C"),
-            );
-            #[cfg(target_arch = "aarch64")]
-            asm!(
-                "bl {memcpy}",
-                memcpy = sym libc::memcpy,
-                inout("x0") to => _,
-                inout("x1") from => _,
-                inout("x2") len => _,
-                clobber_abi("C"),
-            );
-        }
+        unsafe { call!(memcpy, to, from, len) }
     }
 
     /// # Safety
     /// The range can be written.
     #[inline(always)]
     pub unsafe fn fill(to: *mut u8, byte: u8, len: usize) {
-        let byte = libc::c_int::from(byte);
         // SAFETY: as in `copy`, for memset(3).
-        unsafe {
-            #[cfg(target_arch = "x86_64")]
-            asm!(
-                "call {memset}",
-                memset = sym libc::memset,
-                inout("rdi") to => _,
-                inout("esi") byte => _,
-                inout("rdx") len => _,
-                clobber_abi("C"),
-            );
-            #[cfg(target_arch = "aarch64")]
-            asm!(
-                "bl {memset}",
-                memset = sym libc::memset,
-                inout("x0") to => _,
-                inout("w1") byte => _,
-                inout("x2") len => _,
-                clobber_abi("C"),
-            );
-        }
+        unsafe { call!(memset, to, usize::from(byte), len) }
     }
 }
 

@@ -63,7 +63,7 @@ impl Center {
         far.copied().collect()
     }
 
-    /// The median.
+    /// The estimate that intervals are about: the median.
     pub fn estimate(&self) -> f64 {
         // There are observations, and they are finite.
         median(&self.sorted).unwrap_or(f64::NAN)

@@ -53,7 +53,7 @@ impl Outcome {
 /// A gate's answer with what it rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// The answer.
+    /// What CI acts on.
     pub outcome: Outcome,
     /// The limit as a share: 0.05 for 5 % slower.
     pub limit: f64,

@@ -38,7 +38,7 @@ pub const VALUES_MAX: usize = 2000;
 pub struct ChangePoint {
     /// The index of the first value on the new level.
     pub at: usize,
-    /// The permutation test.
+    /// p value of the permutation test: how often shuffled values show a step as large.
     pub p_value: f64,
     /// The new level over the old one, with its 95 % interval (Hodges and Lehmann, of the values of
     /// both segments); none where there are too few values for one.

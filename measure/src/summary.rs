@@ -230,7 +230,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// No values yet.
+    /// A summary of nothing, to add values to.
     pub fn new() -> Self {
         Self::default()
     }

@@ -6,7 +6,7 @@ use ugeom_harness::figure::Figure;
 use ugeom_measure::units::grouped;
 use ugeom_measure::{Center, Interval};
 
-/// A plot.
+/// A drawing of a page. Output that cannot draw shows its values as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plot {
     /// Values over a continuous axis.
@@ -204,7 +204,7 @@ pub struct Point {
 /// A line across the whole plot with a name: a limit, a knee.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// What it marks.
+    /// The text beside the mark.
     pub name: String,
     /// Whether it is level, at a value of the axis upwards, and not upright.
     pub level: bool,
@@ -270,12 +270,12 @@ impl Curves {
 }
 
 impl Curve {
-    /// Measured values.
+    /// A curve of measured values.
     pub fn measured(name: &str) -> Self {
         Self::new(name, CurveKind::Measured)
     }
 
-    /// A model.
+    /// A curve of a model that was fitted to measured values.
     pub fn fitted(name: &str) -> Self {
         Self::new(name, CurveKind::Fitted)
     }

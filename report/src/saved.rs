@@ -61,7 +61,7 @@ impl Saved {
         self.form
     }
 
-    /// The page.
+    /// The page, to be shown or written in any form.
     pub fn page(&self) -> &Page {
         &self.page
     }

@@ -93,7 +93,7 @@ impl Column {
 }
 
 impl Cell {
-    /// Words.
+    /// A cell of words.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -102,7 +102,7 @@ impl Cell {
         }
     }
 
-    /// Nothing.
+    /// A cell without text.
     pub fn empty() -> Self {
         Self::text("")
     }

@@ -42,7 +42,6 @@ fn file_of(path: &Path) -> Option<(u64, u64)> {
 /// What lies at the path of a socket that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupied {
-    /// Nothing.
     Free,
     /// A socket that a killed server has left behind.
     Stale,

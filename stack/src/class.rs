@@ -245,7 +245,7 @@ pub trait Geom: Send + Sync + 'static {
 pub struct AccessChange<'a> {
     /// Which of its providers.
     pub port: u16,
-    /// The change.
+    /// What is added to the provider's counts of readers, writers and exclusive users.
     pub delta: Delta,
     /// The counts of its providers before the change.
     pub providers: &'a [Counts],

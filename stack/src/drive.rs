@@ -18,7 +18,7 @@ use crate::statistics::{self, Level};
 
 /// What has to happen to a bio next.
 pub(crate) enum Step {
-    /// Enter this edge.
+    /// Check the request at this edge, and start it in the geom below.
     Down(u32),
     /// Ask the geom of the last hop again.
     Resume,

@@ -68,7 +68,6 @@ impl<T, P: Picture> Generations<T, P> {
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The current number.
     #[inline(always)]
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)

@@ -3,7 +3,7 @@
 
 use crate::statistics::Statistics;
 
-/// Who moves bios.
+/// Which threads move bios from layer to layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
     /// The caller's thread, all the way down and back.
@@ -55,9 +55,9 @@ pub enum Slicers {
 pub struct StackKnobs {
     /// Let classes taste new providers.
     pub taste: bool,
-    /// Who moves bios.
+    /// Which threads move bios from layer to layer.
     pub dispatch: Dispatch,
-    /// What is counted.
+    /// Whether requests are counted, and whether some of them are timed.
     pub statistics: Statistics,
     /// How a request finds its device.
     pub registry: Registry,

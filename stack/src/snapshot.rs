@@ -29,7 +29,6 @@ pub(crate) struct Edge {
     /// What no offset and no length may have: the bits below the sector size, and the highest
     /// (so that their sum cannot wrap).
     pub forbidden: u64,
-    /// The provider's geom.
     pub geom: Direct<dyn Geom>,
     /// The first edge of that geom's consumers.
     pub below: u32,
@@ -49,7 +48,7 @@ pub(crate) struct Edge {
 /// Of an edge whose requests pass no layers at once.
 pub(crate) const NO_RUN: u32 = u32::MAX;
 
-/// The cold part.
+/// What an edge needs for the slow checks only, apart from the cache lines of the path.
 #[derive(Clone)]
 pub(crate) struct EdgeInfo {
     pub provider: String,
@@ -104,7 +103,7 @@ impl Picture for Snapshot {
 
 /// What the slow checks found.
 pub(crate) enum Admission {
-    /// Let it in.
+    /// The request may enter the edge.
     Enter,
     /// Nothing is left to do: it is complete with 0 bytes.
     Nothing,
@@ -164,27 +163,24 @@ impl Snapshot {
             return refuse(body, index, Errno::NXIO, "the provider has no media");
         }
         let sector = u64::from(info.sectorsize);
-        if !body.offset.is_multiple_of(sector) {
-            return refuse(
-                body,
-                index,
-                Errno::INVAL,
+        for (bytes, text) in [
+            (
+                body.offset,
                 "the offset is not a multiple of the sector size",
-            );
-        }
-        if !body.length.is_multiple_of(sector) {
-            return refuse(
-                body,
-                index,
-                Errno::INVAL,
+            ),
+            (
+                body.length,
                 "the length is not a multiple of the sector size",
-            );
+            ),
+        ] {
+            if !bytes.is_multiple_of(sector) {
+                return refuse(body, index, Errno::INVAL, text);
+            }
         }
         admit_range(info.mediasize, index, body)
     }
 }
 
-/// Fails a bio.
 fn refuse(body: &mut Body, index: u32, errno: Errno, text: &'static str) -> Admission {
     body.fail(code(errno), index, text);
     Admission::Refused

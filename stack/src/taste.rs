@@ -56,13 +56,13 @@ impl<'a> Taster<'a> {
         self.insists
     }
 
-    /// The provider's name.
+    /// Name of the provider that is tasted.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.provider.name
     }
 
-    /// The provider.
+    /// The provider that is tasted: its sizes, facts and fault.
     #[must_use]
     pub fn provider(&self) -> &ProviderView {
         &self.provider

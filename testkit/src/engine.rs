@@ -236,29 +236,12 @@ impl Rig {
 
     fn read(&mut self, file: FileId, offset: u64, length: usize) -> (Result<u64, Errno>, Vec<u8>) {
         let room = vec![0xEE; length];
-        self.run(
-            Op {
-                kind: OpKind::Read,
-                file,
-                offset,
-                length: length as u64,
-            },
-            &[&room],
-        )
+        self.run(op(OpKind::Read, file, (offset, length as u64)), &[&room])
     }
 
     fn write(&mut self, file: FileId, offset: u64, data: &[u8]) -> Result<u64, Errno> {
         let length = data.len() as u64;
-        self.run(
-            Op {
-                kind: WRITE,
-                file,
-                offset,
-                length,
-            },
-            &[data],
-        )
-        .0
+        self.run(op(WRITE, file, (offset, length)), &[data]).0
     }
 
     fn without_memory(
@@ -267,17 +250,18 @@ impl Rig {
         file: FileId,
         range: (u64, u64),
     ) -> Result<u64, Errno> {
-        let (offset, length) = range;
-        self.run(
-            Op {
-                kind,
-                file,
-                offset,
-                length,
-            },
-            &[],
-        )
-        .0
+        self.run(op(kind, file, range), &[]).0
+    }
+}
+
+/// `kind` on `range`, an offset and a length in bytes.
+fn op(kind: OpKind, file: FileId, range: (u64, u64)) -> Op {
+    let (offset, length) = range;
+    Op {
+        kind,
+        file,
+        offset,
+        length,
     }
 }
 

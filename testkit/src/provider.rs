@@ -18,7 +18,7 @@ use ugeom_stack::{
 
 /// A device that was made for one case.
 pub struct Device {
-    /// Its stack.
+    /// The stack that it is the top of.
     pub stack: Stack,
     /// The provider that is tested.
     pub provider: ProviderId,
@@ -77,9 +77,9 @@ impl Promises {
 pub struct Subject<'a> {
     /// What to call it in a failure; by custom the target as the stack language has it.
     pub name: &'a str,
-    /// Makes one.
+    /// Makes a fresh device in a stack that works so.
     pub open: &'a dyn Fn(StackKnobs) -> Device,
-    /// What it promises.
+    /// What the suite holds it to.
     pub promises: Promises,
 }
 

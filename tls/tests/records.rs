@@ -10,7 +10,6 @@ use ugeom_tls::{ClientTls, ROOM_BYTES_MIN, Records, ServerTls};
 struct Side {
     records: Records,
     fd: OwnedFd,
-    /// What has come.
     got: Vec<u8>,
 }
 

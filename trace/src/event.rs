@@ -81,7 +81,7 @@ pub(crate) const WINDOW_CLOSING: u64 = 0;
 pub(crate) const WINDOW_CLOSED: u64 = 2;
 
 impl Kind {
-    /// All of them.
+    /// Every kind, also those that no tracepoint fires.
     pub const ALL: [Self; 25] = [
         Self::Queue,
         Self::Remap,

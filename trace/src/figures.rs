@@ -156,7 +156,7 @@ pub struct About<'a> {
     pub source: &'a str,
     /// How long it was, s.
     pub seconds: f64,
-    /// Names of devices.
+    /// The traced devices, for their names.
     pub scope: &'a Scope,
 }
 

@@ -137,7 +137,7 @@ fn wait(child: &mut Child, mut session: Option<&mut Session>) -> io::Result<()> 
 }
 
 impl Effect {
-    /// The page.
+    /// The effect as a page, for every form of output.
     #[must_use]
     pub fn page(&self) -> Page {
         let (targets, command) = (self.targets.join(" "), self.command.join(" "));

@@ -27,7 +27,7 @@ const SLICE_NS: u64 = 20_000_000;
 const READS: (usize, usize) = (64, 4096);
 const CONFIDENCE: f64 = 0.95;
 
-/// What it costs.
+/// What a trace costs a read, from pairs of slices with a trace and without.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
     /// The program and its version.
@@ -182,7 +182,7 @@ impl Overhead {
         can.then(|| self.added_ns.scaled(1.0 / self.events_per_read))
     }
 
-    /// The page.
+    /// The result as a page, for every form of output.
     #[must_use]
     pub fn page(&self) -> Page {
         let device = &self.device;

@@ -40,7 +40,7 @@ pub enum RecordError {
     Block { offset: u64, reason: String },
 }
 
-/// Writes a recording.
+/// Writes the events of a session to a file, for `ugeom trace show`.
 pub struct Writer<W: Write> {
     out: W,
     block: Vec<u8>,
@@ -126,7 +126,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads a recording.
+/// Reads the events of a recording back, in order.
 pub struct Reader<R: Read> {
     input: R,
     offset: u64,

@@ -21,7 +21,6 @@ const CLOSING_MAX_NS: u64 = 10_000_000_000;
 /// A pause is no longer than this, ns: a load that has become light is seen again.
 const PAUSE_MAX_NS: u64 = 10_000_000_000;
 
-/// What is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,

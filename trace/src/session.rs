@@ -131,8 +131,8 @@ fn device(node: &Node) -> Option<Dev> {
 /// Where the first byte of a loop device lies, if it stands on a block device.
 fn exact(tree: &KernelTree, at: usize) -> Option<(Dev, u64)> {
     let node = &tree.nodes[at];
-    let offset = node.config.iter().find(|(name, _)| name == "offset");
-    let offset: u64 = offset.and_then(|(_, text)| text.parse().ok()).unwrap_or(0);
+    let offset = node.fact("offset").and_then(|text| text.parse().ok());
+    let offset: u64 = offset.unwrap_or(0);
     let mut below = &tree.nodes[*node.below.first()?];
     let mut sector = offset / 512;
     if below.class == Class::Part {
@@ -248,7 +248,7 @@ type Counters = BTreeMap<Dev, (u64, u64)>;
 
 /// What a trace ends with.
 pub struct Ended {
-    /// The last requests.
+    /// The requests that ended last, each as a tree of spans.
     pub trees: Vec<Tree>,
     /// How complete the links are.
     pub quality: Quality,
@@ -357,13 +357,13 @@ impl Session {
         }
     }
 
-    /// The source's name.
+    /// Name of the source of events: `bpf`, `tracefs` or `perf`.
     #[must_use]
     pub fn source(&self) -> &'static str {
         self.source.name()
     }
 
-    /// The devices.
+    /// The devices that are traced, with their layers.
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.scope

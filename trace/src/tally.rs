@@ -76,7 +76,7 @@ pub struct Heat {
     pub columns: Vec<[u32; ROWS]>,
 }
 
-/// Everything.
+/// The requests of a trace, summed up by layer, process, file and time.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Layers, each after the one above it.

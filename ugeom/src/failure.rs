@@ -9,7 +9,6 @@ use ugeom_fio::JobError;
 use ugeom_harness::HarnessError;
 use ugeom_measure::gate::Outcome;
 
-/// The work failed.
 const FAILED: u8 = 1;
 /// The command line is wrong, as clap has it.
 const USAGE: u8 = 2;

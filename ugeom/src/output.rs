@@ -256,7 +256,7 @@ impl Table {
         }
     }
 
-    /// Adds a row.
+    /// Adds a row; its cells stand under the headings, in their order.
     pub fn row(&mut self, cells: Vec<String>) {
         let cells = cells.iter().map(|cell| visible(cell)).collect();
         self.rows.push(Line::Row(cells));
@@ -267,7 +267,6 @@ impl Table {
         self.rows.push(Line::Note(text));
     }
 
-    /// The whole table.
     pub fn render(&self, paint: Paint) -> String {
         let width = |column: usize| {
             let rows = self.rows.iter().filter_map(|line| match line {

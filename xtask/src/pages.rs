@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is made.
 #[derive(Clone, Copy, Debug)]
 pub enum Pages {
     /// A manual page for each command, as roff.

@@ -15,7 +15,7 @@ macro_rules! counts {
         #[repr(usize)]
         pub enum Count { $($(#[$doc])* $count,)* }
 
-        /// The sums.
+        /// The counts of all lanes, added up.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Totals { $($(#[$doc])* pub $name: u64,)* }
 
@@ -78,7 +78,7 @@ struct Lane {
     recent: [AtomicU64; RECENT],
 }
 
-/// The lanes.
+/// Counts in lanes, so that threads which count at the same time share no cache line.
 pub struct Lanes {
     lanes: Box<[Lane]>,
 }

@@ -58,7 +58,7 @@ impl Dirty {
         self.buffers.load(Ordering::Acquire)
     }
 
-    /// How many may.
+    /// How many buffers may be dirty.
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -145,7 +145,7 @@ impl Dirty {
         taken.is_ok()
     }
 
-    /// It did not.
+    /// Gives the room back: the buffer did not become dirty.
     pub(super) fn unreserve(&self) {
         self.buffers.fetch_sub(1, Ordering::AcqRel);
     }

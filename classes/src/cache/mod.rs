@@ -58,7 +58,6 @@ use ugeom_stack::{
 };
 use writeback::WriteBack;
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "cache",
     class: "CACHE",
@@ -81,7 +80,7 @@ pub enum Buffer {
     Full,
 }
 
-/// The geom.
+/// The geom of a cache with one kind of index, so that no look-up asks which.
 pub struct Cache<I: Index> {
     store: Store<I>,
     pending: PendingReads,

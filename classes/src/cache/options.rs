@@ -122,7 +122,7 @@ const BLOCK_BYTES_MAX: u64 = 64 << 10;
 /// Buffers have numbers of 32 bits, and the index wants room to grow to a power of two.
 const BUFFERS_MAX: u64 = 1 << 30;
 
-/// Which index.
+/// How a block's buffer is looked up (option `index`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
     /// [`struct@Hash`].
@@ -154,7 +154,7 @@ pub struct Settings {
     pub buffers: u32,
     /// The size of a block, bytes: a power of two, and a multiple of the sector below.
     pub block_bytes: u64,
-    /// Which index.
+    /// How a block's buffer is looked up.
     pub index: IndexKind,
     /// The longest window of read-ahead, blocks; 0 for none.
     pub ahead_blocks: u64,

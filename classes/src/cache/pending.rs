@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A read below.
+/// What is left to do for a request when its read below has completed.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     /// How much of the request was done before, bytes.

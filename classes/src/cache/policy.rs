@@ -28,7 +28,7 @@ pub enum Tenure {
 
 /// What the policy asks about buffers.
 pub trait Buffers {
-    /// Its state.
+    /// Whether the buffer can be taken, and how many marks it has.
     fn tenure(&self, slot: u32) -> Tenure;
     /// Leaves it with so many marks.
     fn set_marks(&mut self, slot: u32, marks: u8);

@@ -38,7 +38,7 @@ impl Progress {
         }
     }
 
-    /// From the word.
+    /// The reverse of [`Progress::word`].
     pub fn of(word: u64) -> Self {
         let number = (word & NUMBER_MASK) as usize;
         match word >> KIND_SHIFT {

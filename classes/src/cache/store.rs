@@ -33,7 +33,6 @@ use ugeom_machine::slab::{Lease, Slab, Words};
 
 /// A shard has at least so many buffers, so that its queues mean something.
 const SHARD_BUFFERS: u32 = 1024;
-/// Shards, at most.
 const SHARDS_MAX: u32 = 64;
 /// The key of a buffer that holds no block.
 pub(super) const VACANT: u64 = u64::MAX;
@@ -48,7 +47,6 @@ const NEVER: u64 = VACANT - 1;
 const STRAYS_SHARE: u32 = 16;
 /// One buffer in so many may be lent to readers at the same time.
 const LEASED_SHARE: u32 = 8;
-/// No buffer.
 const NO_GUESS: u32 = u32::MAX;
 /// How often a hit is tried again when the block changes meanwhile.
 const TRIES: usize = 8;
@@ -56,7 +54,7 @@ const TRIES: usize = 8;
 /// What became of a read of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was copied.
+    /// The block was cached, and was copied to the reader.
     Hit,
     /// It is being read from below, or changed.
     Busy,
@@ -93,7 +91,7 @@ pub struct Store<I: Index> {
     strays: AtomicU32,
     /// What reads ahead, if anything does.
     pub(super) ahead: Option<Arc<WindowQueue>>,
-    /// What happened.
+    /// Hits, misses and the other counts.
     pub lanes: Lanes,
     /// The writes below.
     pub writers: Writers,

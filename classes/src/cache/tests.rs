@@ -4,26 +4,21 @@ use super::Cache;
 use super::index::Index;
 use super::index::hash::Hash;
 use super::index::splay::Splay;
+use crate::target::tests::opened;
 use crate::{Target, TargetOptions, open_target};
 use std::sync::{Arc, Barrier};
 use ugeom_stack::{Channel, Command, Delta, Errno, Geom, Opened, Plan, ProviderPlan};
 
 pub(super) fn open(text: &str) -> (Target, Channel, Opened) {
-    let options = TargetOptions::untasted().for_writing();
-    let target = open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let opened = target.stack.open(target.top, Delta::READ_WRITE);
-    let opened = opened.expect("opens");
-    let channel = target.stack.channel(64).expect("a channel");
-    (target, channel, opened)
+    opened(text, &TargetOptions::untasted().for_writing(), 64)
 }
 
 /// A figure of the cache's geom.
 pub(super) fn fact(target: &Target, key: &str) -> u64 {
     let tree = target.stack.tree();
     let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
-    let config = &geom.expect("a cache").config;
-    let fact = config.iter().find(|(name, _)| name == key);
-    let (_, value) = fact.unwrap_or_else(|| panic!("no {key}"));
+    let fact = geom.expect("a cache").fact(key);
+    let value = fact.unwrap_or_else(|| panic!("no {key}"));
     value.parse().expect("a number")
 }
 

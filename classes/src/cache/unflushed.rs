@@ -112,7 +112,7 @@ impl Unflushed {
         self.round.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// It has succeeded.
+    /// The FLUSH of this round has succeeded.
     pub(super) fn flushed(&self, round: u32) {
         let newer = |now: u32| {
             let ahead = round.wrapping_sub(now);

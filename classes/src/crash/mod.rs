@@ -39,7 +39,6 @@ use std::sync::Arc;
 use ugeom_format::crash_log::Header;
 use ugeom_stack::{BioId, Cx, Geom, IoError, Lower, Next, Plan, ProviderView, Request};
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "crash",
     class: "CRASH",

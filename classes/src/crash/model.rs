@@ -57,7 +57,7 @@ const fn failure(errno: Errno, reason: &'static str) -> Failure {
     Failure { errno, reason }
 }
 
-/// The disk.
+/// A disk with a volatile cache, the faults that it was given, and a record of its writes.
 pub(super) struct Model {
     settings: Settings,
     recorder: Option<Arc<Recorder>>,
@@ -103,7 +103,6 @@ impl Model {
         }
     }
 
-    /// Serves one request.
     pub fn serve(&mut self, below: &mut Below, mut bio: Bio) {
         self.operations += 1;
         if self.off {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// One of them.
 pub(super) struct VolatileWrite {
     pub offset_bytes: u64,
     pub data: Vec<u8>,

@@ -30,7 +30,6 @@ use std::sync::Arc;
 use ugeom_measure::units;
 use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderView, Request};
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "delayed",
     class: "DELAYED",
@@ -71,7 +70,7 @@ const OPTIONS: OptionTable<Order> = OptionTable(&[
     ),
 ]);
 
-/// The geom.
+/// The geom: the order in which held requests go on, and those that are held.
 pub struct Delayed {
     order: Order,
     held: Held,

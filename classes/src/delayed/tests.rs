@@ -1,20 +1,14 @@
 //! Tests of `delayed`.
 
-use crate::target::{TargetOptions, open_target};
+use crate::target::TargetOptions;
+use crate::target::tests::opened;
 use std::time::Duration;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Delta, Errno, Opened, Stack};
+use ugeom_stack::{Channel, Errno, Opened, Stack};
 
 fn open(text: &str) -> (Stack, Channel, Opened) {
     // Without tasting, whose reads would wait as long as all others.
-    let options = TargetOptions::untasted();
-    let target = open_target(text, &options);
-    let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
-    let channel = target.stack.channel(64).expect("a channel");
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
+    let (target, channel, opened) = opened(text, &TargetOptions::untasted(), 64);
     (target.stack, channel, opened)
 }
 

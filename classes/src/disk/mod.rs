@@ -36,7 +36,6 @@ use std::sync::{Arc, Mutex};
 use ugeom_machine::region::Region;
 use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, Request};
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "disk",
     class: "DISK",

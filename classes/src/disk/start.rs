@@ -32,7 +32,6 @@ impl Simulation {
         }
     }
 
-    /// Forgets a request.
     pub fn cancel(&mut self, id: BioId) {
         self.queue.cancel(id);
     }

@@ -78,7 +78,7 @@ impl Crypt {
         })
     }
 
-    /// Where sectors lie.
+    /// Where sectors and their tags lie on the provider below.
     #[must_use]
     pub fn layout(&self) -> &EliLayout {
         &self.layout

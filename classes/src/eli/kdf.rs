@@ -18,7 +18,7 @@ const STEP_ROUNDS: u32 = 2048;
 
 /// How long deriving a key may take, and whether it is still wanted.
 pub struct KdfLimit<'a> {
-    /// The longest time.
+    /// A key that takes longer by a first estimate is refused before the work begins.
     pub time_max: Duration,
     /// Asked now and then; true ends the work.
     pub is_cancelled: &'a dyn Fn() -> bool,

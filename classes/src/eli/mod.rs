@@ -56,7 +56,6 @@ pub const NAME: &str = "ELI";
 /// What the name of a decrypted provider ends with.
 pub(crate) const SUFFIX: &str = ".eli";
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "eli",
     class: NAME,
@@ -74,7 +73,6 @@ pub struct Eli {
     metadata: Metadata,
     used_slot: Option<usize>,
     crypt: Crypt,
-    /// Sectors have tags.
     tagged: bool,
     no_delete: bool,
     read_only: bool,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ugeom_format::eli::{Authentication, Cipher, EliError, Metadata, SLOTS};
 use ugeom_stack::{Class, Cx, Errno, Geom, Next, Plan, Request, TasteError, Taster};
 
-/// The class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EliTaste;
 

@@ -40,7 +40,6 @@ use ugeom_stack::{
     ThreadState,
 };
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "file",
     class: "FILE",

@@ -107,7 +107,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
 /// What the user says of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Its signature tells.
+    /// The format follows from the file's signature.
     #[default]
     Auto,
     /// Its bytes are those of the disk.

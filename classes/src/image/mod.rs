@@ -51,7 +51,6 @@ pub(crate) enum ImageFormat {
 }
 
 impl ImageFormat {
-    /// All of them.
     pub(crate) const ALL: [Self; 14] = [
         Self::Qcow2,
         Self::Qcow,

@@ -25,7 +25,6 @@ use std::sync::Arc;
 use ugeom_machine::region::{MAX_LEN_BYTES, Region};
 use ugeom_stack::{Cx, Geom, Next, Plan, ProviderPlan, Request};
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "md",
     class: "MD",

@@ -56,7 +56,6 @@ use ugeom_stack::{
 use ugeom_tls::ClientTls;
 use uri::Parsed;
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "nbd",
     class: "NBD",
@@ -177,7 +176,6 @@ pub struct NbdGeom {
     writable: bool,
     key: LocalKey,
     ways: Ways,
-    /// Dropped last.
     _keeps: Option<Keeps>,
 }
 

@@ -44,11 +44,11 @@ pub(super) enum Step {
     More,
     /// All that follows travels in records of TLS; [`Shake::secured`] goes on then.
     Secure,
-    /// It is over.
+    /// The transmission phase begins, for an export of these facts.
     Done(Facts),
 }
 
-/// One handshake.
+/// The client's side of a handshake, without the socket: bytes in, bytes out.
 pub(super) struct Shake {
     export: String,
     /// It begins with STARTTLS.

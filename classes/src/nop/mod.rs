@@ -35,7 +35,6 @@ use state::Decider;
 use std::sync::Arc;
 use ugeom_stack::{Command, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals};
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "nop",
     class: "NOP",

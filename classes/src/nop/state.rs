@@ -40,7 +40,6 @@ impl Window {
 pub(super) enum Decision {
     /// It is passed on.
     Pass,
-    /// It fails.
     Fail(Errno),
     /// It waits so many nanoseconds, and is then passed on.
     Delay(u64),

@@ -2,6 +2,7 @@
 
 use super::state::{Decider, Decision};
 use super::*;
+use crate::target::tests::opened;
 use crate::target::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
@@ -9,15 +10,7 @@ use ugeom_stack::{Channel, Delta, Errno, Opened};
 
 fn open(text: &str) -> (Target, Channel, Opened) {
     // Without tasting, whose reads would be decided about, too.
-    let options = TargetOptions::untasted();
-    let target = open_target(text, &options);
-    let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
-    let channel = target.stack.channel(1000).expect("a channel");
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
-    (target, channel, opened)
+    opened(text, &TargetOptions::untasted(), 1000)
 }
 
 /// Reads (or writes) sector by sector; which of them failed, and how.
@@ -357,10 +350,7 @@ fn the_facts_are_called_as_gnop_calls_them() {
         .iter()
         .find(|geom| geom.class == "NOP")
         .expect("a geom");
-    let of = |key: &str| {
-        let found = geom.config.iter().find(|(name, _)| name == key);
-        found.map(|(_, value)| value.as_str())
-    };
+    let of = |key: &str| geom.fact(key);
     assert_eq!(of("Offset"), Some("1024"));
     assert_eq!(of("ReadFailProb"), Some("5"));
     assert_eq!(of("ReadDelayedProb"), Some("100"));

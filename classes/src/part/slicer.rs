@@ -55,7 +55,7 @@ impl Slice {
 /// A partition as a table describes it, before it is a provider.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
-    /// The provider's name.
+    /// The provider's name, `md0s1`.
     pub name: String,
     /// Its number in the table, from 1.
     pub index: u32,
@@ -91,7 +91,6 @@ pub(super) struct Table {
     pub config: Vec<(String, String)>,
     /// What is wrong with the table as a whole.
     pub damage: Vec<String>,
-    /// The partitions.
     pub parts: Vec<Part>,
 }
 

@@ -44,7 +44,7 @@ impl Span {
 /// something was written does not change what it means.
 #[derive(Clone, Debug, Default)]
 pub struct Spanned<T> {
-    /// What was read.
+    /// The value itself.
     pub value: T,
     /// Where it was read, within the text of the [`Origin`].
     pub span: Span,

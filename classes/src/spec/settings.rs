@@ -14,7 +14,7 @@ pub struct Settings {
     pub dispatch: Option<DispatchMode>,
     /// How long a thread of queued dispatch polls before it sleeps, ns.
     pub spin_ns: Option<u64>,
-    /// What is counted.
+    /// Whether requests are counted, and whether some of them are timed.
     pub statistics: Option<StatisticsMode>,
     /// One request in this many is timed, at least 1.
     pub sample: Option<u32>,

@@ -1,7 +1,20 @@
 //! Tests of opening targets: where layers land, what addresses mean, what errors say.
 
 use super::*;
-use ugeom_stack::Delta;
+use ugeom_stack::{Channel, Delta, Opened};
+
+/// A target, its top provider opened for reading and writing, and a channel for that many requests
+/// in flight.
+pub(crate) fn opened(
+    text: &str,
+    options: &TargetOptions,
+    requests: usize,
+) -> (Target, Channel, Opened) {
+    let target = open_target(text, options).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let channel = target.stack.channel(requests).expect("a channel");
+    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    (target, channel, opened.expect("opens"))
+}
 
 fn open(text: &str) -> Target {
     open_target(text, &TargetOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -22,7 +22,6 @@ use std::sync::Arc;
 use ugeom_measure::units;
 use ugeom_stack::{Cx, Geom, Next, Plan, ProviderPlan, Request};
 
-/// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "zero",
     class: "ZERO",

@@ -1,17 +1,11 @@
 //! Tests of `zero`: gzero's sizes and answers, and where it goes further.
 
+use crate::target::tests::opened;
 use crate::target::{Target, TargetOptions, open_target};
-use ugeom_stack::{Channel, Command, Delta, Errno, Extent, ExtentKind, Opened};
+use ugeom_stack::{Channel, Command, Errno, Extent, ExtentKind, Opened};
 
 fn open(text: &str) -> (Target, Channel, Opened) {
-    let target = open_target(text, &TargetOptions::default());
-    let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
-    let channel = target.stack.channel(1).expect("a channel");
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
-    (target, channel, opened)
+    opened(text, &TargetOptions::default(), 1)
 }
 
 #[test]

@@ -41,7 +41,6 @@ pub fn open(text: &str) -> Target {
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The user.
 pub struct User<'a> {
     channel: Channel,
     opened: &'a Opened,

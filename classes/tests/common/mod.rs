@@ -28,7 +28,6 @@ pub struct Sparse {
 const PIECE_BYTES: u64 = 4096;
 
 impl Sparse {
-    /// Puts bytes anywhere.
     pub fn put(&self, offset: u64, bytes: &[u8]) {
         let mut pieces = self.pieces.lock().expect("the memory");
         for (at, byte) in (offset..).zip(bytes) {

@@ -23,7 +23,6 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// How a command ended.
 pub(super) enum Ended {
-    /// With code 0.
     Well,
     /// In words, with the end of what it printed.
     Badly(String),

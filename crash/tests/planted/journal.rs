@@ -120,7 +120,6 @@ impl Journal {
         self.bug == Some(bug)
     }
 
-    /// One transaction.
     pub fn commit(&mut self, mut promise: impl FnMut(&str)) -> io::Result<()> {
         let number = self.next;
         self.next += 1;

@@ -35,7 +35,6 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Reads and writes.
     pub fn sides(&self) -> (Side, Side) {
         (self.reads.side(), self.writes.side())
     }

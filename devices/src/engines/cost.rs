@@ -39,7 +39,7 @@ pub(super) const INLINE: &str = "inline";
 pub(super) enum Waiting {
     /// As GUASI does unless told otherwise.
     Spinning,
-    /// Not at all.
+    /// It sleeps at once.
     Parked,
 }
 
@@ -66,7 +66,6 @@ impl Waiting {
 pub(super) struct Call {
     /// Its name in cells.
     pub name: &'static str,
-    /// What it does.
     pub what: &'static str,
     make: fn() -> Outcome,
 }

@@ -37,7 +37,6 @@ pub(super) fn memory(depth: u32, random: &mut fastrand::Rng) -> Vec<Buffer> {
 /// The part of a file that is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Its first block.
     pub first: u64,
     /// How many blocks it has.
     pub blocks: u64,

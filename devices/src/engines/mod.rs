@@ -142,7 +142,42 @@ impl Experiment for Engines {
         options: &EnginesOptions,
         process: Process<'_, '_>,
     ) -> Result<Document, HarnessError> {
-        measure(options, process)
+        let host = process.host();
+        let path = options.file();
+        let target = match options.target {
+            Some(_) => TargetFacts::of(path),
+            None => TargetFacts::of_temporary(path),
+        };
+        let schedulers = match options.schedulers {
+            true => Some(Rc::new(Schedulers::below(path)?)),
+            false => None,
+        };
+        let mut matrix = cells::Matrix::open(path, options)?;
+        matrix.ready_ways(&options.plan)?;
+        matrix.jobs(&options.plan, schedulers.as_ref());
+        matrix.costs(process.share.seed)?;
+        // Requests of repeated runs would be counted twice.
+        let settings = Settings {
+            repeat_disturbed: false,
+            ..process.settings()
+        };
+        let measuring = Rc::clone(&matrix.measuring);
+        let cancelled = process.control.cancelled;
+        let mut progress = |progress: &Progress<'_>| {
+            measuring.set(progress.phase == Phase::Measuring);
+            (process.control.progress)(progress);
+        };
+        let mut watched = Control {
+            progress: &mut progress,
+            cancelled,
+        };
+        let measured = harness::run(&mut matrix.cells, &settings, process.meter, &mut watched)?;
+        let subject = matrix.subject();
+        // The device has its own scheduler again before anything is said.
+        drop(schedulers);
+        let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
+        document.target = target;
+        Ok(document)
     }
 
     fn join(whole: &mut Document, others: &[Document]) {
@@ -168,46 +203,4 @@ fn processes(options: &EnginesOptions) -> u32 {
     // As few as can show a difference among the four pairs of a depth, since a round takes long.
     let usual = processes_for(limit_ns).min(PROCESSES_SHORT);
     options.common.processes.unwrap_or(usual)
-}
-
-/// Measures in this process.
-fn measure(options: &EnginesOptions, process: Process<'_, '_>) -> Result<Document, HarnessError> {
-    let host = process.host();
-    let path = options.file();
-    let target = TargetFacts::of(path);
-    let schedulers = match options.schedulers {
-        true => Some(Rc::new(Schedulers::below(path)?)),
-        false => None,
-    };
-    let mut matrix = cells::Matrix::open(path, options)?;
-    matrix.ready_ways(&options.plan)?;
-    matrix.jobs(&options.plan, schedulers.as_ref());
-    matrix.costs(process.share.seed)?;
-    // Requests of repeated runs would be counted twice.
-    let settings = Settings {
-        repeat_disturbed: false,
-        ..process.settings()
-    };
-    let measuring = Rc::clone(&matrix.measuring);
-    let cancelled = process.control.cancelled;
-    let mut progress = |progress: &Progress<'_>| {
-        measuring.set(progress.phase == Phase::Measuring);
-        (process.control.progress)(progress);
-    };
-    let mut watched = Control {
-        progress: &mut progress,
-        cancelled,
-    };
-    let measured = harness::run(&mut matrix.cells, &settings, process.meter, &mut watched)?;
-    let subject = matrix.subject();
-    // The device has its own scheduler again before anything is said.
-    drop(schedulers);
-    let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
-    document.target = target;
-    if options.target.is_none()
-        && let Some(facts) = &mut document.target
-    {
-        facts.path = "the temporary file".to_owned();
-    }
-    Ok(document)
 }

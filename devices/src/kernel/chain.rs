@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use ugeom_trace::tree::{Class, KernelTree};
+use ugeom_trace::tree::{Class, KernelTree, Node};
 
 /// A layer that can be read.
 pub struct Row {
@@ -23,7 +23,6 @@ pub struct Row {
 
 /// The layers of a chain from the top, how many bytes all of them have, and what is left out.
 pub struct Chain {
-    /// The layers.
     pub rows: Vec<Row>,
     /// The region that is read of each, bytes.
     pub region_bytes: u64,
@@ -62,7 +61,7 @@ impl Chain {
                 _ => format!("/dev/{}", node.name),
             };
             if node.class == Class::File {
-                offset += fact(&node.config, "loop begins at");
+                offset += bytes_fact(node, "loop begins at");
             }
             match open(Path::new(&path)) {
                 Ok(file) if node.size_bytes > offset => {
@@ -83,7 +82,7 @@ impl Chain {
             // A device on another device by a loop offset; that of a file is at the file.
             let on_device = node.below.first().map(|below| tree.nodes[*below].class);
             if on_device.is_some_and(|class| class != Class::File) {
-                offset += fact(&node.config, "offset");
+                offset += bytes_fact(node, "offset");
             }
         }
         chain
@@ -120,7 +119,7 @@ fn open(path: &Path) -> std::io::Result<File> {
     File::options().read(true).custom_flags(direct).open(path)
 }
 
-fn fact(config: &[(String, String)], name: &str) -> u64 {
-    let found = config.iter().find(|(key, _)| key == name);
-    found.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+fn bytes_fact(node: &Node, name: &str) -> u64 {
+    let value = node.fact(name).and_then(|value| value.parse().ok());
+    value.unwrap_or(0)
 }

@@ -14,7 +14,7 @@ use ugeom_measure::{Center, Interval};
 const RUNS: usize = 10;
 const CONFIDENCE: f64 = 0.95;
 
-/// A layer.
+/// A layer of the chain, with the times of the loop on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaithfulRow {
     /// Name of the layer's device.
@@ -29,7 +29,7 @@ pub struct FaithfulRow {
     pub added_ns: Option<Interval>,
 }
 
-/// The result.
+/// The result: the time of the loop on each layer of a chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Faithful {
     /// Loops of a run.

@@ -45,7 +45,6 @@ impl InMemory {
         self.make()
     }
 
-    /// The uppermost device.
     pub(super) fn top(&self) -> &str {
         self.devices.last().map_or("", String::as_str)
     }

@@ -67,11 +67,11 @@ const PASSES_SHARE: f64 = 0.85;
 /// What a chain stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottom {
-    /// Its own device.
+    /// The device below the named target.
     Device,
     /// A file in memory: as many loop devices as the chain of the target has are made over it.
     Memory {
-        /// How many.
+        /// Loop devices on top of each other.
         loops: usize,
     },
 }
@@ -138,7 +138,7 @@ pub struct Case {
     pub traced: Option<TracedReads>,
 }
 
-/// A result.
+/// The result of `lab layers --kernel`, as `--json` and `--save` write it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelLayers {
     /// The version of the schema.
@@ -147,7 +147,7 @@ pub struct KernelLayers {
     pub program: String,
     /// [`EXPERIMENT`], by which readers know the result.
     pub experiment: String,
-    /// The machine.
+    /// The machine that measured.
     pub host: Host,
     /// The target, as it was named.
     pub target: String,

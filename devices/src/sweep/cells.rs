@@ -523,10 +523,7 @@ fn forget(path: &Path) -> Result<(), HarnessError> {
 fn set_limits(target: &Target) -> Option<SetLimits> {
     let tree = target.stack.tree();
     let disk = tree.geoms.iter().find(|geom| geom.class == "DISK")?;
-    let number = |key: &str| {
-        let fact = disk.config.iter().find(|(name, _)| name == key)?;
-        fact.1.parse::<u64>().ok()
-    };
+    let number = |name: &str| disk.fact(name)?.parse().ok();
     Some(SetLimits {
         transaction_ns: number("OverheadNs")?,
         bytes_per_second: number("RateBytesPerSecond")?,

@@ -53,7 +53,7 @@ impl Sums {
     }
 }
 
-/// The two lines.
+/// dd's line of bytes and seconds, and the line of csh's `time`, as the mail of 2004 shows them.
 pub(super) fn lines(run: &Run) -> String {
     let hundredths = |seconds: f64| (seconds * 100.0 + 1e-6).floor();
     let elapsed = hundredths(run.seconds);

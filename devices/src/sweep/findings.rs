@@ -179,7 +179,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Computes them.
+    /// Computes the findings from the samples of all processes.
     pub fn of(document: &Document) -> Self {
         let subject = &document.subject;
         let sums = (0..subject.cells.len()).map(|cell| Sums::of(samples(document, cell)));

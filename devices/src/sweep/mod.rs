@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_experiment::targets;
 use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_harness::HarnessError;
-use ugeom_harness::host::{Host, TargetFacts};
+use ugeom_harness::host::{Host, TEMPORARY_FILE, TargetFacts};
 use ugeom_harness::processes::{PROCESSES_SHORT, Protocol};
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{self as harness, Control, Meter, Settings};
@@ -160,9 +160,14 @@ impl Experiment for Sweep {
         let first = targets
             .first()
             .and_then(|(_, text)| targets::bottom_file(text));
-        document.target = first.and_then(|file| TargetFacts::of(&file));
-        if options.target.is_none() {
-            name_temporary(&mut document);
+        document.target = first.and_then(|file| match options.target {
+            Some(_) => TargetFacts::of(&file),
+            None => TargetFacts::of_temporary(&file),
+        });
+        if options.target.is_none()
+            && let Some(part) = document.subject.parts.first_mut()
+        {
+            part.target = TEMPORARY_FILE.to_owned();
         }
         Ok(document)
     }
@@ -173,17 +178,6 @@ impl Experiment for Sweep {
 
     fn page(document: &Document) -> ugeom_report::Page {
         page(document)
-    }
-}
-
-/// The temporary file has no name; its path says nothing to a reader.
-fn name_temporary(document: &mut Document) {
-    let name = "the temporary file";
-    if let Some(facts) = &mut document.target {
-        facts.path = name.to_owned();
-    }
-    if let Some(part) = document.subject.parts.first_mut() {
-        part.target = name.to_owned();
     }
 }
 

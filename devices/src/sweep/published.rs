@@ -6,7 +6,7 @@
 
 use ugeom_measure::limits::Fitted;
 
-/// A published row.
+/// What dd and csh printed for one block size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Bytes of one block.

@@ -25,7 +25,7 @@ pub struct Subject {
     pub left_out: Vec<String>,
 }
 
-/// A target.
+/// A target: the file or device, or the simulated disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// Its name in the names of cells: `file`, `disk`, `target`.

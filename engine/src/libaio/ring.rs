@@ -17,7 +17,6 @@ const MAGIC: u32 = 0xa10a_10a1;
 #[repr(C)]
 struct Header {
     id: u32,
-    /// Number of places.
     places: u32,
     head: AtomicU32,
     tail: AtomicU32,

@@ -58,7 +58,7 @@ pub enum Waiting {
     Auto,
     /// With polls in a ring of io_uring.
     IoUring,
-    /// With epoll(7).
+    /// With epoll(7), also where the kernel has io_uring.
     Epoll,
 }
 
@@ -123,7 +123,6 @@ pub enum Event {
     Due(Timer),
 }
 
-/// A registered descriptor.
 pub(crate) struct Watched {
     fd: Arc<OwnedFd>,
     interest: Interest,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Event;
 
-/// Names a timer.
+/// The handle of a timer, to cancel it by and to know its event by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timer {
     due_ns: u64,

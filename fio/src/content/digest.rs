@@ -35,7 +35,7 @@ static CRC_16: Crc<u16> = Crc::<u16>::new(&CRC_16_ARC);
 static CRC_32: Crc<u32> = Crc::<u32>::new(&CRC_32_FIO);
 static CRC_64: Crc<u64> = Crc::<u64>::new(&CRC_64_REDIS);
 
-/// A digest.
+/// The digest of a block, as long as its method makes it.
 pub struct Digest {
     bytes: [u8; DIGEST_BYTES_MAX],
     length: usize,

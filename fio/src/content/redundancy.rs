@@ -8,7 +8,6 @@ use crate::settings::{Fill, Redundancy};
 /// Blocks in a working set at the most: each is a number that is derived, none is kept.
 const SET_MAX: u64 = 1 << 32;
 
-/// Makes such content.
 pub struct Redundant {
     wanted: Redundancy,
     /// Different blocks in the working set.

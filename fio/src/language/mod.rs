@@ -27,7 +27,7 @@ pub use file::{Loader, parse_file};
 pub struct Section {
     /// Its name; `global` is special.
     pub name: String,
-    /// Where it begins.
+    /// The line with its name, or the argument that begins it.
     pub origin: Origin,
     /// The job file that it is from, counted from 0; the command line belongs to the first.
     pub file: u32,

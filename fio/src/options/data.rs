@@ -1,12 +1,12 @@
 //! Options of content: what is written, and how it is checked.
 
 use super::bytes::bytes_pattern;
-use super::values::one_of;
 use super::{OptionEntry, idle_switch, switch, with};
 use crate::settings::{Fill, Job};
 use crate::value::{bytes, nonzero, percentage, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Value};
+use ugeom_classes::spec::values::choice;
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -87,8 +87,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("repeat"),
         "repeat the block before, or any of a set",
         |job, text| {
-            one_of(text, &["repeat", "working_set"])?;
-            job.redundancy.working_set = text == "working_set";
+            let known = [("repeat", false), ("working_set", true)];
+            job.redundancy.working_set = choice(&known, text)?;
             Ok(())
         },
     ),

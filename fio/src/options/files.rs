@@ -1,12 +1,12 @@
 //! Options that say which files there are, and how they are made, opened and removed.
 
-use super::values::{count, file_order, one_of};
+use super::values::{count, file_order};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{FadviseHint, FileLocking, Job, WriteSync};
 use crate::value::{bytes, number32, range, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
-use ugeom_classes::spec::values::text;
+use ugeom_classes::spec::values::{choice, text};
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -52,12 +52,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("none"),
         "a write is complete when it is durable: O_SYNC (sync, 1) or O_DSYNC (dsync)",
         |job, text| {
-            job.sync = match text {
-                "0" | "none" => WriteSync::None,
-                "1" | "sync" => WriteSync::Sync,
-                "dsync" => WriteSync::Dsync,
-                _ => return Err(format!("`{text}` is none of none, sync, dsync, 0, 1").into()),
-            };
+            let known = [
+                ("none", WriteSync::None),
+                ("sync", WriteSync::Sync),
+                ("dsync", WriteSync::Dsync),
+                ("0", WriteSync::None),
+                ("1", WriteSync::Sync),
+            ];
+            job.sync = choice(&known, text)?;
             Ok(())
         },
     ),
@@ -89,13 +91,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("1"),
         "advise the kernel about the order of requests: 1 is that of the job",
         |job, text| {
-            job.fadvise_hint = match text {
-                "0" => FadviseHint::None,
-                "1" => FadviseHint::Pattern,
-                "random" => FadviseHint::Random,
-                "sequential" => FadviseHint::Sequential,
-                _ => return Err(format!("`{text}` is none of 0, 1, random, sequential").into()),
-            };
+            let known = [
+                ("0", FadviseHint::None),
+                ("1", FadviseHint::Pattern),
+                ("random", FadviseHint::Random),
+                ("sequential", FadviseHint::Sequential),
+            ];
+            job.fadvise_hint = choice(&known, text)?;
             Ok(())
         },
     ),
@@ -113,8 +115,15 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("native"),
         "reserve the space of new files",
         |job, text| {
-            one_of(text, &["none", "native", "posix", "keep", "0", "1"])?;
-            job.fallocate = !matches!(text, "none" | "0");
+            let known = [
+                ("none", false),
+                ("native", true),
+                ("posix", true),
+                ("keep", true),
+                ("0", false),
+                ("1", true),
+            ];
+            job.fallocate = choice(&known, text)?;
             Ok(())
         },
     ),
@@ -236,12 +245,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "which requests in flight exclude those of other jobs to the same file: all of them, or \
          writes and trims",
         |job, text| {
-            one_of(text, &["none", "exclusive", "readwrite"])?;
-            job.file_locking = match text {
-                "exclusive" => FileLocking::Exclusive,
-                "readwrite" => FileLocking::ReadWrite,
-                _ => FileLocking::No,
-            };
+            let known = [
+                ("none", FileLocking::No),
+                ("exclusive", FileLocking::Exclusive),
+                ("readwrite", FileLocking::ReadWrite),
+            ];
+            job.file_locking = choice(&known, text)?;
             Ok(())
         },
     ),

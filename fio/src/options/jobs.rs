@@ -1,13 +1,13 @@
 //! Options that say what a job is called, how many there are of it, and beside which others it
 //! runs.
 
-use super::values::{count, mask, node_cores, one_of};
+use super::values::{count, mask, node_cores};
 use super::{OptionEntry, idle, switch, with};
 use crate::settings::{ExitWhat, Job};
 use crate::value::{cores, microseconds, nonzero, number32};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
-use ugeom_classes::spec::values::text;
+use ugeom_classes::spec::values::{choice, text};
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -85,8 +85,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("shared"),
         "one processor for each job, or all for all",
         |job, text| {
-            one_of(text, &["shared", "split"])?;
-            job.cpus_split = text == "split";
+            let known = [("shared", false), ("split", true)];
+            job.cpus_split = choice(&known, text)?;
             Ok(())
         },
     ),
@@ -97,12 +97,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("group"),
         "what exitall ends: the jobs of the group, those that run, or also those that wait",
         |job, text| {
-            job.exit_what = match text {
-                "group" => ExitWhat::Group,
-                "stonewall" => ExitWhat::Stonewall,
-                "all" => ExitWhat::All,
-                _ => return Err(format!("`{text}` is none of group, stonewall, all").into()),
-            };
+            let known = [
+                ("group", ExitWhat::Group),
+                ("stonewall", ExitWhat::Stonewall),
+                ("all", ExitWhat::All),
+            ];
+            job.exit_what = choice(&known, text)?;
             Ok(())
         },
     ),

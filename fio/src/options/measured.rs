@@ -6,6 +6,7 @@ use crate::settings::{Job, Unified, Unmeasured};
 use crate::value::{milliseconds, number32, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::Value;
+use ugeom_classes::spec::values::choice;
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -192,12 +193,15 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("none"),
         "report reads, writes and trims together, or both ways",
         |job, text| {
-            job.unified = match text {
-                "none" | "0" => Unified::No,
-                "mixed" | "1" => Unified::Mixed,
-                "both" | "2" => Unified::Both,
-                _ => return Err(format!("`{text}` is none of none, mixed, both").into()),
-            };
+            let known = [
+                ("none", Unified::No),
+                ("mixed", Unified::Mixed),
+                ("both", Unified::Both),
+                ("0", Unified::No),
+                ("1", Unified::Mixed),
+                ("2", Unified::Both),
+            ];
+            job.unified = choice(&known, text)?;
             Ok(())
         },
     ),

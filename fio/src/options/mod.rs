@@ -247,7 +247,7 @@ pub fn describe_engine(text: &str) -> Result<String, JobError> {
         None => (text, None),
     };
     let wrong = |message: String| JobError::language(&origin, message);
-    values::engine(engine).map_err(wrong)?;
+    values::engine(engine).map_err(|error| wrong(error.in_one_line()))?;
     let names = values::engine_options(engine);
     let Some(option) = option else {
         let docs = names.iter().filter_map(|name| OPTIONS.find(name));

@@ -1,6 +1,6 @@
 //! Options that say which requests a job makes: their kind, size, place and number.
 
-use super::values::{distribution, one_of, request_bytes, rw, sizes, split};
+use super::values::{distribution, request_bytes, rw, sizes, split};
 use super::{OptionEntry, idle_switch, switch, with};
 use crate::settings::{Job, Sizes};
 use crate::value::{
@@ -8,6 +8,7 @@ use crate::value::{
 };
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
+use ugeom_classes::spec::values::choice;
 use ugeom_measure::units::Size;
 
 /// In the order in which help shows them.
@@ -212,8 +213,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("sequential"),
         "what the requests of a run of rw=randread:N do: follow one another, or repeat a place",
         |job, text| {
-            one_of(text, &["sequential", "identical"])?;
-            job.identical = text == "identical";
+            let known = [("sequential", false), ("identical", true)];
+            job.identical = choice(&known, text)?;
             Ok(())
         },
     ),
@@ -224,8 +225,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("tausworthe"),
         "lfsr: no place comes twice, also with norandommap",
         |job, text| {
-            one_of(text, &["tausworthe", "lfsr", "tausworthe64"])?;
-            job.lfsr = text == "lfsr";
+            let known = [
+                ("tausworthe", false),
+                ("lfsr", true),
+                ("tausworthe64", false),
+            ];
+            job.lfsr = choice(&known, text)?;
             Ok(())
         },
     ),
@@ -245,8 +250,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
                 let message = "zoned devices are not supported: use none or strided";
                 return Err(message.to_owned().into());
             }
-            one_of(text, &["none", "strided"])?;
-            job.zones.off = text == "none";
+            let known = [("none", true), ("strided", false)];
+            job.zones.off = choice(&known, text)?;
             Ok(())
         },
     ),

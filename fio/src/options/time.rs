@@ -1,6 +1,6 @@
 //! Options of time: when a job begins and ends, and how fast it makes requests.
 
-use super::values::{count, one_of, steady};
+use super::values::{count, steady};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::Job;
 use crate::value::{
@@ -9,6 +9,7 @@ use crate::value::{
 };
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Value};
+use ugeom_classes::spec::values::choice;
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -77,8 +78,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("linear"),
         "how requests come at a rate",
         |job, text| {
-            one_of(text, &["linear", "poisson"])?;
-            job.rate_poisson = text == "poisson";
+            let known = [("linear", false), ("poisson", true)];
+            job.rate_poisson = choice(&known, text)?;
             Ok(())
         },
     ),

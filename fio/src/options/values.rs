@@ -7,14 +7,7 @@ use crate::settings::{
 };
 use crate::value;
 use ugeom_classes::spec::ValueError;
-
-/// Checks that a value is one of those that are known.
-pub fn one_of(text: &str, known: &[&str]) -> Result<(), String> {
-    match known.contains(&text) {
-        true => Ok(()),
-        false => Err(format!("`{text}` is none of {}", known.join(", "))),
-    }
-}
+use ugeom_classes::spec::values::choice;
 
 /// At most so many jobs, or requests in one call.
 const MANY: u32 = 1 << 20;
@@ -83,10 +76,13 @@ pub fn engine_options(engine: &str) -> &'static [&'static str] {
 }
 
 /// Reads a value of `ioengine=`.
-pub fn engine(text: &str) -> Result<&str, String> {
+pub fn engine(text: &str) -> Result<&'static str, ValueError> {
     match refused::engine(text) {
-        Some(reason) => Err(format!("`{text}` is not supported: {reason}")),
-        None => one_of(text, ENGINES).map(|()| text),
+        Some(reason) => Err(format!("`{text}` is not supported: {reason}").into()),
+        None => {
+            let known: Vec<_> = ENGINES.iter().map(|name| (*name, *name)).collect();
+            choice(&known, text)
+        }
     }
 }
 
@@ -354,9 +350,8 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
 }
 
 /// Reads a value of `verify=`, as `crc32c`.
-pub fn verify(text: &str) -> Result<Verify, String> {
+pub fn verify(text: &str) -> Result<Verify, ValueError> {
     const KNOWN: [(&str, Verify); 16] = [
-        ("0", Verify::No),
         ("none", Verify::No),
         ("meta", Verify::Header),
         ("md5", Verify::Md5),
@@ -372,12 +367,9 @@ pub fn verify(text: &str) -> Result<Verify, String> {
         ("sha1", Verify::Sha1),
         ("pattern", Verify::Pattern),
         ("null", Verify::Null),
+        ("0", Verify::No),
     ];
-    let found = KNOWN.iter().find(|(name, _)| *name == text);
-    found.map(|(_, verify)| *verify).ok_or_else(|| {
-        let names: Vec<&str> = KNOWN[1..].iter().map(|(name, _)| *name).collect();
-        format!("`{text}` is none of {}", names.join(", "))
-    })
+    choice(&KNOWN, text)
 }
 
 /// `file_service_type=random:8`: the order, and how many requests a file gets at a time.
@@ -420,24 +412,22 @@ pub fn skipped(text: &str) -> Result<[bool; 4], String> {
 }
 
 /// Reads a value of `continue_on_error=`.
-pub fn goes_on(text: &str) -> Result<GoesOn, String> {
+pub fn goes_on(text: &str) -> Result<GoesOn, ValueError> {
     let of = |read, write, verify| GoesOn {
         requests: [read, write, write],
         verify,
     };
-    Ok(match text {
-        "none" | "0" => of(false, false, false),
-        "read" => of(true, false, false),
-        "write" => of(false, true, false),
-        "io" => of(true, true, false),
-        "verify" => of(false, false, true),
-        "all" | "1" => of(true, true, true),
-        _ => {
-            return Err(format!(
-                "`{text}` is none of none, read, write, io, verify, all"
-            ));
-        }
-    })
+    let known = [
+        ("none", of(false, false, false)),
+        ("read", of(true, false, false)),
+        ("write", of(false, true, false)),
+        ("io", of(true, true, false)),
+        ("verify", of(false, false, true)),
+        ("all", of(true, true, true)),
+        ("0", of(false, false, false)),
+        ("1", of(true, true, true)),
+    ];
+    choice(&known, text)
 }
 
 /// Errors by their names in errno(3): those that requests on files can have.

@@ -27,7 +27,7 @@ pub struct Region {
     pub file_bytes: u64,
 }
 
-/// One place.
+/// Where one request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The index of the region.
@@ -60,7 +60,7 @@ struct State {
     spreads: [Spread; 3],
     /// Where the last request of each kind ended, from the start of the region.
     next: [u64; 3],
-    /// Where it began.
+    /// Where the last request of each kind began, from the start of the region.
     last: [u64; 3],
     zone: Option<Zone>,
 }

@@ -25,7 +25,7 @@ use super::target::{
 use disks::Disks;
 use wave::run_wave;
 
-/// Where `randrepeat` begins.
+/// The seed of jobs with `randrepeat=1`: "ugeom" in ASCII.
 const REPEATED_SEED: u64 = 0x0075_6765_6f6d;
 
 /// What the caller wants to be told, and may want to stop.
@@ -49,7 +49,7 @@ pub trait Watcher {
     fn may_write(&mut self, target: &Meaning) -> Result<(), String>;
 }
 
-/// How it goes.
+/// What the status line shows (`--eta`).
 pub struct Progress<'a> {
     /// The jobs of this wave, with where each is.
     pub jobs: &'a [(&'a Job, Phase)],

@@ -151,7 +151,7 @@ pub struct Verifying {
 /// One piece of a `verify_pattern` or `buffer_pattern`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// These bytes.
+    /// Bytes as they are: a string, a number or hexadecimal digits of the option.
     Bytes(Vec<u8>),
     /// The offset of the block, eight bytes, the lowest first (`%o`).
     Offset,
@@ -165,9 +165,9 @@ pub enum Fill {
     Random,
     /// New random bytes for each request.
     Refill,
-    /// Zeroes.
+    /// `zero_buffers`.
     Zero,
-    /// A pattern.
+    /// `buffer_pattern`, repeated from the start of each block.
     Pattern(Vec<Piece>),
 }
 
@@ -222,11 +222,11 @@ pub enum SteadyOf {
 /// `steadystate=`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// The figure.
+    /// The figure that has to become steady.
     pub of: SteadyOf,
     /// Its slope by least squares, instead of the largest deviation from the mean.
     pub slope: bool,
-    /// The limit.
+    /// The job is steady at or below this, in the unit of the figure.
     pub limit: f64,
     /// The limit is in percent of the mean.
     pub percent: bool,
@@ -251,7 +251,7 @@ pub enum FileOrder {
     RoundRobin,
     /// Each to its end.
     Sequential,
-    /// Any.
+    /// A file at random for each request.
     Random,
     /// The first ones most of the time: Zipf's law with this theta.
     Zipf(f64, Center),
@@ -323,12 +323,12 @@ impl Default for LatencyGoal {
 /// How reads, writes and trims are reported (`unified_rw_reporting=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unified {
-    /// Each by itself.
+    /// Reads, writes and trims by themselves.
     #[default]
     No,
-    /// Together.
+    /// One sum of reads, writes and trims.
     Mixed,
-    /// Both ways.
+    /// The sum, and each by itself.
     Both,
 }
 

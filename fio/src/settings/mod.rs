@@ -18,7 +18,7 @@ pub const TRIM: usize = 2;
 /// The names of the kinds, as fio prints them.
 pub(crate) const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
-/// A job.
+/// One section of a job file, or of the command line, with `[global]` put into it.
 #[derive(Clone, Debug, Default)]
 #[expect(
     missing_docs,

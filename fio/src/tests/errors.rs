@@ -11,69 +11,45 @@ fn error_of(text: &str) -> String {
 
 #[test]
 fn each_error_names_file_line_and_reason() {
-    for (text, place, reason) in [
-        (
-            "[a]\niodpeth=3\n",
-            "jobs.fio:2: ",
-            "did you mean `iodepth`?",
-        ),
-        ("[a]\nbs=\n", "jobs.fio:2: ", "bs needs a value: bs=SIZE"),
-        ("[a]\n\nsize\n", "jobs.fio:3: ", "size needs a value"),
-        ("[a]\nbs=4q\n", "jobs.fio:2: ", "bs=4q: this is not a size"),
-        (
-            "[a]\nrw=reed\n",
-            "jobs.fio:2: ",
-            "`reed` is none of read, write",
-        ),
-        ("[a\n", "jobs.fio:1: ", "has no ]"),
-        ("[]\n", "jobs.fio:1: ", "needs a name"),
-        ("bs=4k\n", "jobs.fio:1: ", "before the first [section]"),
-        ("[a]\n=4k\n", "jobs.fio:2: ", "needs a name"),
-        (
-            "[a]\nfilename=${NOPE}\n",
-            "jobs.fio:2: ",
-            "no variable `NOPE`",
-        ),
-        ("[a]\nfilename=${NOPE\n", "jobs.fio:2: ", "not closed"),
-        ("[a]\ninclude\n", "jobs.fio:2: ", "needs the name of a file"),
-        (
-            "[a]\ninclude gone.fio\n",
-            "jobs.fio:2: ",
-            "`gone.fio` cannot be read",
-        ),
+    for (text, line, reason) in [
+        ("[a]\niodpeth=3\n", 2, "did you mean `iodepth`?"),
+        ("[a]\nbs=\n", 2, "bs needs a value: bs=SIZE"),
+        ("[a]\n\nsize\n", 3, "size needs a value"),
+        ("[a]\nbs=4q\n", 2, "bs=4q: this is not a size"),
+        ("[a]\nrw=reed\n", 2, "`reed` is none of read, write"),
+        ("[a\n", 1, "has no ]"),
+        ("[]\n", 1, "needs a name"),
+        ("bs=4k\n", 1, "before the first [section]"),
+        ("[a]\n=4k\n", 2, "needs a name"),
+        ("[a]\nfilename=${NOPE}\n", 2, "no variable `NOPE`"),
+        ("[a]\nfilename=${NOPE\n", 2, "not closed"),
+        ("[a]\ninclude\n", 2, "needs the name of a file"),
+        ("[a]\ninclude gone.fio\n", 2, "`gone.fio` cannot be read"),
         (
             "[a]\nbssplit=4k/50:8k/60:16k:32k\n",
-            "jobs.fio:2: ",
+            2,
             "add up to 110 percent",
         ),
         (
             "[a]\nverify=pattern\nrw=write\n",
-            "jobs.fio:2: ",
+            2,
             "needs a verify_pattern",
         ),
-        (
-            "[a]\nverify=crc32c\nbs=16\n",
-            "jobs.fio:2: ",
-            "a header of 44 bytes",
-        ),
-        ("[a]\niodepth=0\n", "jobs.fio:2: ", "within 1 to 1048576"),
-        ("[a]\nnumjobs=4097\n", "jobs.fio:2: ", "at most 4096 jobs"),
-        (
-            "[a]\nnumjobs=4096\n[b]\n",
-            "jobs.fio:3: ",
-            "at most 4096 jobs",
-        ),
-        ("[a]\nfadvise_hint=2\n", "jobs.fio:2: ", "`2` is none of"),
-        ("[a]\nioengine=aio\n", "jobs.fio:2: ", "`aio` is none of"),
-        ("[a]\nguasi_workers=9..8\n", "jobs.fio:2: ", "`9..8` is not"),
-        ("[a]\nguasi_backend=x\n", "jobs.fio:2: ", "`x` is none of"),
-        ("[global]\nbs=4k\n", "jobs.fio:1: ", "there is no job"),
-        ("[a]\nsteadystate=iops\n", "jobs.fio:2: ", "CRITERION:LIMIT"),
-        ("[a]\nrandom_distribution=zipf:1\n", "jobs.fio:2: ", "theta"),
-        ("[a]\nverify_pattern=%x\n", "jobs.fio:2: ", "is no pattern"),
+        ("[a]\nverify=crc32c\nbs=16\n", 2, "a header of 44 bytes"),
+        ("[a]\niodepth=0\n", 2, "within 1 to 1048576"),
+        ("[a]\nnumjobs=4097\n", 2, "at most 4096 jobs"),
+        ("[a]\nnumjobs=4096\n[b]\n", 3, "at most 4096 jobs"),
+        ("[a]\nfadvise_hint=2\n", 2, "this is none of 0, 1"),
+        ("[a]\nioengine=aio\n", 2, "this is none of sync, psync"),
+        ("[a]\nguasi_workers=9..8\n", 2, "`9..8` is not"),
+        ("[a]\nguasi_backend=x\n", 2, "`x` is none of"),
+        ("[global]\nbs=4k\n", 1, "there is no job"),
+        ("[a]\nsteadystate=iops\n", 2, "CRITERION:LIMIT"),
+        ("[a]\nrandom_distribution=zipf:1\n", 2, "theta"),
+        ("[a]\nverify_pattern=%x\n", 2, "is no pattern"),
     ] {
-        let error = error_of(text);
-        assert!(error.starts_with(place), "{text:?}: {error}");
+        let (error, place) = (error_of(text), format!("jobs.fio:{line}: "));
+        assert!(error.starts_with(&place), "{text:?}: {error}");
         assert!(error.contains(reason), "{text:?}: {error}");
     }
 }

@@ -75,7 +75,6 @@ impl Histograms {
         self.text.push('\n');
     }
 
-    /// The lines.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -65,9 +65,8 @@ const FLOW_NAP_NS: u64 = 1_000;
 
 /// What a worker needs to know.
 pub struct Task<'a> {
-    /// The job.
     pub job: &'a Job,
-    /// Where it works.
+    /// The parts of files that requests may go to.
     pub regions: &'a [Region],
     /// Its number among all, from 0.
     pub number: u32,
@@ -77,7 +76,7 @@ pub struct Task<'a> {
     pub blocking: bool,
     /// What others see of it.
     pub live: &'a Live,
-    /// It should end.
+    /// Set from outside when the job should end.
     pub stop: &'a AtomicBool,
     /// What it shares requests with (`flow`).
     pub flow: Option<&'a Flow>,
@@ -96,7 +95,6 @@ pub struct Trouble {
 
 /// What a worker has done.
 pub struct Done {
-    /// The counts.
     pub tally: Tally,
     /// The logs that were asked for.
     pub logs: Option<Logs>,
@@ -132,7 +130,7 @@ const IDLE: Slot = Slot {
     issued: 0,
 };
 
-/// A worker.
+/// One copy of a job on its thread: makes the requests and counts them.
 pub struct Worker<'a, D> {
     task: &'a Task<'a>,
     door: D,
@@ -242,7 +240,6 @@ impl<'a, D: Door> Worker<'a, D> {
         }
     }
 
-    /// Does the job.
     pub fn run(self) -> Done {
         self.run_by(Self::work)
     }

@@ -230,7 +230,6 @@ impl<D: Door + Direct> Worker<'_, D> {
         }
     }
 
-    /// Makes `count` requests.
     #[inline(never)]
     fn untimed<S: Iterator<Item = u64>>(
         &mut self,

@@ -243,7 +243,7 @@ pub fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
     TYPES.iter().copied()
 }
 
-/// A decoded map.
+/// The partition map of an Apple disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
     /// Block 0, which states the size of a block.

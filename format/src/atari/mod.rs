@@ -103,7 +103,7 @@ impl Entry {
     }
 }
 
-/// One partition.
+/// A partition, of the root sector or of a chain of extended ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partition {
     /// Three letters: `GEM`, `BGM`.

@@ -67,7 +67,7 @@ pub enum Error {
     },
 }
 
-/// One partition.
+/// An entry of the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Partition {
     /// First byte of the slice.
@@ -103,14 +103,14 @@ impl Partition {
     }
 }
 
-/// A decoded label.
+/// A disklabel64, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// Bytes 0 to 511, which are not the label's, and its reserved bytes.
     pub bytes: Vec<u8>,
     /// Alignment of partitions in bytes.
     pub align_bytes: u32,
-    /// The label's UUID.
+    /// Unique UUID of the label (`d_stor_uuid`).
     pub guid: Guid,
     /// Size of slice or disk.
     pub total_bytes: u64,

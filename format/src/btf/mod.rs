@@ -63,7 +63,7 @@ pub struct Btf<'a> {
     places: Vec<u32>,
 }
 
-/// A type's head.
+/// The fields that begin every type (`struct btf_type`).
 #[derive(Clone, Copy)]
 struct Head {
     name: u32,

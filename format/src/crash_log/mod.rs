@@ -169,7 +169,7 @@ pub enum Entry {
 /// A record without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it says.
+    /// What happened to the disk, or between the workload and its user.
     pub entry: Entry,
     /// How many bytes of data follow it.
     pub stored_bytes: u32,

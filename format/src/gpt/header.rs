@@ -44,7 +44,6 @@ pub struct Header {
 /// What becomes of a wrong CRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Crc {
-    /// An error.
     Checked,
     /// It does not count: the fields are taken as they are, if they are possible.
     Ignored,

@@ -11,7 +11,7 @@ const MOST_PIECES: usize = 32;
 /// A disk that has a database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// Where it is.
+    /// Where the database lies.
     pub place: Place,
     /// On a GPT: the number and the entry of the partition that holds the volumes, and what the MBR
     /// before it is.
@@ -53,7 +53,7 @@ impl Found {
 /// One line of a listing: a copy of a volume, or a piece of one that cannot be read as a whole.
 #[derive(Debug, Clone)]
 pub struct Listed<'a> {
-    /// The volume.
+    /// The volume, of which this is a copy or a piece.
     pub volume: &'a Volume,
     /// The copy of it.
     pub component: &'a Component,

@@ -51,7 +51,7 @@ pub enum Place {
     Mbr,
     /// In the GPT partition that begins with this sector.
     Gpt {
-        /// First sector.
+        /// First sector of that partition, which holds the database.
         database: u64,
     },
 }
@@ -111,7 +111,7 @@ pub struct Component {
     pub extents: Vec<Extent>,
 }
 
-/// A volume.
+/// A volume of the group, on this disk or others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     /// Its name in the group, `Volume1`.

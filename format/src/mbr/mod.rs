@@ -166,7 +166,6 @@ pub(crate) fn decode_entries(sector: &[u8]) -> Result<[Entry; ENTRIES], Error> {
     Ok(entries)
 }
 
-/// Writes the signature.
 pub(crate) fn encode_signature(sector: &mut [u8]) {
     bytes::put_u16_le(sector, SIGNATURE_OFFSET_BYTES, SIGNATURE);
 }

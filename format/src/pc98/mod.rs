@@ -170,7 +170,7 @@ impl Entry {
         bytes::put(entry, 16, &self.name);
     }
 
-    /// The type.
+    /// The type: `mid` and `sid`, without the highest bit of each, which is a flag.
     pub fn kind(&self) -> Pc98Type {
         Pc98Type(u16::from(self.mid & 0x7f) | u16::from(self.sid & 0x7f) << 8)
     }
@@ -234,7 +234,7 @@ pub struct Slice<'a> {
     pub start: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// The entry.
+    /// The entry that it is from.
     pub entry: &'a Entry,
 }
 
@@ -248,7 +248,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// A table without partitions behind this boot code, whose signature is set.
     pub fn create(boot: &[u8; SECTOR_BYTES]) -> Table {
         let mut boot = *boot;
         bytes::put_u16_le(&mut boot, 510, SIGNATURE);

@@ -53,7 +53,7 @@ pub struct BackupPart {
 pub struct Backup {
     /// Scheme of the saved table.
     pub scheme: Scheme,
-    /// Number of entries.
+    /// Number of entries of the table, used or not.
     pub entries: Option<u32>,
     /// The partitions in the order of the text.
     pub parts: Vec<BackupPart>,

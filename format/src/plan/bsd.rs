@@ -89,7 +89,7 @@ impl BsdTable {
         Ok(writes)
     }
 
-    /// The label itself.
+    /// The label as it would be written.
     pub fn label(&self) -> &Label {
         &self.label
     }

@@ -64,7 +64,7 @@ impl Bsd64Table {
         })
     }
 
-    /// The label itself.
+    /// The label as it would be written.
     pub fn label(&self) -> &Label {
         &self.label
     }

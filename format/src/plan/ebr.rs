@@ -202,7 +202,7 @@ impl Edit for EbrTable {
         parts
     }
 
-    /// The record.
+    /// One sector, for the partition's own record.
     fn lead(&self) -> u64 {
         1
     }

@@ -65,7 +65,7 @@ impl MbrTable {
         self.mbr.kind()
     }
 
-    /// The record itself.
+    /// The record as it would be written.
     pub fn record(&self) -> &Mbr {
         &self.mbr
     }

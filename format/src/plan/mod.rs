@@ -294,7 +294,7 @@ impl Table {
         ldm::IS_READ
     }
 
-    /// The table's scheme.
+    /// The scheme as gpart names it.
     pub fn scheme(&self) -> Scheme {
         self.edit().scheme()
     }

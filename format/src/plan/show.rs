@@ -9,7 +9,7 @@ use crate::text::visible;
 pub enum Row {
     /// A partition, with what is wrong with it.
     Part {
-        /// The partition.
+        /// Its place, type and label.
         part: Part,
         /// "past the end", "overlaps 2": empty for a healthy one.
         marks: Vec<String>,

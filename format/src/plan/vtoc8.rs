@@ -7,7 +7,7 @@ use crate::vtoc8::{ENTRIES, Label, Partition, RAW_PARTITION, SIZE_BYTES, Tag};
 
 const NO_LABELS: &str = "partitions of a Sun label have none";
 
-/// A Sun label.
+/// A Sun label that is being edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vtoc8Table {
     media: Media,
@@ -52,7 +52,7 @@ impl Vtoc8Table {
         Ok(Vtoc8Table { media, label })
     }
 
-    /// The label itself.
+    /// The label as it would be written.
     pub fn label(&self) -> &Label {
         &self.label
     }

@@ -37,7 +37,7 @@ pub enum RaidtestKind {
 pub struct Request {
     /// Byte offset on the device.
     pub offset_bytes: u64,
-    /// Length in bytes.
+    /// Bytes to transfer: whole sectors of the device, or the test refuses it.
     pub length_bytes: u32,
     /// Whether it reads or writes.
     pub kind: RaidtestKind,

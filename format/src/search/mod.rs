@@ -88,7 +88,7 @@ pub enum Holds {
 }
 
 impl Holds {
-    /// For a listing.
+    /// The name in listings and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Holds::Listed => "GPT entry",
@@ -130,7 +130,7 @@ pub struct Sign {
 /// A place where something begins, by one structure or by several that agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// What is there.
+    /// The file system or table that begins here.
     pub holds: Holds,
     /// Byte offset at which it begins.
     pub start_bytes: u64,
@@ -140,14 +140,14 @@ pub struct Place {
     pub entry: Option<(Guid, String)>,
     /// The structures, at most 16 of them.
     pub signs: Vec<Sign>,
-    /// Number of structures.
+    /// Structures that agree, also those beyond the 16 that are kept.
     pub sign_count: usize,
 }
 
 /// A partition that is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// What is there.
+    /// The place, and the structures that it was found by.
     pub place: Place,
     /// First sector of the provider.
     pub first: u64,

@@ -71,7 +71,7 @@ const KINDS: &[(u32, &str)] = &[
     (0xfd, "Linux RAID"),
 ];
 
-/// One partition.
+/// An entry of the volume header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Partition {
     /// Length in blocks; 0 when unused.

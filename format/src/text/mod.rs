@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// The character of byte 0.
 const BASE: u32 = 0x10_ff00;
 
-/// Bytes as text.
+/// Bytes as text that [`to_bytes`] turns back, also where they are no UTF-8.
 #[must_use]
 pub fn from_bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());

@@ -44,7 +44,7 @@ pub enum Action {
     Sync,
 }
 
-/// One request.
+/// One request of a trace, in the form that all formats are read into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// When it is due, ns since the first record of the trace.

@@ -60,7 +60,7 @@ pub enum Error {
 /// What begins at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// Data.
+    /// A frame of compressed data.
     Data(Header),
     /// Bytes of no meaning here: the length of all of it.
     Skipped {

@@ -9,53 +9,39 @@ use std::process::{Command, Stdio};
 
 use crate::cells::{Cell, NO_OP, NO_OP_ALONE, RING_NO_OP, Sample, ZEROES};
 
-/// A program of the folder, its arguments, what it does, and the cell that does the same.
+/// A program of the folder, its arguments with spaces between them, what it does, and the cell that
+/// does the same.
 struct Floor {
     program: &'static str,
-    arguments: &'static [&'static str],
+    arguments: &'static str,
     name: &'static str,
     beside: &'static str,
 }
 
+const fn floor(
+    program: &'static str,
+    arguments: &'static str,
+    name: &'static str,
+    beside: &'static str,
+) -> Floor {
+    Floor {
+        program,
+        arguments,
+        name,
+        beside,
+    }
+}
+
 /// Each prints nanoseconds a request, a line for each of seven runs. (`hand futex` is left out: one
 /// of its runs lasts five seconds.)
+#[rustfmt::skip]
 const FLOORS: [Floor; 6] = [
-    Floor {
-        program: "pool",
-        arguments: &["guasi", "100", "2", "nop", "200", "1"],
-        name: "C, no-op, mutex and condvar",
-        beside: NO_OP,
-    },
-    Floor {
-        program: "pool",
-        arguments: &["ring", "100", "2", "nop", "200", "1"],
-        name: "C, no-op, bare ring of requests",
-        beside: NO_OP,
-    },
-    Floor {
-        program: "pool",
-        arguments: &["guasi", "100", "2", "pread", "200", "1"],
-        name: "C, zeroes, mutex and condvar",
-        beside: ZEROES,
-    },
-    Floor {
-        program: "pool",
-        arguments: &["ring", "100", "2", "pread", "200", "1"],
-        name: "C, zeroes, bare ring of requests",
-        beside: ZEROES,
-    },
-    Floor {
-        program: "hand",
-        arguments: &["spin", "0"],
-        name: "C, there and back, spinning",
-        beside: NO_OP_ALONE,
-    },
-    Floor {
-        program: "nop",
-        arguments: &["32", "0"],
-        name: "C, no-op, io_uring, batch of 32",
-        beside: RING_NO_OP,
-    },
+    floor("pool", "guasi 100 2 nop 200 1", "C, no-op, mutex and condvar", NO_OP),
+    floor("pool", "ring 100 2 nop 200 1", "C, no-op, bare ring of requests", NO_OP),
+    floor("pool", "guasi 100 2 pread 200 1", "C, zeroes, mutex and condvar", ZEROES),
+    floor("pool", "ring 100 2 pread 200 1", "C, zeroes, bare ring of requests", ZEROES),
+    floor("hand", "spin 0", "C, there and back, spinning", NO_OP_ALONE),
+    floor("nop", "32 0", "C, no-op, io_uring, batch of 32", RING_NO_OP),
 ];
 
 /// The cells of the programs that can be built here; says on stderr which cannot.
@@ -102,12 +88,12 @@ fn build(sources: &Path, name: &str, program: &PathBuf) -> Result<(), Box<dyn Er
 
 /// The second of the runs that the program makes: the first one warms up, the others are not
 /// waited for.
-fn once(program: &Path, arguments: &[&str]) -> Result<Sample, Box<dyn Error>> {
+fn once(program: &Path, arguments: &str) -> Result<Sample, Box<dyn Error>> {
     // The C library keeps lines back when they go to a pipe.
     let mut child = Command::new("stdbuf")
         .arg("-oL")
         .arg(program)
-        .args(arguments)
+        .args(arguments.split(' '))
         .stdout(Stdio::piped())
         .spawn()?;
     let lines = child.stdout.take().map(BufReader::new);

@@ -64,7 +64,7 @@ pub struct Source {
     pub name: String,
     /// Which program has written it.
     pub format: Format,
-    /// Its values.
+    /// The values of each case and metric of the file.
     pub series: Vec<Series>,
     /// The document, where it is one of ours.
     pub document: Option<Loaded>,
@@ -161,7 +161,7 @@ pub struct Judged {
     pub metric: String,
     /// Unit of the values of both sides.
     pub unit: String,
-    /// The comparisons.
+    /// The comparisons that are shown.
     pub rows: Vec<Row>,
     /// The geometric mean of all ratios (changed to base), those that are not shown included.
     pub geometric_mean: Option<f64>,
@@ -169,7 +169,7 @@ pub struct Judged {
     pub compared: usize,
 }
 
-/// One comparison.
+/// One case, of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the benchmark case.

@@ -16,7 +16,7 @@ use serde_json::Value;
 pub struct Loaded {
     /// Name of the file, as the page shows it.
     pub name: String,
-    /// The result.
+    /// The document, with the runs of each round.
     pub document: Document<Value>,
 }
 

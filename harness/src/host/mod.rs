@@ -18,7 +18,7 @@ use std::path::Path;
 use ugeom_machine::{clock, cpu};
 use ugeom_measure::units::size_human;
 
-pub use target::{TargetFacts, device_below};
+pub use target::{TEMPORARY_FILE, TargetFacts, device_below};
 pub use wakeups::{Trips, Wakeups};
 
 /// Facts about the machine at the start of a measurement.

@@ -12,6 +12,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use ugeom_machine::block_device::{BlockDevice, System};
 
+/// What a temporary file is called in results.
+pub const TEMPORARY_FILE: &str = "the temporary file";
+
 /// Facts about a file or a device. What the system does not tell is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetFacts {
@@ -67,6 +70,14 @@ impl TargetFacts {
     /// What is known of a path; none when there is nothing there.
     pub fn of(path: &Path) -> Option<Self> {
         facts(&System::default(), path)
+    }
+
+    /// The same of a temporary file, whose path says nothing to a reader.
+    pub fn of_temporary(path: &Path) -> Option<Self> {
+        Some(Self {
+            path: TEMPORARY_FILE.to_owned(),
+            ..Self::of(path)?
+        })
     }
 }
 

@@ -5,9 +5,7 @@ use crate::HarnessError;
 
 /// A cell that failed.
 pub(super) struct Stopped {
-    /// Its name.
     pub cell: String,
-    /// Why.
     pub error: HarnessError,
 }
 

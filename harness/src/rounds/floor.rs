@@ -16,7 +16,7 @@ const TURNS: u64 = 10_000;
 /// Readings of the clock in a batch: some tens of microseconds.
 const READINGS: u64 = 1000;
 
-/// What nothing takes.
+/// The lower bound of every measurement on this machine: an empty loop, and the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NullFloor {
     /// A turn of an empty loop, ns.

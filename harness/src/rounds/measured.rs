@@ -15,7 +15,7 @@ pub enum Ended {
     Budget,
     /// The user stopped it.
     Cancelled,
-    /// A cell failed.
+    /// A cell failed; [`Measured`] has the error.
     Failed,
 }
 
@@ -66,11 +66,11 @@ pub struct Measured {
     /// Runs that were repeated because the core was slow beside them.
     #[serde(default)]
     pub repeated: u64,
-    /// The whole rounds.
+    /// The rounds in which every cell ran.
     pub rounds: Vec<Round>,
-    /// Why it ended.
+    /// What ended the rounds: precision, the budget, or the user.
     pub ended: Ended,
-    /// What was shortened.
+    /// What was left out to fit the budget.
     pub shortened: Shortened,
     /// The least precise cell; none with fewer than two rounds.
     pub precision: Option<Precision>,

@@ -133,7 +133,7 @@ pub trait Meter {
     /// The time, ns from an unknown origin.
     fn now_ns(&self) -> u64;
 
-    /// All counters.
+    /// Reads all counters, whose differences are what a run has used.
     fn read(&self) -> Reading;
 
     /// The core on which the calling thread runs.

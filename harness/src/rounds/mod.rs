@@ -58,7 +58,7 @@ pub enum Length {
     Exactly {
         /// Iterations before the measured ones.
         warm_up: u64,
-        /// Measured iterations.
+        /// Iterations that are counted.
         iterations: u64,
     },
 }
@@ -68,7 +68,7 @@ pub enum Length {
 pub struct RunLength {
     /// Iterations that are not counted.
     pub warm_up: u64,
-    /// Iterations that are.
+    /// Iterations that are counted.
     pub iterations: u64,
 }
 
@@ -82,7 +82,7 @@ pub type Prepare<'a> = Box<dyn FnMut() -> Result<(), HarnessError> + 'a>;
 pub struct Cell<'a> {
     /// Its name, unique among the cells.
     pub name: String,
-    /// The work.
+    /// Runs so many iterations.
     pub run: Run<'a>,
     /// How long a run is.
     pub length: Length,
@@ -162,7 +162,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// How to measure.
+/// How long runs are, how many rounds there are, and what ends them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The seed of the order of the cells.
@@ -225,7 +225,7 @@ impl Default for Settings {
 /// What the harness is doing, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
-    /// The phase.
+    /// Whether it calibrates or measures.
     pub phase: Phase,
     /// The cell that comes next.
     pub cell: &'a str,

@@ -210,7 +210,6 @@ fn planned_rounds(settings: &Settings, rounds: &[Round], spent_ns: u64, next_ns:
     )
 }
 
-/// One round.
 struct Turn<'a> {
     lengths: &'a [RunLength],
     /// The number of this round and of all.

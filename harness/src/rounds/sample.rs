@@ -70,7 +70,7 @@ impl Work {
     }
 }
 
-/// One measured run.
+/// What the meter read around one run of a cell, as differences.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Number of iterations in the run.

@@ -69,10 +69,7 @@ impl Counted {
     fn now(stack: &Stack) -> Self {
         let tree = stack.tree();
         let cache = tree.geoms.iter().find(|geom| geom.class == names::CACHE);
-        let fact = |name: &str| {
-            let fact = cache?.config.iter().find(|(key, _)| key == name)?;
-            fact.1.parse().ok()
-        };
+        let fact = |name: &str| cache?.fact(name)?.parse().ok();
         let count = |name: &str| fact(name).unwrap_or(0);
         Self {
             hits: count("hits"),

@@ -127,7 +127,41 @@ impl Experiment for Cached {
         options: &CachedOptions,
         process: Process<'_, '_>,
     ) -> Result<Document, HarnessError> {
-        measure(options, process)
+        let host = process.host();
+        let mut subject = planned(options, &host);
+        let path = options.file.as_ref().or(options.temporary.as_ref());
+        let path: &Path = path.ok_or_else(|| HarnessError::Load {
+            job: EXPERIMENT.to_owned(),
+            problem: "there is no file to read".to_owned(),
+        })?;
+        fit_to_file(path, &mut subject)?;
+        if options.file.is_none() {
+            // The pages of the file lie elsewhere in each process, as everything else does: else
+            // their places would be an error of all processes, which no interval covers.
+            scratch::forget_pages(path)?;
+        }
+        let mut sources = matrix::Sources::new(path, subject.size_bytes, process.share.seed)?;
+        let mut cells = matrix::cells(&mut sources, path, extent(options), &mut subject)?;
+        cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
+        subject.resident_percent[0] = resident_percent(&sources)?;
+        let settings = process.settings();
+        let read_before_bytes = devices::read_by_this_process_bytes();
+        let (measured, error) =
+            harness::run_keeping(&mut cells, &settings, process.meter, process.control);
+        if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
+            return Err(error);
+        }
+        subject.resident_percent[1] = resident_percent(&sources)?;
+        let read_bytes = devices::read_by_this_process_bytes();
+        let read_bytes = read_bytes.zip(read_before_bytes);
+        subject.own_read_bytes = read_bytes.map(|(after, before)| after.saturating_sub(before));
+        subject.caches = sources.ledger.rows();
+        let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
+        document.target = match options.file {
+            Some(_) => TargetFacts::of(path),
+            None => TargetFacts::of_temporary(path),
+        };
+        Ok(document)
     }
 
     /// What the caches counted is added up; what the process read from devices, too.
@@ -157,47 +191,6 @@ fn extent(options: &CachedOptions) -> Extent {
         Some(_) => Extent::Short,
         None => Extent::Whole,
     }
-}
-
-/// Measures in this process.
-fn measure(options: &CachedOptions, process: Process<'_, '_>) -> Result<Document, HarnessError> {
-    let host = process.host();
-    let mut subject = planned(options, &host);
-    let path = options.file.as_ref().or(options.temporary.as_ref());
-    let path: &Path = path.ok_or_else(|| HarnessError::Load {
-        job: EXPERIMENT.to_owned(),
-        problem: "there is no file to read".to_owned(),
-    })?;
-    fit_to_file(path, &mut subject)?;
-    if options.file.is_none() {
-        // The kernel's pages of the file lie elsewhere in each process, as everything else does:
-        // else their places would be an error of all processes, which no interval covers.
-        scratch::forget_pages(path)?;
-    }
-    let mut sources = matrix::Sources::new(path, subject.size_bytes, process.share.seed)?;
-    let mut cells = matrix::cells(&mut sources, path, extent(options), &mut subject)?;
-    cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
-    subject.resident_percent[0] = resident_percent(&sources)?;
-    let settings = process.settings();
-    let read_before_bytes = devices::read_by_this_process_bytes();
-    let (measured, error) =
-        harness::run_keeping(&mut cells, &settings, process.meter, process.control);
-    if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
-        return Err(error);
-    }
-    subject.resident_percent[1] = resident_percent(&sources)?;
-    let read_bytes = devices::read_by_this_process_bytes();
-    let read_bytes = read_bytes.zip(read_before_bytes);
-    subject.own_read_bytes = read_bytes.map(|(after, before)| after.saturating_sub(before));
-    subject.caches = sources.ledger.rows();
-    let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
-    document.target = TargetFacts::of(path);
-    if options.file.is_none()
-        && let Some(facts) = &mut document.target
-    {
-        facts.path = "the temporary file".to_owned();
-    }
-    Ok(document)
 }
 
 /// How much a trial fills caches with, bytes.

@@ -22,13 +22,13 @@ struct Step {
 
 /// A profile: what was read how, and its table.
 pub struct Profile {
-    /// What was profiled.
+    /// What was read, and how.
     pub title: String,
     steps: Vec<Step>,
 }
 
 impl Profile {
-    /// The table.
+    /// The table in gprof's form, as the mail of 2006 shows it.
     pub fn text(&self) -> String {
         let ns = |step: &Step| step.calls * step.self_ns;
         let mut steps: Vec<&Step> = self.steps.iter().collect();

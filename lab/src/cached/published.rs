@@ -5,7 +5,7 @@
 /// A published speed of cached reads of 16 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
-    /// The kernel.
+    /// The version of FreeBSD, as the mail writes it.
     pub kernel: &'static str,
     /// The order of reads.
     pub order: &'static str,
@@ -51,7 +51,7 @@ pub struct Row {
     pub self_ns: u64,
     /// Time of a call with what it called, ns.
     pub total_ns: u64,
-    /// The function.
+    /// Name of the function in the kernel.
     pub name: &'static str,
 }
 

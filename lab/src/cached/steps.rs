@@ -16,7 +16,7 @@ use ugeom_load::places::Drawn;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 
-/// What blocks hold.
+/// Whether the blocks of a store have bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Something, so that there is memory to copy from.

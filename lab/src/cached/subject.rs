@@ -28,7 +28,7 @@ pub struct Subject {
     pub reads_bytes: Vec<u64>,
     /// Block sizes of the cache class, bytes.
     pub blocks_bytes: Vec<u64>,
-    /// Orders of reads.
+    /// In which orders the file is read.
     pub orders: Vec<Order>,
     /// The regime of 2006: the memory disk, bytes, and the cache before it.
     pub recycled_media_bytes: u64,
@@ -66,13 +66,13 @@ pub struct Counted {
     pub way: String,
     /// The order; none in results of older versions, which added up all of them.
     pub order: Option<Order>,
-    /// Found.
+    /// Blocks that were found in the cache.
     pub hits: u64,
     /// Not found. Where everything is to be in memory: none, or they were no hits.
     pub misses: u64,
     /// Made room for others.
     pub evictions: u64,
-    /// Read ahead.
+    /// Blocks that were read ahead.
     pub readahead: u64,
     /// Read ahead, and used.
     pub readahead_used: u64,

@@ -240,40 +240,34 @@ pub(super) fn size_margin_ns(document: &Document, size_bytes: u64) -> f64 {
 fn shares(table: &Observed, subject: &Subject) -> Vec<Figure> {
     let bottom = subject.bottom();
     let mut out = Vec::new();
+    let mut share = |key, what, share| out.extend(typed(key, what, Unit::Percent, share));
     let percent = |center: Option<Center>, change: &dyn Fn(f64) -> f64| {
         let values: Vec<f64> = center?.sorted().iter().map(|it| change(*it)).collect();
         Center::of(&values).ok()
     };
     let ratio = table.ratio(&names::direct(bottom), &names::plain(bottom));
     let more = percent(ratio, &|ratio| (ratio - 1.0) * 100.0);
-    let what = "GEOM itself, of the time without it";
-    out.extend(typed("geom.share", what, Unit::Percent, more));
+    share("geom.share", "GEOM itself, of the time without it", more);
     let of_disk = |value: f64| value * 100.0 / subject.disk.read_ns;
     let cost = table.difference(&names::plain(bottom), &names::direct(bottom));
+    let cost = percent(cost, &of_disk);
     let what = "GEOM itself, of a real disk's time";
-    out.extend(typed(
-        "geom.share.disk",
-        what,
-        Unit::Percent,
-        percent(cost, &of_disk),
-    ));
+    share("geom.share.disk", what, cost);
     let layers = subject.chain.len().saturating_sub(1) as f64;
     if layers < 1.0 {
         return out;
     }
     let (top, base) = (names::direct(subject.deepest()), names::direct(bottom));
     let ratio = table.ratio(&top, &base);
-    let share = percent(ratio, &|ratio| (ratio - 1.0) * 100.0 / layers);
-    let what = "one layer, of the time of the disk below";
-    out.extend(typed("layer.share", what, Unit::Percent, share));
+    let one = percent(ratio, &|ratio| (ratio - 1.0) * 100.0 / layers);
+    share(
+        "layer.share",
+        "one layer, of the time of the disk below",
+        one,
+    );
     let mean = table.contrast(&[(&top, 1.0 / layers), (&base, -1.0 / layers)]);
-    let what = "one layer, of a real disk's time";
-    out.extend(typed(
-        "layer.share.disk",
-        what,
-        Unit::Percent,
-        percent(mean, &of_disk),
-    ));
+    let mean = percent(mean, &of_disk);
+    share("layer.share.disk", "one layer, of a real disk's time", mean);
     out
 }
 

@@ -30,7 +30,6 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Makes the image.
     pub fn new() -> Result<Self, HarnessError> {
         let os = |operation| HarnessError::os("an image in memory", operation);
         let file: File = memfd_create("ugeom-image", MemfdFlags::CLOEXEC)

@@ -10,7 +10,7 @@ use ugeom_harness::HarnessError;
 use ugeom_measure::two_samples::{pooled, welch};
 use ugeom_measure::{Effect, Moments};
 
-/// A published row.
+/// One device of the mail, and the time of a read from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// The device as the mail names it.
@@ -19,7 +19,7 @@ pub struct Row {
     pub layers: &'static str,
     /// Whether the kernel had GEOM.
     pub geom: bool,
-    /// Ten runs, ns.
+    /// Mean and deviation of ten runs, ns a read.
     pub moments: Moments,
 }
 

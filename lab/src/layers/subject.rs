@@ -37,7 +37,7 @@ pub struct Subject {
 /// A provider of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Its name.
+    /// The provider's name, `md0s1a`.
     pub provider: String,
     /// Its class, upper case.
     pub class: String,
@@ -50,7 +50,7 @@ pub struct Link {
 /// The time of one read from a real disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
-    /// The time, ns.
+    /// Time of one small random read, ns.
     pub read_ns: f64,
     /// Where it comes from, in plain words.
     pub source: String,

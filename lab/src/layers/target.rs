@@ -80,8 +80,7 @@ impl Chain {
         let file = (bottom.1 == "FILE")
             .then(|| file_below(&tree, bottom.0.id))
             .flatten();
-        let device = |(key, value): &(String, String)| key == "type" && value == "block device";
-        let block_device = bottom.0.config.iter().any(device);
+        let block_device = bottom.0.fact("type") == Some("block device");
         Ok(Self {
             links,
             file,

@@ -38,7 +38,7 @@ const UNTIMED: &str = "load/untimed";
 const FIO_TIMED: &str = "fio/latency";
 const FIO_REDUCED: &str = "fio/gtod_reduce";
 
-/// How to measure.
+/// The budget, the seed, and fio where it is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
     /// The time that it may take, ns: as many rounds as fit; none for ten rounds.

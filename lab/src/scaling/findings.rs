@@ -50,11 +50,11 @@ impl Against {
 /// One row against another with as many workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Which rows.
+    /// The row that it is compared with.
     pub against: Against,
     /// The id of the row that is judged.
     pub row: String,
-    /// How many workers.
+    /// Workers that made requests at the same time.
     pub workers: u64,
     /// Its rate as a multiple of the other's, of a typical round.
     pub ratio: Interval,
@@ -71,7 +71,7 @@ pub struct Step {
 /// All steps of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
-    /// The steps.
+    /// The steps of all families, in the order of the rows.
     pub steps: Vec<Step>,
 }
 

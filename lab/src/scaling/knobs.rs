@@ -55,6 +55,22 @@ const LAST: Setting = Setting {
 pub const FINAL: &str = "per-core pools";
 
 impl Setting {
+    fn dispatch(self, dispatch: Dispatch) -> Self {
+        Self { dispatch, ..self }
+    }
+
+    fn statistics(self, statistics: Statistics) -> Self {
+        Self { statistics, ..self }
+    }
+
+    fn registry(self, registry: Registry) -> Self {
+        Self { registry, ..self }
+    }
+
+    fn pools(self, pools: Pools) -> Self {
+        Self { pools, ..self }
+    }
+
     /// How a target is opened to work so.
     pub(super) fn options(self) -> TargetOptions {
         TargetOptions {
@@ -107,39 +123,28 @@ impl Setting {
 
 /// The ladder: each row adds one knob to the row before.
 pub(super) fn ladder() -> Vec<(Knob, Setting)> {
-    let off = Setting {
-        statistics: Statistics::Off,
-        ..FIRST
-    };
-    let direct = Setting {
-        dispatch: Dispatch::Direct,
-        ..off
-    };
-    let lockfree = Setting {
-        registry: Registry::LockFree,
-        ..direct
-    };
-    let row = super::published::row;
+    let off = FIRST.statistics(Statistics::Off);
+    let direct = off.dispatch(Dispatch::Direct);
+    let lockfree = direct.registry(Registry::LockFree);
+    let published = super::published::knob;
     vec![
-        FIRST.knob("statistics on", "queued, all locks, statistics on", row(0)),
-        off.knob("statistics off", "statistics off", row(1)),
-        direct.knob("direct", "direct dispatch", row(2)),
-        lockfree.knob("lock-free registry", "no lock around devices", row(3)),
-        LAST.knob(FINAL, "a pool of bios for each core", row(4)),
+        FIRST.knob(
+            "statistics on",
+            "queued, all locks, statistics on",
+            published(0),
+        ),
+        off.knob("statistics off", "statistics off", published(1)),
+        direct.knob("direct", "direct dispatch", published(2)),
+        lockfree.knob("lock-free registry", "no lock around devices", published(3)),
+        LAST.knob(FINAL, "a pool of bios for each core", published(4)),
     ]
 }
 
 /// The queued rows of the ladder with threads that spin before they park: each is compared with
 /// the row of the ladder that parks.
 pub(super) fn spinning() -> Vec<(Knob, Setting)> {
-    let on = Setting {
-        dispatch: SPINNING,
-        ..FIRST
-    };
-    let off = Setting {
-        statistics: Statistics::Off,
-        ..on
-    };
+    let on = FIRST.dispatch(SPINNING);
+    let off = on.statistics(Statistics::Off);
     vec![
         on.knob(
             "statistics on, spinning",
@@ -156,23 +161,11 @@ pub(super) fn spinning() -> Vec<(Knob, Setting)> {
 
 /// The last row of the ladder with one knob taken away each.
 pub(super) fn taken_away() -> Vec<(Knob, Setting)> {
-    let counts = Setting {
-        statistics: Statistics::Counts,
-        ..LAST
-    };
-    let on = Setting {
-        statistics: ON,
-        ..LAST
-    };
-    let queued = |dispatch| Setting { dispatch, ..LAST };
-    let locked = Setting {
-        registry: Registry::Locked,
-        ..LAST
-    };
-    let shared = Setting {
-        pools: Pools::Shared,
-        ..LAST
-    };
+    let counts = LAST.statistics(Statistics::Counts);
+    let on = LAST.statistics(ON);
+    let queued = |dispatch| LAST.dispatch(dispatch);
+    let locked = LAST.registry(Registry::Locked);
+    let shared = LAST.pools(Pools::Shared);
     vec![
         counts.knob("with counts", "statistics: counts", None),
         on.knob("with times", "statistics: counts and every time", None),

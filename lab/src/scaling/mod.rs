@@ -45,7 +45,7 @@ pub struct ScalingOptions {
     pub common: Common,
 }
 
-/// The most workers.
+/// The most workers that can be asked for; each is a thread.
 pub const WORKERS_MAX: u64 = 256;
 
 /// What is measured: a device that touches no data.

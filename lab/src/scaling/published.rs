@@ -28,7 +28,7 @@ pub struct Row {
     pub line: Option<Line>,
 }
 
-/// ministat's line.
+/// What ministat printed about a row and the one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Line {
     /// "No difference proven". Its pooled deviation was not printed.
@@ -39,7 +39,7 @@ pub enum Line {
         difference: (f64, f64),
         /// Per cent of the row before.
         percent: (f64, f64),
-        /// The pooled deviation.
+        /// Pooled standard deviation, requests a second.
         pooled_sd: f64,
     },
 }
@@ -52,43 +52,47 @@ const fn proven(difference: (f64, f64), percent: (f64, f64), pooled_sd: f64) -> 
     })
 }
 
-/// The table.
+const fn row(knob: &'static str, rates: [f64; 4], line: Option<Line>) -> Row {
+    Row { knob, rates, line }
+}
+
+/// The published table, first row to last: each step keeps the ones before it.
 pub const ROWS: [Row; 7] = [
-    Row {
-        knob: "kern.geom.collectstats=1",
-        rates: [75_872.0, 156_205.0, 189_524.0, 187_475.0],
-        line: None,
-    },
-    Row {
-        knob: "kern.geom.collectstats=0",
-        rates: [91_720.0, 172_085.0, 206_593.0, 200_498.0],
-        line: proven((15_880.0, 1_862.84), (10.1661, 1.19256), 821.868),
-    },
-    Row {
-        knob: "debug.geomperf_direct_io=1",
-        rates: [500_066.0, 493_803.0, 477_353.0, 454_186.0],
-        line: proven((321_718.0, 4_812.0), (186.953, 2.79629), 2_123.01),
-    },
-    Row {
-        knob: "debug.geomperf_dev_eternal=1",
-        rates: [521_437.0, 654_480.0, 642_448.0, 599_282.0],
-        line: proven((160_677.0, 10_450.8), (32.5387, 2.1164), 4_610.81),
-    },
-    Row {
-        knob: "debug.geomperf_percpu_pbufs=1",
-        rates: [518_837.0, 797_164.0, 752_151.0, 694_321.0],
-        line: proven((142_685.0, 20_086.5), (21.8012, 3.06908), 8_861.98),
-    },
-    Row {
-        knob: "MTX_POOL_SLEEP_SIZE=1024",
-        rates: [519_512.0, 799_757.0, 764_694.0, 712_428.0],
-        line: Some(Line::NotProven),
-    },
-    Row {
-        knob: "pa_index(pa) ((pa) >> 17)",
-        rates: [524_787.0, 837_344.0, 813_568.0, 735_152.0],
-        line: proven((37_586.3, 27_027.2), (4.69972, 3.37942), 11_924.1),
-    },
+    row(
+        "kern.geom.collectstats=1",
+        [75_872.0, 156_205.0, 189_524.0, 187_475.0],
+        None,
+    ),
+    row(
+        "kern.geom.collectstats=0",
+        [91_720.0, 172_085.0, 206_593.0, 200_498.0],
+        proven((15_880.0, 1_862.84), (10.1661, 1.19256), 821.868),
+    ),
+    row(
+        "debug.geomperf_direct_io=1",
+        [500_066.0, 493_803.0, 477_353.0, 454_186.0],
+        proven((321_718.0, 4_812.0), (186.953, 2.79629), 2_123.01),
+    ),
+    row(
+        "debug.geomperf_dev_eternal=1",
+        [521_437.0, 654_480.0, 642_448.0, 599_282.0],
+        proven((160_677.0, 10_450.8), (32.5387, 2.1164), 4_610.81),
+    ),
+    row(
+        "debug.geomperf_percpu_pbufs=1",
+        [518_837.0, 797_164.0, 752_151.0, 694_321.0],
+        proven((142_685.0, 20_086.5), (21.8012, 3.06908), 8_861.98),
+    ),
+    row(
+        "MTX_POOL_SLEEP_SIZE=1024",
+        [519_512.0, 799_757.0, 764_694.0, 712_428.0],
+        Some(Line::NotProven),
+    ),
+    row(
+        "pa_index(pa) ((pa) >> 17)",
+        [524_787.0, 837_344.0, 813_568.0, 735_152.0],
+        proven((37_586.3, 27_027.2), (4.69972, 3.37942), 11_924.1),
+    ),
 ];
 
 /// The last row against the first.
@@ -98,8 +102,8 @@ pub(crate) const OVERALL: Line = Line::Proven {
     pooled_sd: 5_796.45,
 };
 
-/// The name of a row.
-pub(super) fn row(index: usize) -> Option<&'static str> {
+/// The knob of a row of [`ROWS`].
+pub(super) fn knob(index: usize) -> Option<&'static str> {
     ROWS.get(index).map(|row| row.knob)
 }
 

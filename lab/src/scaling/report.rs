@@ -23,7 +23,7 @@ const NO_SUCH_LOCK: [(&str, &str); 2] = [
     ),
 ];
 
-/// The report.
+/// The result as a page, beside the table that was published.
 #[must_use]
 pub fn report(document: &Document) -> Page {
     let mut page = Page::new("scaling", "ugeom lab scaling");

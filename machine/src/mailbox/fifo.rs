@@ -52,7 +52,7 @@ pub struct Fifo<H: Handle> {
 unsafe impl<H: Handle> Send for Fifo<H> {}
 
 impl<H: Handle> Fifo<H> {
-    /// An empty queue.
+    /// A queue without values; it allocates nothing, now or later.
     pub const fn new() -> Fifo<H> {
         Fifo {
             head: ptr::null_mut(),

@@ -32,7 +32,7 @@ impl Memory {
         })
     }
 
-    /// Where they begin.
+    /// Address of the first page.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }

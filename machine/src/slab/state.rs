@@ -30,7 +30,7 @@ impl State {
         taken.is_ok()
     }
 
-    /// It is filled.
+    /// The block is filled: its owner gives it to the readers.
     #[inline]
     pub fn give_back(&self) {
         self.0.store(0, Ordering::Release);
@@ -52,7 +52,7 @@ impl State {
         false
     }
 
-    /// A reader less.
+    /// A reader gives its lease back.
     #[inline]
     pub(crate) fn end_lease(&self) {
         self.0.fetch_sub(1, Ordering::Release);

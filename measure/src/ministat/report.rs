@@ -8,7 +8,7 @@ use super::{Confidence, DataSet, SETS_MAX, SYMBOLS, Version};
 /// What to compute and to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MinistatOptions {
-    /// Which program.
+    /// The program whose output is reproduced.
     pub version: Version,
     /// The confidence of the comparisons.
     pub confidence: Confidence,

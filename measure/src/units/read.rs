@@ -18,42 +18,37 @@ use super::size::{SUFFIXES, Size};
 /// Bytes of a sector where no device says how large its sectors are.
 pub const SECTOR_BYTES: u64 = 512;
 
-const SIZE: UnitError = UnitError::Form {
-    what: "a size",
-    help: "a number with k, m, g, t, p, e (powers of 1024) or s (sectors): 512, 4k, 1.5g, 8s",
-};
-const FIO_SIZE: UnitError = UnitError::Form {
-    what: "a size",
-    help: "a number with k, m, g, t, p, e (powers of 1024) or kib, mib, ... (of 1000): 512, 4k",
-};
-const SHARE: UnitError = UnitError::Form {
-    what: "a size or a percentage",
-    help: "bytes as in 512, 4k, 1.5g, or a share of the whole from 0% to 100%",
-};
-const RATE: UnitError = UnitError::Form {
-    what: "a rate",
-    help: "a size a second: 57m/s, 1.5g/s",
-};
-const DURATION: UnitError = UnitError::Form {
-    what: "a duration",
-    help: "a number with ns, us, ms, s, m, h or d: 250us, 0.5s, 5m, 24h",
-};
-const PROBABILITY: UnitError = UnitError::Form {
-    what: "a probability",
-    help: "from 0 to 1, or from 0% to 100%: 0.05, 5%",
-};
-const PERCENT: UnitError = UnitError::Form {
-    what: "a percentage",
-    help: "from 0 to 100, with or without a percent sign: 95, 99.5%",
-};
-const NUMBER: UnitError = UnitError::Form {
-    what: "a whole number",
-    help: "in decimal, or in hexadecimal with 0x: 42, 0x2a",
-};
-const TRUTH: UnitError = UnitError::Form {
-    what: "yes or no",
-    help: "1, yes, true, on or 0, no, false, off",
-};
+const fn form(what: &'static str, help: &'static str) -> UnitError {
+    UnitError::Form { what, help }
+}
+
+const SIZE: UnitError = form(
+    "a size",
+    "a number with k, m, g, t, p, e (powers of 1024) or s (sectors): 512, 4k, 1.5g, 8s",
+);
+const FIO_SIZE: UnitError = form(
+    "a size",
+    "a number with k, m, g, t, p, e (powers of 1024) or kib, mib, ... (of 1000): 512, 4k",
+);
+const SHARE: UnitError = form(
+    "a size or a percentage",
+    "bytes as in 512, 4k, 1.5g, or a share of the whole from 0% to 100%",
+);
+const RATE: UnitError = form("a rate", "a size a second: 57m/s, 1.5g/s");
+const DURATION: UnitError = form(
+    "a duration",
+    "a number with ns, us, ms, s, m, h or d: 250us, 0.5s, 5m, 24h",
+);
+const PROBABILITY: UnitError = form("a probability", "from 0 to 1, or from 0% to 100%: 0.05, 5%");
+const PERCENT: UnitError = form(
+    "a percentage",
+    "from 0 to 100, with or without a percent sign: 95, 99.5%",
+);
+const NUMBER: UnitError = form(
+    "a whole number",
+    "in decimal, or in hexadecimal with 0x: 42, 0x2a",
+);
+const TRUTH: UnitError = form("yes or no", "1, yes, true, on or 0, no, false, off");
 
 /// What the units of sizes mean in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

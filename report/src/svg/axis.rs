@@ -35,7 +35,6 @@ pub(super) struct Spread {
 pub(super) struct Tick {
     /// Position on the axis.
     pub place: f64,
-    /// Its text.
     pub label: String,
 }
 

@@ -124,7 +124,7 @@ pub struct Layer {
 /// A consumer: a geom's, or an opened handle's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Consumer {
-    /// Its number.
+    /// Number of the consumer, unique in the stack.
     pub id: u64,
     /// The name of its geom.
     pub geom: String,

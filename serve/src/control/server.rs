@@ -114,7 +114,6 @@ impl Drop for Control {
     }
 }
 
-/// A client.
 struct Peer {
     fd: Arc<OwnedFd>,
     input: Vec<u8>,
@@ -130,7 +129,6 @@ struct Peer {
     leaving: bool,
 }
 
-/// The thread's own.
 struct Answering {
     watch: Watch,
     facts: ServerFacts,

@@ -47,7 +47,6 @@ struct Operation {
     taken_ns: u64,
 }
 
-/// A thread's dispatcher.
 pub(super) struct Dispatcher {
     pub shared: Arc<Shared>,
     pub channel: Channel,

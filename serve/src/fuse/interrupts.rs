@@ -64,7 +64,7 @@ impl Interrupts {
 
 /// What a request is found to be.
 pub(super) enum Found {
-    /// Not here.
+    /// No request of that number is in flight here.
     Unknown,
     /// Here, asked for by this thread of some process (0: unknown).
     By(u32),

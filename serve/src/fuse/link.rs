@@ -7,7 +7,7 @@ use ugeom_machine::lease::Lease;
 /// Which request is answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
-    /// The kernel's word.
+    /// The number that the kernel gave the request.
     pub unique: u64,
     /// Where the transport keeps the request, if it does.
     pub entry: u32,
@@ -23,7 +23,7 @@ pub(super) enum Reply<'a> {
     Data {
         /// Bytes that are left out at its start.
         skip: usize,
-        /// How many follow.
+        /// Bytes that follow.
         length: usize,
     },
     /// A part of what a layer has lent, as [`Reply::Data`] of memory.
@@ -32,7 +32,7 @@ pub(super) enum Reply<'a> {
         lease: &'a Lease,
         /// Bytes that are left out at its start.
         skip: usize,
-        /// How many follow.
+        /// Bytes that follow.
         length: usize,
     },
 }

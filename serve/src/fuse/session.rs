@@ -32,7 +32,7 @@ pub(super) struct Hello {
 }
 
 impl Hello {
-    /// Waits for it.
+    /// Waits for the first request (FUSE_INIT), and checks its version.
     pub fn receive(device: &OwnedFd) -> Result<Self, FuseError> {
         let odd = |problem: String| {
             FuseError::system("agreeing with the kernel", io::Error::other(problem))
@@ -66,7 +66,7 @@ impl Hello {
         self.init.flags & init_flag::OVER_IO_URING != 0
     }
 
-    /// Agrees.
+    /// Answers with the version and the features of both sides.
     pub fn reply(&self, device: &OwnedFd, ring: bool) -> Result<(), FuseError> {
         let wanted = WANTED | if ring { init_flag::OVER_IO_URING } else { 0 };
         let reply = InitReply {

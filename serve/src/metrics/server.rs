@@ -112,7 +112,6 @@ impl Drop for Metrics {
     }
 }
 
-/// A client.
 struct Connection {
     fd: Arc<OwnedFd>,
     begin_ns: u64,
@@ -133,7 +132,6 @@ enum Phase {
     },
 }
 
-/// The thread's state.
 struct Serving {
     watch: Watch,
     facts: ServerFacts,

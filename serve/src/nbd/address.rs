@@ -109,7 +109,6 @@ impl Listening {
     }
 }
 
-/// The two kinds.
 pub(crate) enum Socket {
     Unix(UnixListener),
     Tcp(TcpListener),

@@ -15,7 +15,7 @@ use ugeom_stack::unaligned::Span;
 
 /// What became of a READ.
 pub(super) enum AtOnce {
-    /// Its data.
+    /// It completed at once, with this data.
     Read(Body),
     /// It is an operation.
     Begun,

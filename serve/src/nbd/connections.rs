@@ -25,7 +25,7 @@ use ugeom_engine::reactor::{Interest, Reactor, Source, Waker};
 use ugeom_format::wire::nbd::{ExtendedRequest, command};
 use ugeom_machine::clock;
 
-/// What workers tell.
+/// What a worker reports to the control thread.
 pub(super) enum News {
     /// A connection has ended; its provider is to be closed.
     Ended {
@@ -94,7 +94,6 @@ enum Read {
 }
 
 impl Connections {
-    /// None yet.
     pub fn new(reactor: Reactor, settings: &Settings, home: Home) -> Self {
         Self {
             reactor,

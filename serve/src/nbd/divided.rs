@@ -25,7 +25,7 @@ pub(super) struct Divided {
 /// What the end of a part means for its request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PartEnd {
-    /// Others follow.
+    /// Other parts are still in flight.
     More,
     /// It was the last one, and all went well.
     Last,

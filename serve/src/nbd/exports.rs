@@ -192,7 +192,6 @@ impl Visible<'_> {
         })
     }
 
-    /// Opens an export.
     pub fn open(&self, name: &str) -> Result<Chosen, Refusal> {
         let export = self.find(name)?;
         let delta = if export.writable {
@@ -224,12 +223,7 @@ impl Visible<'_> {
 
 /// What people should know of a provider: type and label, and its fault if it has one.
 fn describe(view: &ProviderView) -> String {
-    let fact = |wanted: &str| {
-        let found = view.config.iter().find(|(name, _)| name == wanted);
-        found
-            .map(|(_, value)| value.as_str())
-            .filter(|value| !value.is_empty())
-    };
+    let fact = |name: &str| view.fact(name).filter(|value| !value.is_empty());
     let parts = [fact("type"), fact("label"), view.mark.as_deref()];
     let parts: Vec<&str> = parts.into_iter().flatten().collect();
     parts.join(", ")

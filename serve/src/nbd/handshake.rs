@@ -58,15 +58,14 @@ enum Stage {
 pub(super) enum Security {
     /// There is no TLS.
     None,
-    /// It may ask for it.
+    /// A client may ask for TLS.
     Offered,
-    /// It has to.
+    /// A client without TLS is refused.
     Required,
     /// It has done so.
     Established,
 }
 
-/// One client's handshake.
 pub(super) struct Handshake {
     stage: Stage,
     security: Security,

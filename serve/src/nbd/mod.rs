@@ -125,7 +125,7 @@ pub struct Tls {
     pub required: bool,
 }
 
-/// How to serve.
+/// What a server listens on, what it shows to which clients, and its limits.
 #[derive(Clone)]
 pub struct Settings {
     /// Sockets to listen on, all with the same exports.

@@ -36,11 +36,9 @@ pub(super) const CHECK_EXTENTS: usize = 16;
 pub(super) enum TaskKind {
     /// Asks for holes, and then reads what is none.
     Look,
-    /// Reads a piece.
     Read,
     /// A stretch that reads as zeroes; nothing is to be done.
     Hole,
-    /// Writes a piece.
     Write,
     /// Zeroes whole sectors.
     Zero,
@@ -104,7 +102,6 @@ pub(super) struct Task {
 
 /// A request in the stack.
 pub(super) struct Operation {
-    /// Whose it is.
     pub connection: usize,
     /// The provider; `None` while the operation is not used.
     pub chosen: Option<Arc<Chosen>>,

@@ -37,7 +37,6 @@ pub(super) enum Body {
 }
 
 impl Body {
-    /// Its length, bytes.
     #[inline]
     fn len(&self) -> usize {
         match self {

@@ -107,7 +107,6 @@ impl Presence {
     }
 }
 
-/// One connection.
 struct Member {
     peer: Peer,
     presence: Arc<Presence>,
@@ -137,7 +136,6 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// No client yet.
     pub fn new(limits: &Limits) -> Self {
         Self {
             connections_max: limits.connections,

@@ -32,7 +32,6 @@ const TURNS_OF_ONE: u32 = 8;
 
 /// What the control thread asks of a worker.
 pub(super) enum Order {
-    /// Serve a connection.
     Admit(Box<Admission>),
     /// End the connection of that number, if it is still idle: another gets its place.
     MakeRoom(u64),
@@ -56,7 +55,7 @@ enum Next {
     Go,
     /// Looks at everything that it waits for.
     Look,
-    /// Waits for it.
+    /// Waits until one of them has something.
     Sleep,
 }
 

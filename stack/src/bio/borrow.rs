@@ -46,7 +46,7 @@ pub(crate) fn lend(bio: Bio, offset: u64, memory: Loan<'_>, trip: impl Trip) -> 
     finished
 }
 
-/// What is lent.
+/// The caller's memory, which is lent for one call.
 pub(crate) enum Loan<'a> {
     /// Data to write: the command is WRITE.
     Out(&'a [u8]),

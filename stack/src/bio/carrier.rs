@@ -51,7 +51,7 @@ impl Carrier {
         }
     }
 
-    /// The bio.
+    /// The bio that travels in it.
     #[must_use]
     pub fn bio(&self) -> &Bio {
         &self.bio

@@ -171,7 +171,7 @@ impl Draft {
         self
     }
 
-    /// Sets its modifiers.
+    /// Sets FUA and the other modifiers of the request.
     pub fn flags(mut self, flags: Flags) -> Self {
         let body = self.bio.body_mut();
         let watched = body.flags.contains(Flags::WATCHED);
@@ -230,7 +230,7 @@ impl Finished {
         }
     }
 
-    /// What was asked.
+    /// The command of the request.
     #[must_use]
     pub fn command(&self) -> Command {
         self.bio.command()

@@ -64,7 +64,6 @@ impl Next {
         self.code == DONE
     }
 
-    /// The decision.
     #[inline(always)]
     pub(crate) fn verdict(&self) -> Verdict {
         match self.code {
@@ -297,7 +296,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Answers a GETATTR.
+    /// Completes a GETATTR with the value of the attribute.
     pub fn answer(mut self, answer: AttributeValue) -> Next {
         if let Payload::Attribute { value, .. } = &mut self.body_mut().payload {
             *value = Some(answer);
@@ -354,7 +353,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Finished in full.
+    /// Finished: all bytes of the request, without an error.
     #[inline]
     pub fn done_in_full(mut self) -> Next {
         let body = self.body_mut();

@@ -54,7 +54,6 @@ pub(crate) struct Hop {
 /// Why a bio failed, beyond the number.
 #[derive(Clone, Copy)]
 pub(crate) struct Reason {
-    /// Plain words.
     pub text: &'static str,
     /// The edge whose provider (or the core, in its name) refused or failed it.
     pub edge: u32,

@@ -105,7 +105,6 @@ pub(crate) enum Event {
     Resize(ProviderId, u64),
 }
 
-/// All there is.
 #[derive(Default)]
 pub(crate) struct Topology {
     pub geoms: BTreeMap<GeomId, GeomObject>,

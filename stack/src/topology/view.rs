@@ -35,7 +35,7 @@ pub struct GeomView {
 /// A geom's connection to a provider below.
 #[derive(Clone, Debug)]
 pub struct ConsumerView {
-    /// Its number.
+    /// Number of the consumer, unique in the stack.
     pub id: ConsumerId,
     /// The provider that it is attached to.
     pub provider: Option<ProviderId>,
@@ -46,7 +46,7 @@ pub struct ConsumerView {
 /// A device that a geom offers: what consumers open.
 #[derive(Clone, Debug)]
 pub struct ProviderView {
-    /// Its number.
+    /// Number of the provider, unique in the stack.
     pub id: ProviderId,
     /// The geom that it belongs to.
     pub geom: GeomId,
@@ -72,11 +72,30 @@ pub struct ProviderView {
     pub padding_bytes: u32,
     /// A fault that a user must see.
     pub mark: Option<String>,
-    /// Facts about it.
+    /// Facts that its class states, as keys and values.
     pub config: Vec<(String, String)>,
 }
 
+fn fact<'a>(config: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let found = config.iter().find(|(key, _)| key == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+impl GeomView {
+    /// A fact of [`GeomView::config`] by its key.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        fact(&self.config, name)
+    }
+}
+
 impl ProviderView {
+    /// A fact of [`ProviderView::config`] by its key.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        fact(&self.config, name)
+    }
+
     /// The size without the padding of the last sector, bytes: what a program sees that knows no
     /// sectors. Without padding, whole sectors.
     #[must_use]
@@ -140,7 +159,6 @@ impl Topology {
         })
     }
 
-    /// Everything, as values.
     pub(crate) fn tree(&self) -> Tree {
         let geoms = self
             .geoms

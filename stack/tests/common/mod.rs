@@ -19,7 +19,6 @@ pub fn stack(options: StackKnobs) -> Stack {
     Stack::new(options, Vec::new()).expect("a stack")
 }
 
-/// Memory.
 pub struct Memory(pub Mutex<Vec<u8>>);
 
 impl Memory {

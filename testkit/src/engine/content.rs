@@ -26,21 +26,11 @@ pub(super) fn segments_are_filled_and_written_in_order(make: Make<'_>, folder: &
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, b"");
     for kind in [WRITE, DURABLE] {
-        let op = Op {
-            kind,
-            file,
-            offset: 1,
-            length: 6,
-        };
+        let op = op(kind, file, (1, 6));
         assert_eq!(rig.run(op, &[b"ab", b"", b"c", b"def"]).0, Ok(6));
         assert_eq!(fs::read(&path).unwrap(), b"\0abcdef");
     }
-    let op = Op {
-        kind: OpKind::Read,
-        file,
-        offset: 0,
-        length: 7,
-    };
+    let op = op(OpKind::Read, file, (0, 7));
     let (count, bytes) = rig.run(op, &[b"....", b"", b"...", b""]);
     assert_eq!((count, &bytes[..]), (Ok(7), &b"\0abcdef"[..]));
 }
@@ -51,12 +41,7 @@ pub(super) fn more_segments_than_one_call_takes_are_served(make: Make<'_>, folde
     let file = rig.file(&path, b"");
     let data = pattern(3000 * 7, 2);
     let pieces: Vec<&[u8]> = data.chunks(7).collect();
-    let op = |kind| Op {
-        kind,
-        file,
-        offset: 10,
-        length: 3000 * 7,
-    };
+    let op = |kind| op(kind, file, (10, 3000 * 7));
     assert_eq!(rig.run(op(WRITE), &pieces).0, Ok(3000 * 7));
     assert_eq!(fs::read(&path).unwrap()[10..], data);
     let room: Vec<&[u8]> = pieces.iter().map(|_| &b"......."[..]).collect();
@@ -69,21 +54,11 @@ pub(super) fn memory_longer_than_the_operation_is_left_alone(make: Make<'_>, fol
     let path = folder.join("f");
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, b"0123456789");
-    let op = Op {
-        kind: OpKind::Read,
-        file,
-        offset: 2,
-        length: 5,
-    };
-    let (count, bytes) = rig.run(op, &[b"...", b"...", b"..."]);
+    let read = op(OpKind::Read, file, (2, 5));
+    let (count, bytes) = rig.run(read, &[b"...", b"...", b"..."]);
     assert_eq!((count, &bytes[..]), (Ok(5), &b"23456...."[..]));
-    let op = Op {
-        kind: WRITE,
-        file,
-        offset: 0,
-        length: 3,
-    };
-    assert_eq!(rig.run(op, &[b"ab", b"cd"]).0, Ok(3));
+    let write = op(WRITE, file, (0, 3));
+    assert_eq!(rig.run(write, &[b"ab", b"cd"]).0, Ok(3));
     assert_eq!(fs::read(&path).unwrap(), b"abc3456789");
 }
 
@@ -105,12 +80,7 @@ pub(super) fn memory_of_a_pool_is_used_like_any_other(make: Make<'_>, folder: &P
             buffer.copy_from_slice(&data);
             let memory = (Scatter::new(vec![buffer]), rig.ledger.token(number));
             let kind = if number == 0 { DURABLE } else { WRITE };
-            let op = Op {
-                kind,
-                file,
-                offset: expected.len() as u64,
-                length: LENGTH as u64,
-            };
+            let op = op(kind, file, (expected.len() as u64, LENGTH as u64));
             expected.extend(data);
             rig.engine.submit(op, memory);
         }
@@ -121,12 +91,7 @@ pub(super) fn memory_of_a_pool_is_used_like_any_other(make: Make<'_>, folder: &P
         assert_eq!(result, Ok(LENGTH as u64));
         let mut buffers = std::mem::replace(&mut memory.0, Scatter::new(vec![])).into_buffers();
         buffers[0].fill(0xEE);
-        let op = Op {
-            kind: OpKind::Read,
-            file,
-            offset: expected.len() as u64 - 100,
-            length: 200,
-        };
+        let op = op(OpKind::Read, file, (expected.len() as u64 - 100, 200));
         rig.engine.submit(op, (Scatter::new(buffers), memory.1));
         let end = rig.finish().remove(0);
         assert_eq!(end.result, Ok(100));
@@ -153,12 +118,7 @@ pub(super) fn a_read_past_the_end_is_short(make: Make<'_>, folder: &Path) {
         assert!(bytes[..expected] == data[data.len().min(offset as usize)..][..expected]);
         assert!(bytes[expected..].iter().all(|&byte| byte == 0xEE));
     }
-    let op = Op {
-        kind: OpKind::Read,
-        file,
-        offset: 9_996,
-        length: 9,
-    };
+    let op = op(OpKind::Read, file, (9_996, 9));
     let (count, bytes) = rig.run(op, &[b"...", b"...", b"..."]);
     assert_eq!(count, Ok(4));
     assert_eq!((&bytes[..4], &bytes[4..]), (&data[9_996..], &b"....."[..]));
@@ -218,15 +178,8 @@ pub(super) fn writes_are_there_after_a_flush(make: Make<'_>, folder: &Path) {
     let file = rig.file(&path, b"");
     for (number, kind) in [WRITE, DURABLE, WRITE, DURABLE].into_iter().enumerate() {
         let memory = rig.memory(number, &[&[number as u8 + 1; 1000]]);
-        rig.engine.submit(
-            Op {
-                kind,
-                file,
-                offset: number as u64 * 1000,
-                length: 1000,
-            },
-            memory,
-        );
+        rig.engine
+            .submit(op(kind, file, (number as u64 * 1000, 1000)), memory);
     }
     assert!(
         rig.finish()
@@ -328,12 +281,7 @@ pub(super) fn many_operations_agree_with_a_plain_array(make: Make<'_>, folder: &
                     2 => (OpKind::Flush, rig.memory(block, &[])),
                     _ => (WRITE, rig.memory(block, &[&data[..cut], &data[cut..]])),
                 };
-                let op = Op {
-                    kind,
-                    file,
-                    offset: start as u64,
-                    length: length as u64,
-                };
+                let op = op(kind, file, (start as u64, length as u64));
                 rig.engine.submit(op, memory);
                 match kind {
                     OpKind::Zero { .. } => model[range].fill(0),

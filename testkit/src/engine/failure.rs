@@ -47,22 +47,12 @@ pub(super) fn impossible_ranges_are_refused(make: Make<'_>, folder: &Path) {
     let file = rig.file(&path, b"abc");
     for kind in [OpKind::Read, WRITE, OpKind::Discard, ZERO] {
         for (offset, length) in [(u64::MAX, 1), (i64::MAX as u64, 1), (1, u64::MAX)] {
-            let op = Op {
-                kind,
-                file,
-                offset,
-                length,
-            };
+            let op = op(kind, file, (offset, length));
             assert_eq!(rig.run(op, &[b"x"]).0, Err(Errno::INVAL), "{op:?}");
         }
     }
     for kind in [OpKind::Read, WRITE, DURABLE] {
-        let op = Op {
-            kind,
-            file,
-            offset: 0,
-            length: 3,
-        };
+        let op = op(kind, file, (0, 3));
         assert_eq!(
             rig.run(op, &[b"x", b"y"]).0,
             Err(Errno::INVAL),
@@ -95,12 +85,7 @@ pub(super) fn what_would_block_for_ever_comes_back(make: Make<'_>, folder: &Path
     let (reader, _writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
     let file = rig.register(File::from(reader));
     let good = rig.file(&folder.join("f"), b"abc");
-    let op = Op {
-        kind: OpKind::Read,
-        file,
-        offset: 0,
-        length: 8,
-    };
+    let op = op(OpKind::Read, file, (0, 8));
     let memory = rig.memory(0, &[&[0xEE; 8]]);
     let ticket = rig.engine.submit(op, memory);
     rig.engine.flush_submissions();
@@ -125,15 +110,7 @@ pub(super) fn an_error_does_not_disturb_its_neighbours(make: Make<'_>, folder: &
     for number in 0..64 {
         let file = if number % 3 == 0 { bad } else { good };
         let memory = rig.memory(number, &[b"........"]);
-        rig.engine.submit(
-            Op {
-                kind: OpKind::Read,
-                file,
-                offset: 0,
-                length: 8,
-            },
-            memory,
-        );
+        rig.engine.submit(op(OpKind::Read, file, (0, 8)), memory);
     }
     for completion in rig.finish() {
         let expected = if completion.memory.1.number % 3 == 0 {

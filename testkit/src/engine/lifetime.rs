@@ -12,15 +12,8 @@ fn submit_reads(rig: &mut Rig, file: FileId, count: usize) -> Vec<ugeom_engine::
         .map(|number| {
             let memory = rig.memory(number, &[&[0; 512]]);
             let offset = number as u64 * 512;
-            rig.engine.submit(
-                Op {
-                    kind: OpKind::Read,
-                    file,
-                    offset,
-                    length: 512,
-                },
-                memory,
-            )
+            rig.engine
+                .submit(op(OpKind::Read, file, (offset, 512)), memory)
         })
         .collect()
 }
@@ -114,15 +107,7 @@ fn drop_in_flight(make: Make<'_>, folder: &Path, flush: bool) {
         let file = rig.file(&folder.join("f"), &vec![5; 512 * 300]);
         submit_reads(&mut rig, file, 300);
         let memory = rig.memory(300, &[&[6; 100_000]]);
-        rig.engine.submit(
-            Op {
-                kind: DURABLE,
-                file,
-                offset: 0,
-                length: 100_000,
-            },
-            memory,
-        );
+        rig.engine.submit(op(DURABLE, file, (0, 100_000)), memory);
         if flush {
             rig.engine.flush_submissions();
         }
@@ -143,15 +128,7 @@ pub(super) fn a_file_taken_away_in_flight_stays_open_until_the_end(make: Make<'_
     rig.engine.unregister(id);
     assert!(open.upgrade().is_some());
     let memory = rig.memory(20, &[&[0; 512]]);
-    rig.engine.submit(
-        Op {
-            kind: OpKind::Read,
-            file: id,
-            offset: 0,
-            length: 512,
-        },
-        memory,
-    );
+    rig.engine.submit(op(OpKind::Read, id, (0, 512)), memory);
     for completion in rig.finish() {
         let late = completion.memory.1.number == 20;
         assert_eq!(

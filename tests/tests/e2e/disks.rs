@@ -21,7 +21,6 @@ pub struct RealDisk {
     pub folder: tempfile::TempDir,
     /// The target, with the geometry that its firmware told.
     pub target: String,
-    /// The recorded listing.
     pub listing: String,
 }
 

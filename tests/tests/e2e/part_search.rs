@@ -5,6 +5,7 @@ use crate::disks;
 use crate::run::{other, ugeom};
 use serde_json::Value;
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,27 +120,34 @@ fn offered(found: &Value) -> Vec<(u64, u64, String)> {
         .collect()
 }
 
+/// What is offered: all that was made, where it is, with as many sectors as `sizes` allows for the
+/// sectors of its partition.
+fn all_offered(
+    disk: &str,
+    made: &[(u64, u64, &str)],
+    sizes: impl Fn(u64) -> RangeInclusive<u64>,
+) -> Vec<(u64, u64, String)> {
+    let complete = searched(disk, &[]);
+    let found = offered(&complete);
+    assert_eq!(found.len(), made.len(), "{complete:#}");
+    for ((at, size, holds), (first, sectors, found)) in made.iter().zip(&found) {
+        assert_eq!((*first, found.as_str()), (at * 2048, *holds));
+        assert!(
+            sizes(size * 2048).contains(sectors),
+            "{holds}: {sectors} sectors of {size} MiB"
+        );
+    }
+    found
+}
+
 #[test]
 fn file_systems_are_found_where_they_are_and_by_their_copies() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("disk.img");
     let made = disk(&path, folder.path(), &MADE);
     let disk = disks::text(&path);
-    let complete = searched(&disk, &[]);
-    let found = offered(&complete);
-    assert_eq!(found.len(), made.len(), "{complete:#}");
-    for ((at, size, holds), (first, sectors, found)) in made.iter().zip(&found) {
-        assert_eq!(
-            (first / 2048, first % 2048, *holds),
-            (*at, 0, found.as_str())
-        );
-        // Some leave a remainder of the partition unused.
-        let unused = size * 2048 - sectors;
-        assert!(
-            *sectors <= size * 2048 && unused <= 64,
-            "{holds}: {unused} sectors unused"
-        );
-    }
+    // Some leave a remainder of the partition unused.
+    let found = all_offered(&disk, &made, |whole| whole - 64..=whole);
     assert_eq!(
         offered(&searched(&disk, &["--quick"])),
         found,
@@ -174,22 +182,10 @@ fn file_systems_of_other_systems_are_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("disk.img");
     let made = disk(&path, folder.path(), &OTHERS);
-    let complete = searched(&disks::text(&path), &[]);
-    let found = offered(&complete);
-    assert_eq!(found.len(), made.len(), "{complete:#}");
-    for ((at, size, holds), (first, sectors, found)) in made.iter().zip(&found) {
-        assert_eq!(
-            (first / 2048, first % 2048, *holds),
-            (*at, 0, found.as_str())
-        );
-        // What does not state its end reaches to the next one, which is 1 MiB further on.
-        let whole = size * 2048;
-        assert!(
-            *sectors + 64 >= whole && *sectors <= whole + 2 * 2048,
-            "{holds}: {sectors}"
-        );
-    }
-    ask_testdisk(&disks::text(&path), folder.path(), &found);
+    let disk = disks::text(&path);
+    // What does not state its end reaches to the next one, which is 1 MiB further on.
+    let found = all_offered(&disk, &made, |whole| whole - 64..=whole + 2 * 2048);
+    ask_testdisk(&disk, folder.path(), &found);
 }
 
 /// A physical volume of LVM2, made by its own programs on a loop device.

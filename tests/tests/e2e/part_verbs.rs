@@ -23,42 +23,26 @@ struct Known {
     suffixes: [&'static str; 2],
 }
 
+const fn known(
+    scheme: &'static str,
+    kinds: [&'static str; 2],
+    suffixes: [&'static str; 2],
+) -> Known {
+    Known {
+        scheme,
+        kinds,
+        suffixes,
+    }
+}
+
 const SCHEMES: [Known; 7] = [
-    Known {
-        scheme: "apm",
-        kinds: ["freebsd-ufs", "apple-hfs"],
-        suffixes: ["s2", "s3"],
-    },
-    Known {
-        scheme: "bsd",
-        kinds: ["freebsd-ufs", "freebsd-swap"],
-        suffixes: ["a", "b"],
-    },
-    Known {
-        scheme: "bsd64",
-        kinds: ["freebsd-ufs", "dragonfly-hammer2"],
-        suffixes: ["a", "b"],
-    },
-    Known {
-        scheme: "gpt",
-        kinds: ["freebsd-ufs", "efi"],
-        suffixes: ["p1", "p2"],
-    },
-    Known {
-        scheme: "mbr",
-        kinds: ["linux-data", "freebsd"],
-        suffixes: ["s1", "s2"],
-    },
-    Known {
-        scheme: "pc98",
-        kinds: ["freebsd", "!8225"],
-        suffixes: ["s1", "s2"],
-    },
-    Known {
-        scheme: "vtoc8",
-        kinds: ["freebsd-ufs", "freebsd-swap"],
-        suffixes: ["a", "b"],
-    },
+    known("apm", ["freebsd-ufs", "apple-hfs"], ["s2", "s3"]),
+    known("bsd", ["freebsd-ufs", "freebsd-swap"], ["a", "b"]),
+    known("bsd64", ["freebsd-ufs", "dragonfly-hammer2"], ["a", "b"]),
+    known("gpt", ["freebsd-ufs", "efi"], ["p1", "p2"]),
+    known("mbr", ["linux-data", "freebsd"], ["s1", "s2"]),
+    known("pc98", ["freebsd", "!8225"], ["s1", "s2"]),
+    known("vtoc8", ["freebsd-ufs", "freebsd-swap"], ["a", "b"]),
 ];
 
 /// 137,088 sectors: whole cylinders of 16 heads and 8, of 63 sectors and 17.

@@ -32,7 +32,6 @@ pub(super) struct Ended {
     pub(super) failed: bool,
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     /// In boxes: the map grows by doubling.
@@ -346,7 +345,6 @@ impl Live {
         oldest.filter(|_| self.open.len() > most)
     }
 
-    /// Open spans.
     #[cfg(test)]
     pub(super) fn open_count(&self) -> usize {
         self.open.len()

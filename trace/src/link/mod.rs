@@ -186,7 +186,6 @@ pub struct Quality {
 #[derive(Clone, Copy, Debug)]
 struct Remap {
     bio: u64,
-    /// The span above.
     parent: Option<u64>,
     at_ns: u64,
 }

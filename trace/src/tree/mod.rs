@@ -129,6 +129,15 @@ pub struct KernelTree {
     pub left_out: usize,
 }
 
+impl Node {
+    /// A fact of [`Node::config`] by its key.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        let found = self.config.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
 impl KernelTree {
     /// Reads the tree of a system. Where `targets` is given, it is asked for the table of each
     /// device-mapper device.

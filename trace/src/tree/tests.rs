@@ -117,10 +117,7 @@ fn sizes_starts_and_settings_are_those_of_sysfs() {
     let part = node("sda2");
     assert_eq!(part.start_bytes, Some(2048 * 512));
     assert_eq!((part.size_bytes, part.sector_bytes), (512_000_000, 4096));
-    let setting = |name: &str| {
-        let found = node("sda").config.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str())
-    };
+    let setting = |name: &str| node("sda").fact(name);
     assert_eq!(setting("scheduler"), Some("mq-deadline"));
     assert_eq!(setting("queue depth"), Some("64"));
     let fuse = node("/mnt/my files");

@@ -8,7 +8,6 @@ use std::path::Path;
 /// What every server exports, bytes.
 pub(crate) const EXPORT_BYTES: u64 = 1 << 30;
 
-/// Whose server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerKind {
     Ours,

@@ -77,7 +77,6 @@ pub struct Compare {
     force: bool,
 }
 
-/// How to judge.
 #[derive(Args)]
 pub struct RulesArgs {
     /// The confidence for all comparisons of a metric together, in per cent

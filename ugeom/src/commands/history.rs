@@ -71,7 +71,6 @@ struct Add {
     commit: String,
 }
 
-/// Which series.
 #[derive(Args)]
 struct Which {
     /// The folder of the history

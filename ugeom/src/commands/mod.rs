@@ -30,7 +30,6 @@ mod write;
 use anyhow::Result;
 use clap::Subcommand;
 
-/// What to do.
 #[derive(Subcommand)]
 pub enum Command {
     Show(show::Show),

@@ -12,7 +12,6 @@ use ugeom_stack::{Channel, Finished, Opened};
 
 /// A block in flight, in the order of its bytes.
 struct Block {
-    /// The bytes wanted.
     wanted: Range<u64>,
     /// The sectors around them; none of a hole.
     sectors: Range<u64>,

@@ -12,7 +12,7 @@ const HOLE_BYTES: usize = 4096;
 
 static ZEROES: [u8; 16 << 10] = [0; 16 << 10];
 
-/// Stdout.
+/// Stdout, written in order, with holes where it is a file.
 pub struct Sink {
     out: BufWriter<StdoutLock<'static>>,
     /// Zeroes become holes.
@@ -22,7 +22,6 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Takes stdout.
     pub fn new() -> Self {
         Self {
             out: output::stdout(),

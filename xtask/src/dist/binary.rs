@@ -9,7 +9,6 @@ use std::process::Command;
 /// A binary to pack.
 pub struct Built {
     pub architecture: Architecture,
-    /// The stripped program.
     pub program: PathBuf,
     /// What was stripped; debuggers find it by the build's id or its name.
     pub debug: PathBuf,

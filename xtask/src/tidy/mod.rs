@@ -72,7 +72,6 @@ fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Something to mend.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     path: String,

@@ -19,7 +19,7 @@ const FIRST_BLOCKS: u64 = 4;
 pub struct Window {
     /// The first of them.
     pub first: u64,
-    /// How many.
+    /// Blocks of the window.
     pub count: u64,
 }
 

@@ -58,7 +58,7 @@ pub struct Place {
     head: u64,
 }
 
-/// The index.
+/// The hash index: lines of entries with a version each, which readers look up without a lock.
 pub struct Hash {
     /// The lines, one behind the other, from the beginning of a page.
     words: Words,

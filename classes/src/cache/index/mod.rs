@@ -32,11 +32,11 @@ pub enum Found<P> {
     Absent,
     /// Its entry is being changed.
     Changing,
-    /// It is there.
+    /// The block is cached: where its entry stands, and a copy of the entry.
     At(P, Entry),
 }
 
-/// An index.
+/// Which buffer holds each block.
 pub trait Index: Send + Sync + Sized + 'static {
     /// Where an entry stands, and its version.
     type Place: Copy;

@@ -181,7 +181,7 @@ pub struct Place {
     version: u32,
 }
 
-/// The index.
+/// The splay index: a tree and its lock for each shard of the blocks.
 pub struct Splay {
     shards: Box<[Shard]>,
     shard_bits: u32,

@@ -60,7 +60,7 @@ fn take_out(list: &mut Fifo<Bio>, id: BioId) -> Option<Bio> {
 /// The queue of requests that wait for the flusher, and the state that wakes it.
 pub(super) struct BlockedWrites {
     state: Mutex<State>,
-    /// For the flusher.
+    /// The flusher waits here for an order.
     called: Condvar,
     /// For those who settle.
     answered: Condvar,

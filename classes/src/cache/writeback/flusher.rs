@@ -104,7 +104,7 @@ impl<I: Index> Flusher<I> {
         }
     }
 
-    /// The thread.
+    /// Obeys orders until one of them is to stop, or the cache is gone.
     pub fn run(mut self) {
         let _deserted = Deserts(Arc::clone(&self.blocked));
         let mut timer = FlushTimer::default();

@@ -22,7 +22,6 @@ const SECTOR: usize = 512;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Well,
-    /// It fails them.
     Failing,
     /// It keeps them until it is asked for them.
     Holding,

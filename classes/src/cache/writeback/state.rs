@@ -46,7 +46,7 @@ impl Progress {
         kind << KIND_SHIFT | u64::from(times) << TIMES_SHIFT | value
     }
 
-    /// From the word.
+    /// The reverse of [`Progress::word`].
     pub fn of(word: u64) -> Self {
         let done_bytes = word & BYTES_MASK;
         let number = done_bytes as usize;

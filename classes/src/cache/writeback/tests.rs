@@ -1,5 +1,6 @@
 //! Tests of writing back: what gets below and when, what is refused, what is reported.
 
+use crate::target::tests::opened;
 use crate::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
@@ -20,19 +21,13 @@ fn target(text: &str) -> Target {
 }
 
 fn open(text: &str) -> (Target, Channel, Opened) {
-    let target = target(text);
-    let opened = target.stack.open(target.top, Delta::READ_WRITE);
-    let opened = opened.expect("opens");
-    let channel = target.stack.channel(64).expect("a channel");
-    (target, channel, opened)
+    opened(text, &TargetOptions::untasted().for_writing(), 64)
 }
 
 fn text_fact(target: &Target, key: &str) -> Option<String> {
     let tree = target.stack.tree();
     let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
-    let config = &geom.expect("a cache").config;
-    let fact = config.iter().find(|(name, _)| name == key);
-    fact.map(|(_, value)| value.clone())
+    geom.expect("a cache").fact(key).map(str::to_owned)
 }
 
 /// A figure of the cache's geom.

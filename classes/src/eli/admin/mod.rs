@@ -145,7 +145,6 @@ impl<'a> EliDisk<'a> {
         self.bytes(offset, self.sector_bytes.into())
     }
 
-    /// Several sectors.
     fn bytes(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, AdminError> {
         let mut bytes = vec![0; length as usize];
         let read = self.channel.read(self.opened, offset, &mut bytes);

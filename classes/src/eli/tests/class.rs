@@ -262,10 +262,7 @@ fn a_locked_provider_is_named_without_a_key() {
         .find(|geom| geom.class == "ELI")
         .expect("tasted");
     assert!(geom.providers.is_empty());
-    let fact = |name: &str| {
-        let found = geom.config.iter().find(|(key, _)| key == name);
-        found.map_or("", |(_, value)| value.as_str())
-    };
+    let fact = |name: &str| geom.fact(name).unwrap_or("");
     assert_eq!(fact("Version"), "7");
     assert_eq!(fact("EncryptionAlgorithm"), "AES-XTS");
     assert_eq!(fact("KeyLength"), "256");

@@ -16,7 +16,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Data of which more than this is to come is received where it belongs, bytes.
 const DIRECT_BYTES_MIN: u64 = 32 << 10;
 
-/// What comes next.
+/// The part of a reply that the next bytes belong to.
 #[derive(Clone, Copy)]
 enum Expect {
     Head,

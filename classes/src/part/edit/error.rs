@@ -58,7 +58,7 @@ pub enum EditError {
         list(.found)
     )]
     Owned {
-        /// The provider.
+        /// Name of the provider with the empty table.
         provider: String,
         /// The scheme of the empty table.
         scheme: Scheme,

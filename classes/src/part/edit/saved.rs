@@ -8,7 +8,7 @@ use ugeom_stack::{Channel, Opened};
 /// What is put back, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Restore<'a> {
-    /// The saved table.
+    /// The table as `part backup` wrote it.
     pub backup: &'a Backup,
     /// With the labels of its partitions.
     pub labels: bool,

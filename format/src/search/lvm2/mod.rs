@@ -23,13 +23,13 @@ const SECTOR_BYTES: u64 = 512;
 /// The volume group of a physical volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
+    /// Name of the volume group, as LVM2 shows it.
     pub name: String,
     /// Its logical volumes, in the order of the text.
     pub volumes: Vec<LogicalVolume>,
 }
 
-/// A logical volume.
+/// A logical volume of the group, and where its bytes are on the medium.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogicalVolume {
     /// Its name within the group.

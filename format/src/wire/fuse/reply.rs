@@ -73,9 +73,9 @@ impl InitReply {
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// A directory.
+    /// S_IFDIR.
     Directory,
-    /// A file.
+    /// S_IFREG.
     File,
 }
 

@@ -85,7 +85,7 @@ pub struct Lseek {
 /// A request of the kernel, without its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// The first message.
+    /// FUSE_INIT, the first message.
     Init(Init),
     /// Is there a file of that name?
     Lookup(&'a [u8]),
@@ -121,7 +121,7 @@ pub enum Request<'a> {
     Interrupt(u64),
     /// The kernel forgets nodes, or answers a RETRIEVE. No reply.
     Silent,
-    /// The last message.
+    /// FUSE_DESTROY, the last message.
     Destroy,
     /// A change of the directory: a file is to be made, renamed or removed.
     Change,

@@ -34,7 +34,7 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// The message.
+    /// The bytes on the wire, big-endian.
     #[must_use]
     pub fn encode(self) -> [u8; GREETING_BYTES] {
         let mut bytes = [0; GREETING_BYTES];

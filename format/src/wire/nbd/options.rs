@@ -138,7 +138,7 @@ impl InfoRequest {
 /// The data of LIST_META_CONTEXT and SET_META_CONTEXT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetaRequest {
-    /// The export.
+    /// Name of the export that is asked about.
     pub name: String,
     /// The contexts; `base:` means all of that kind.
     pub queries: Vec<String>,

@@ -178,7 +178,7 @@ pub struct Hole {
 }
 
 impl Hole {
-    /// The data.
+    /// The bytes on the wire, big-endian.
     #[must_use]
     pub fn encode(self) -> [u8; HOLE_BYTES] {
         let mut bytes = [0; HOLE_BYTES];

@@ -19,7 +19,7 @@ use ugeom_machine::cpu;
 /// Where the kernel shows its BTF.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Programs that run.
+/// BPF programs that are attached, and the rings that they write events to.
 pub struct Programs {
     rings: Rings,
     attached: Vec<Attached>,

@@ -31,7 +31,7 @@ pub(super) const DEVICES_MAX: usize = 64;
 pub(super) struct Wanted<'a> {
     pub(super) array: i32,
     pub(super) layout: Layout,
-    /// Empty: all.
+    /// Events of other devices are dropped by the program; empty: none are.
     pub(super) devices: &'a [u32],
     /// FUSE connections; empty: all.
     pub(super) connections: &'a [u32],
@@ -310,15 +310,20 @@ fn fill_flags(code: &mut Assembler, kind: Kind, flags_in_r1: Option<()>) {
     code.store(Width::Double, 8, 24, 9);
 }
 
+/// The sector, which the structure in r7 has at `offset`, and the address of that structure.
+fn fill_place(code: &mut Assembler, offset: i16) {
+    code.load(Width::Double, 1, 7, offset);
+    code.store(Width::Double, 8, 32, 1);
+    code.store(Width::Double, 8, 48, 7);
+}
+
 fn fill_bio(
     code: &mut Assembler,
     kind: Kind,
     argument: i16,
     offsets: &Offsets<'_>,
 ) -> Result<(), String> {
-    code.load(Width::Double, 1, 7, offsets.of("bio", "bi_iter.bi_sector")?);
-    code.store(Width::Double, 8, 32, 1);
-    code.store(Width::Double, 8, 48, 7);
+    fill_place(code, offsets.of("bio", "bi_iter.bi_sector")?);
     code.load(Width::Word, 1, 7, offsets.of("bio", "bi_iter.bi_size")?);
     match kind {
         Kind::Queue => {
@@ -374,9 +379,7 @@ fn fill_request(
     argument: i16,
     offsets: &Offsets<'_>,
 ) -> Result<(), String> {
-    code.load(Width::Double, 1, 7, offsets.of("request", "__sector")?);
-    code.store(Width::Double, 8, 32, 1);
-    code.store(Width::Double, 8, 48, 7);
+    fill_place(code, offsets.of("request", "__sector")?);
     code.load(Width::Double, 1, 7, offsets.of("request", "bio")?);
     code.store(Width::Double, 8, 56, 1);
     code.load(Width::Word, 1, 7, offsets.of("request", "__data_len")?);

@@ -25,7 +25,7 @@ pub(super) const MARKS: usize = 1 << 16;
 /// Programs that check for room before others have taken their slots need some to spare.
 pub(super) const SPARE_SLOTS: usize = 64;
 
-/// Where everything is.
+/// The numbers that place control words, rings and slots in the shared array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// Processors, a power of two.

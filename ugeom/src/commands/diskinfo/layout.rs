@@ -6,7 +6,6 @@ use std::fmt::Write;
 /// Writes the steps one by one as FreeBSD prints them, with a heading before each kind.
 #[derive(Default)]
 pub struct Layout {
-    /// The step before.
     before: Option<Step>,
 }
 

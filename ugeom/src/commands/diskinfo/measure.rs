@@ -17,7 +17,6 @@ use ugeom_harness::host::TargetFacts;
 use ugeom_machine::{clock, interrupt};
 use ugeom_stack::{Delta, ProviderView};
 
-/// What to measure.
 #[derive(Args)]
 pub struct MeasureArgs {
     /// Measure the overhead of a command: 10 MB in blocks against 20,480 readings of sector 0

@@ -123,8 +123,7 @@ pub(super) fn providers(tree: &Tree) -> Vec<ProviderId> {
 }
 
 fn fact<'a>(geom: &'a GeomView, name: &str) -> &'a str {
-    let found = geom.config.iter().find(|(key, _)| key == name);
-    found.map_or("", |(_, value)| value.as_str())
+    geom.fact(name).unwrap_or("")
 }
 
 const LIST_EXAMPLES: &str = "\

@@ -317,8 +317,7 @@ impl Recover {
 
 /// Where a partition begins, bytes, if it is one.
 fn place(provider: &ProviderView) -> Option<u64> {
-    let found = provider.config.iter().find(|(key, _)| key == "offset");
-    found.and_then(|(_, value)| value.parse().ok())
+    provider.fact("offset")?.parse().ok()
 }
 
 fn line(one: &Found, disk: &EliDisk<'_>) -> String {

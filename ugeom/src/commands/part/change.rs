@@ -241,14 +241,7 @@ impl Add {
         };
         let added = edit::add(&mut ready.channel, &ready.opened, self.scheme, &wanted);
         let added = ready.close(added.map_err(explained))?;
-        let json = json!({
-            "provider": added.provider,
-            "index": added.index,
-            "start_sector": added.start,
-            "sectors": added.sectors,
-        });
-        self.common
-            .done(&format!("{} added", added.provider), &json)
+        self.common.done_to(&added, "added")
     }
 }
 

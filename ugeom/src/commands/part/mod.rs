@@ -16,8 +16,9 @@ use crate::output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde_json::json;
 use std::ffi::OsString;
-use ugeom_classes::part::edit::EditError;
+use ugeom_classes::part::edit::{Added, EditError};
 use ugeom_classes::spec::nearest;
 use ugeom_format::plan::{self, Scheme};
 
@@ -148,6 +149,17 @@ impl Common {
         } else {
             output::print(&format!("{}\n", output::printable(line)))
         }
+    }
+
+    /// The same of a partition: `md0s1 added`, or its place as JSON.
+    fn done_to(&self, part: &Added, verb: &str) -> Result<()> {
+        let json = json!({
+            "provider": part.provider,
+            "index": part.index,
+            "start_sector": part.start,
+            "sectors": part.sectors,
+        });
+        self.done(&format!("{} {verb}", part.provider), &json)
     }
 }
 

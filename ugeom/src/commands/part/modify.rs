@@ -184,14 +184,7 @@ impl Resize {
             wanted,
         );
         let resized = ready.close(resized.map_err(explained))?;
-        let json = json!({
-            "provider": resized.provider,
-            "index": resized.index,
-            "start_sector": resized.start,
-            "sectors": resized.sectors,
-        });
-        self.common
-            .done(&format!("{} resized", resized.provider), &json)
+        self.common.done_to(&resized, "resized")
     }
 }
 

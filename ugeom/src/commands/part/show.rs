@@ -164,8 +164,8 @@ fn carried_by(
     let parts = tables.flat_map(|geom| &geom.providers);
     parts
         .filter_map(|part| {
-            let index = part.config.iter().find(|(name, _)| name == "index")?;
-            Some((index.1.parse().ok()?, contents.get(&part.id)?.clone()))
+            let index = part.fact("index")?.parse().ok()?;
+            Some((index, contents.get(&part.id)?.clone()))
         })
         .collect()
 }

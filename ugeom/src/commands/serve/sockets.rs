@@ -32,7 +32,6 @@ pub fn passed() -> Result<Vec<Arc<OwnedFd>>> {
 
 /// The client on stdin and stdout.
 pub struct Stdio {
-    /// Its connection.
     pub socket: Arc<OwnedFd>,
     /// Copies replies to stdout, where that is no socket.
     replies: Option<JoinHandle<()>>,

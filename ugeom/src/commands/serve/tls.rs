@@ -31,7 +31,7 @@ pub struct TlsArgs {
     tls_psk: Option<PathBuf>,
 }
 
-/// Who uses TLS.
+/// Whether clients can or must use TLS.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
     Off,

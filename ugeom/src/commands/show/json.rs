@@ -34,7 +34,7 @@ pub struct Provider<'a> {
     pub(super) error: Option<i32>,
     /// Facts from its class: type, label, ...
     pub(super) config: BTreeMap<&'a str, String>,
-    /// What it carries.
+    /// File systems and tables that its first sectors show.
     pub(super) contents: Vec<Carried<'a>>,
     /// What stands on it.
     pub(super) geoms: Vec<Geom<'a>>,

@@ -185,10 +185,7 @@ fn sectors(node: &Node) -> u64 {
 
 /// `mq-deadline, 256 requests`: how a device queues.
 fn queue(node: &Node) -> String {
-    let fact = |name: &str| {
-        let found = node.config.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| printable(value))
-    };
+    let fact = |name: &str| node.fact(name).map(printable);
     // A device that maps bios has the settings, too, and does not use them.
     if matches!(
         node.class,

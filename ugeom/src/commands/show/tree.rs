@@ -144,23 +144,21 @@ impl<'a> Drawing<'a> {
 /// An encrypted provider that is not attached: what is known of it without a key.
 fn locked(geom: &GeomView, all: &[&GeomView]) -> Option<String> {
     let opened = |other: &&GeomView| other.name == geom.name && !other.providers.is_empty();
-    let fact = |name: &str| {
-        let found = geom.config.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str())
-    };
-    if fact("State")? != "LOCKED" || all.iter().any(opened) {
+    if geom.fact("State")? != "LOCKED" || all.iter().any(opened) {
         return None;
     }
-    let tags = fact("AuthenticationAlgorithm").map(|name| format!(" + {name}"));
+    let tags = geom
+        .fact("AuthenticationAlgorithm")
+        .map(|name| format!(" + {name}"));
     Some(format!(
         "{}: locked; version {}, {} {}{}, slots {}, flags {}",
         geom.class,
-        fact("Version")?,
-        fact("EncryptionAlgorithm")?,
-        fact("KeyLength")?,
+        geom.fact("Version")?,
+        geom.fact("EncryptionAlgorithm")?,
+        geom.fact("KeyLength")?,
         tags.unwrap_or_default(),
-        fact("Slots")?,
-        fact("Flags")?
+        geom.fact("Slots")?,
+        geom.fact("Flags")?
     ))
 }
 
@@ -198,6 +196,5 @@ fn faults(provider: &ProviderView) -> impl Iterator<Item = String> {
 }
 
 fn fact(provider: &ProviderView, name: &str) -> String {
-    let found = provider.config.iter().find(|(key, _)| key == name);
-    found.map_or_else(String::new, |(_, value)| printable(value))
+    provider.fact(name).map_or_else(String::new, printable)
 }

@@ -3,13 +3,10 @@
 /// A key of the terminal, as far as `stat` uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// A character.
     Char(char),
-    /// Return.
     Enter,
     /// Backspace or Delete.
     Backspace,
-    /// Escape.
     Escape,
     /// Control and C.
     Interrupt,
@@ -17,11 +14,8 @@ pub enum Key {
     Redraw,
     /// The cursor keys.
     Up,
-    /// As above.
     Down,
-    /// A page up.
     PageUp,
-    /// A page down.
     PageDown,
     /// To the first line.
     Home,

@@ -60,7 +60,7 @@ pub struct Row {
     pub samples: u64,
 }
 
-/// An interval.
+/// The rates between two looks at a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// How long it was.
@@ -277,7 +277,7 @@ pub struct Bars {
     /// The smallest time of a bar in ns, a power of two (or 0), and how many requests fell into it;
     /// those in the middle may be empty.
     pub bars: Vec<(u64, u64)>,
-    /// All of them.
+    /// Samples in all buckets together.
     pub samples: u64,
     /// Half of them took no longer, ns: the lower end of the bucket that this falls into.
     pub median_ns: u64,

@@ -24,7 +24,6 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// As any.
     Plain,
     /// Bold.
     Heading,
@@ -39,11 +38,10 @@ pub enum Look {
 pub struct Line {
     /// What it says, without control characters.
     pub text: String,
-    /// How it looks.
     pub look: Look,
 }
 
-/// What has happened.
+/// What ended a wait for the keyboard.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Happened {
     /// Keys; perhaps none.

@@ -25,7 +25,6 @@ impl Columns {
         [&row.read, &row.write].into_iter().chain(delete)
     }
 
-    /// The headings.
     pub fn heading(self) -> String {
         let mut line = String::from(" L(q)  ops/s  ");
         for (kind, shown) in [('r', true), ('w', true), ('d', self.deletes)] {

@@ -89,7 +89,6 @@ impl Order {
     }
 }
 
-/// What is shown.
 struct View {
     columns: Columns,
     shown: Shown,
@@ -291,7 +290,6 @@ impl View {
         rows
     }
 
-    /// The whole page.
     fn page(&self, (columns, lines): (usize, usize)) -> Vec<Line> {
         let below = if self.help {
             HELP.iter().map(|text| faint(text)).collect()

@@ -18,7 +18,6 @@ const PIECE_BYTES: u64 = 128 << 10;
 /// Whether writes are followed by a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushing {
-    /// They are.
     Wanted,
     /// The provider has none: it keeps nothing back.
     Unsupported,

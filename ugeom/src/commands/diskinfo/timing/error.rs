@@ -61,7 +61,7 @@ pub enum DiskinfoError {
     Lost {
         /// The step that they were part of.
         step: String,
-        /// How many.
+        /// Requests that did not complete.
         lost: u64,
     },
     /// The stack cannot be waited for.

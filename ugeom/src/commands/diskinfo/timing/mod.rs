@@ -39,7 +39,7 @@ const READS_NS: u64 = 3_000_000_000;
 /// The same of random writes, ns.
 const WRITES_NS: u64 = 1_000_000_000;
 
-/// What to measure.
+/// Which measurements run, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The overhead of a command.

@@ -68,6 +68,15 @@ fn two_seconds() -> (Figures, Figures) {
     )
 }
 
+fn rate(per_s: f64, kib_per_s: f64, kib_each: f64, ms_each: Option<f64>) -> Rate {
+    Rate {
+        per_s,
+        kib_per_s,
+        kib_each,
+        ms_each,
+    }
+}
+
 #[test]
 fn rates_are_those_of_the_interval() {
     let (before, after) = two_seconds();
@@ -78,27 +87,9 @@ fn rates_are_those_of_the_interval() {
         (row.in_flight, row.per_s, row.errors_per_s),
         (3, 112.5, 2.0)
     );
-    let read = Rate {
-        per_s: 100.0,
-        kib_per_s: 400.0,
-        kib_each: 4.0,
-        ms_each: Some(0.3),
-    };
-    assert_eq!(row.read, read);
-    let write = Rate {
-        per_s: 10.0,
-        kib_per_s: 10.0,
-        kib_each: 1.0,
-        ms_each: Some(2.0),
-    };
-    assert_eq!(row.write, write);
-    let delete = Rate {
-        per_s: 2.0,
-        kib_per_s: 2048.0,
-        kib_each: 1024.0,
-        ms_each: None,
-    };
-    assert_eq!(row.delete, delete);
+    assert_eq!(row.read, rate(100.0, 400.0, 4.0, Some(0.3)));
+    assert_eq!(row.write, rate(10.0, 10.0, 1.0, Some(2.0)));
+    assert_eq!(row.delete, rate(2.0, 2048.0, 1024.0, None));
     assert_eq!((row.other.per_s, row.other.ms_each), (0.5, None));
     assert_eq!(row.extents_per_s, 12.5);
     assert_eq!((row.samples, row.exclusive_ns), (12, Some(250.0)));
