@@ -245,6 +245,7 @@ fn through_door(
     let task = Task {
         job,
         regions: &copy.regions,
+        paths: copy.paths(),
         number: copy.number,
         seed: copy.seed,
         blocking: job.is_sync(),
