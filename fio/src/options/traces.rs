@@ -16,8 +16,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "FILE[:FILE...]",
         Absent,
         "make the requests of this trace, when they are due: fio's log, version 2 or 3, CSV of MSR \
-         Cambridge, Alibaba or vscsiStats, what blktrace records or blkparse prints; of several, each copy of a job takes \
-         the next",
+         Cambridge, Alibaba or vscsiStats, what blktrace records or blkparse prints; of several, \
+         each copy of a job takes the next",
         set_field!(read_iolog = text),
     ),
     with(

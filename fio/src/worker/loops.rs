@@ -19,8 +19,8 @@ use crate::settings::WRITE;
 const FAILED: i32 = 5;
 
 impl<D: Door> Worker<'_, D> {
-    /// The loops after the first, each when the one before has ended: synced, read back and checked,
-    /// its files removed, as the job wants it. [`Worker::run_by`] ends the last one.
+    /// The loops after the first. Before each, the one before is synced, read back and checked, and
+    /// its files are removed, as the job wants it. [`Worker::run_by`] ends the last one.
     pub(super) fn repeat(&mut self) {
         for _ in 1..loops_apart(self.task.job) {
             let is_over = self.task.stop.load(Relaxed) || clock::ticks() >= self.limits.end;
@@ -52,7 +52,7 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// `unlink_each_loop`: removes the files and opens them anew, which makes those that are written.
+    /// `unlink_each_loop`: removes the files and opens them anew: writes make them.
     fn renew_files(&mut self) {
         let renewed = renew_files(self.task.job, self.task.paths);
         let renewed = renewed.and_then(|files| {
