@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// What reads, changes or syncs files, by strace(1): the call, without the descriptor and the data,
-/// and the numbers behind them. Syncs that follow one another are one: fio syncs again when it closes.
+/// and the numbers behind them. Syncs in a row are one: fio syncs again when it closes.
 fn calls(strace: &str, program: &[&str], folder: &Path, line: &str) -> Vec<String> {
     let all = "trace=pread64,pwrite64,fsync,fdatasync,unlink";
     let words = ["-f", "-s", "0", "-e", all, "-o", "calls"];
