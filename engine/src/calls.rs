@@ -31,6 +31,7 @@ pub(crate) unsafe fn perform(fd: RawFd, step: &Step, pieces: &[Segment]) -> Resu
         // SAFETY: the caller's promise.
         Call::Write { durable } => unsafe { write(fd, step.offset, pieces, durable) },
         Call::DataSync => rustix::fs::fdatasync(file).map(|()| 0),
+        Call::Sync => rustix::fs::fsync(file).map(|()| 0),
         Call::PunchHole => done(fallocate(file, PUNCH_HOLE, step.offset, step.length)),
         Call::ZeroRange => done(fallocate(file, zero_range, step.offset, step.length)),
         Call::DiscardBlocks => {

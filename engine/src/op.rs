@@ -25,6 +25,8 @@ pub enum OpKind {
     /// Makes all writes that completed before durable (fdatasync(2)). Offset and length do not
     /// matter.
     Flush,
+    /// As `Flush`, with everything that is known of the file, its times among it (fsync(2)).
+    Sync,
     /// Gives the range back: a hole in a file (fallocate(2), FALLOC_FL_PUNCH_HOLE; it then reads
     /// as zero), BLKDISCARD on a block device (what it then reads as is up to the disk).
     Discard,

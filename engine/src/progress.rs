@@ -38,6 +38,7 @@ pub enum Call {
         durable: bool,
     },
     DataSync,
+    Sync,
     PunchHole,
     ZeroRange,
     /// The ioctl BLKDISCARD.
@@ -59,7 +60,7 @@ pub(crate) struct Progress {
 
 /// Decides what needs no call at all.
 pub(crate) fn settled(op: &Op, memory: &impl IoMemory) -> Option<Result<u64, Errno>> {
-    if op.kind == OpKind::Flush {
+    if matches!(op.kind, OpKind::Flush | OpKind::Sync) {
         return None;
     }
     let too_far = op
@@ -101,6 +102,7 @@ impl Progress {
             OpKind::Read => Call::Read,
             OpKind::Write { durable } => Call::Write { durable },
             OpKind::Flush => Call::DataSync,
+            OpKind::Sync => Call::Sync,
             OpKind::Discard if file.block_device => Call::DiscardBlocks,
             OpKind::Discard => Call::PunchHole,
             OpKind::Zero { allocated: false } if !self.zero_by_writing && file.punch_hole => {
@@ -152,7 +154,7 @@ impl Progress {
                 None
             }
             (Err(error), _) => Some(Err(error)),
-            (Ok(_), Call::DataSync) => Some(Ok(0)),
+            (Ok(_), Call::DataSync | Call::Sync) => Some(Ok(0)),
             (Ok(count), Call::Read | Call::Write { .. }) => {
                 self.transferred(op, memory, file, step, count)
             }

@@ -10,6 +10,7 @@ use ugeom_format::trace::{Action, Dialect, Reader, Record};
 
 use super::error::JobError;
 use super::settings::{Job, Pattern, READ, Replaying, Sizes, TRIM, WRITE};
+use super::target::split_names;
 
 /// What is read of a trace at a time, bytes.
 const READ_BYTES: usize = 1 << 20;
@@ -84,18 +85,28 @@ fn kind(action: Action) -> usize {
         Action::Read => READ,
         Action::Write => WRITE,
         Action::Trim => TRIM,
-        Action::Sync => 3,
+        Action::DataSync | Action::Sync => 3,
     }
 }
 
-/// A job with what its trace needs: files, their size, the kinds and the largest of the requests.
+/// The trace of the `clone`-th copy of a job: of several, joined by `:`, each copy takes the next.
+fn of_copy(list: &str, clone: u32) -> String {
+    let traces = split_names(list);
+    let turn = clone as usize % traces.len().max(1);
+    traces.get(turn).cloned().unwrap_or(list.to_owned())
+}
+
+/// The `clone`-th copy of a job with what its trace needs: files, their size, the kinds and the
+/// largest of the requests.
 /// A job without a trace is answered as it is.
 ///
 /// # Errors
 /// The trace cannot be read, or has nothing to make; where its requests go to is not known.
-pub fn planned(job: &Job) -> Result<Job, JobError> {
-    let Some(mut replay) = Replay::open(job)? else {
-        return Ok(job.clone());
+pub fn planned(job: &Job, clone: u32) -> Result<Job, JobError> {
+    let mut planned = job.clone();
+    planned.read_iolog = job.read_iolog.as_deref().map(|list| of_copy(list, clone));
+    let Some(mut replay) = Replay::open(&planned)? else {
+        return Ok(planned);
     };
     let origin = job.origin_of("read_iolog");
     let path = replay.path.clone();
@@ -125,7 +136,6 @@ pub fn planned(job: &Job) -> Result<Job, JobError> {
         replay.reader.dialect(),
         Dialect::FioVersion2 | Dialect::FioVersion3
     );
-    let mut planned = job.clone();
     planned.filename = match (&job.replaying.redirect, is_log) {
         (Some(target), _) => Some(target.clone()),
         (None, true) => {

@@ -1,8 +1,8 @@
 //! What a job works on: files and block devices, a stack, or nothing; found, measured, and made
 //! where files are missing.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ use super::settings::{FadviseHint, Job, READ, Verify, WRITE, WriteSync};
 
 /// What new files are filled with at a time, bytes.
 const LAYOUT_BYTES: usize = 1 << 20;
+/// The mode of new folders, as by fio.
+const FOLDER_MODE: u32 = 0o700;
 
 /// What a `filename` means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +89,8 @@ fn is_stack(text: &str) -> bool {
     let names = registry::names();
     let class = text.split_once(':').map_or(text, |(class, _)| class);
     match spec::parse(text, &names) {
+        // A name alone that is no stack is a file, whatever classes there are: `filename=file`.
+        Err(_) if text == class => false,
         Err(_) => names.contains(&class) && !exists,
         Ok(target) if !exists => {
             let plain =
@@ -98,7 +102,7 @@ fn is_stack(text: &str) -> bool {
 }
 
 /// Names joined by `:`; `\:` is a colon in a name.
-fn split_names(text: &str) -> Vec<String> {
+pub fn split_names(text: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -473,14 +477,55 @@ pub fn lay_out(job: &Job, layout: &Layout, seed: u64) -> Result<(), JobError> {
     file.sync_all().map_err(|error| failed("writing", error))
 }
 
+/// Makes the folders of a job's files, as fio does. Those that `directory` names must be there.
+///
+/// # Errors
+/// What they could not be made for.
+pub fn make_folders(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
+    let named = job.directory.as_deref().map_or(Vec::new(), split_names);
+    let parents = paths.iter().filter_map(|path| path.parent());
+    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    for folder in parents.filter(missing).filter(|_| job.allow_file_create) {
+        let lacks = |name: &&String| folder.starts_with(name) && !Path::new(name).is_dir();
+        if let Some(name) = named.iter().find(lacks) {
+            let message = format!("{name} is not a directory");
+            return Err(JobError::language(job.origin_of("directory"), message));
+        }
+        let mut maker = DirBuilder::new();
+        let made = maker.recursive(true).mode(FOLDER_MODE).create(folder);
+        made.map_err(|error| {
+            JobError::caused(&job.name, format!("making {}", folder.display()), error)
+        })?;
+    }
+    Ok(())
+}
+
+/// Removes the files of a worker and opens them anew (`unlink_each_loop`): what is written is made.
+///
+/// # Errors
+/// What one of them cannot be removed or opened for.
+pub fn renew_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
+    for path in paths.iter().filter(|path| path.is_file()) {
+        std::fs::remove_file(path).map_err(|error| {
+            JobError::caused(&job.name, format!("removing {}", path.display()), error)
+        })?;
+    }
+    open_files_as(job, paths, job.changes_data() && job.allow_file_create)
+}
+
 /// Opens the files of a worker.
 ///
 /// # Errors
 /// What one of them cannot be opened for.
 pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
+    let creates = job.changes_data() && (job.create_on_open || job.fill_device);
+    open_files_as(job, paths, creates)
+}
+
+/// Opens the files of a worker, and makes those that are missing if it `creates`.
+fn open_files_as(job: &Job, paths: &[PathBuf], creates: bool) -> Result<Vec<Arc<File>>, JobError> {
     let writes = job.changes_data();
     let reads = job.rw.does[READ] || (job.rw.does[WRITE] && job.verify != Verify::No);
-    let creates = writes && (job.create_on_open || job.fill_device);
     let open = |path: &PathBuf| {
         let mut options = OpenOptions::new();
         options.read(reads || !writes).write(writes).create(creates);

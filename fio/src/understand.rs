@@ -3,7 +3,7 @@
 
 use super::error::{JobError, Origin};
 use super::language::Section;
-use super::options::{NO_EFFECT, OPTIONS, apply};
+use super::options::{ANYWAY, NO_EFFECT, OPTIONS, apply};
 use super::settings::{Job, READ, TRIM, Verify, WRITE};
 
 /// The jobs that were written, and what should be known about them.
@@ -284,7 +284,8 @@ fn without_queue(job: &Job, say: &mut dyn FnMut(&str, &str)) {
 fn without_effect(job: &Job, warnings: &mut Vec<String>) {
     for (option, origin) in &job.origins {
         let entry = OPTIONS.find(option);
-        if let Some(why) = entry.and_then(|entry| entry.doc.help.strip_prefix(NO_EFFECT)) {
+        let why = entry.and_then(|entry| entry.doc.help.strip_prefix(NO_EFFECT));
+        if let Some(why) = why.filter(|why| !why.ends_with(ANYWAY)) {
             warnings.push(format!("{origin}{option} has no effect: {why}"));
         }
     }
@@ -307,7 +308,6 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
     }
     if !job.rw.random {
         say("random_distribution", "the places are not random");
-        say("norandommap", "the places are not random");
     }
     without_writes(job, &mut say);
     if !job.create_serialize {

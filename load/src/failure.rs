@@ -81,7 +81,7 @@ impl Failure {
                     Kind::Read => "reading",
                     Kind::Write => "writing",
                     Kind::Trim => "trimming",
-                    Kind::Sync => "syncing",
+                    Kind::DataSync | Kind::Sync => "syncing",
                 };
                 let path = format!("{name} at offset {}", request.offset);
                 HarnessError::os(path, operation)(errno.into())

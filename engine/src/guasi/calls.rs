@@ -42,6 +42,7 @@ pub(super) fn call(fd: RawFd, step: &Step, pieces: &[Segment]) -> IoCall {
             IoCall::WriteVectorsAt(vectors(if durable { libc::RWF_DSYNC } else { 0 }))
         }
         (Call::DataSync, _) => IoCall::DataSync { fd },
+        (Call::Sync, _) => IoCall::Sync { fd },
         (Call::PunchHole, _) => allocate(fd, PUNCH_HOLE.bits() as i32, at, length),
         (Call::ZeroRange, _) => allocate(fd, libc::FALLOC_FL_ZERO_RANGE, at, length),
         (Call::DiscardBlocks, _) => IoCall::DiscardBlocks {

@@ -13,6 +13,7 @@ use crate::progress::{Call, Step};
 
 const PREAD: u16 = 0;
 const PWRITE: u16 = 1;
+const FSYNC: u16 = 2;
 const FDSYNC: u16 = 3;
 const PREADV: u16 = 7;
 const PWRITEV: u16 = 8;
@@ -66,6 +67,7 @@ impl Iocb {
             (Call::Write { .. }, [piece]) => (PWRITE, single(piece)),
             (Call::Write { .. }, _) => (PWRITEV, vectors),
             (Call::DataSync, _) => (FDSYNC, (0, 0)),
+            (Call::Sync, _) => (FSYNC, (0, 0)),
             (Call::PunchHole | Call::ZeroRange | Call::DiscardBlocks, _) => return None,
         };
         let durable = step.call == (Call::Write { durable: true });
@@ -75,7 +77,7 @@ impl Iocb {
             buffer: buffer as u64,
             bytes: bytes as u64,
             // A sync takes no offset, and is refused with one.
-            offset: if opcode == FDSYNC {
+            offset: if matches!(opcode, FSYNC | FDSYNC) {
                 0
             } else {
                 step.offset as i64

@@ -240,7 +240,7 @@ impl Way for Mapped {
             }
             // SAFETY: the caller's promise.
             (Some(mapped), Call::Write { .. }) => unsafe { mapped.write(step, pieces) },
-            (Some(mapped), Call::DataSync) => mapped.flush(),
+            (Some(mapped), Call::DataSync | Call::Sync) => mapped.flush(),
             // SAFETY: the caller's promise.
             _ => unsafe { calls::perform(file.as_raw_fd(), step, pieces) },
         }

@@ -271,7 +271,7 @@ impl World {
         if let Ok(count) = result {
             match step.call {
                 Call::Read | Call::Write { durable: false } => {}
-                Call::DataSync => self.cache.flushed(file, call),
+                Call::DataSync | Call::Sync => self.cache.flushed(file, call),
                 _ => self.cache.durable(file, step.offset, count),
             }
         }

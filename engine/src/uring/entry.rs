@@ -92,6 +92,7 @@ pub(super) fn entry(
             let flags = types::FsyncFlags::DATASYNC;
             on!(target, fd => opcode::Fsync::new(fd).flags(flags).build())
         }
+        (Call::Sync, _) => on!(target, fd => opcode::Fsync::new(fd).build()),
         (Call::PunchHole, _) => fallocate(target, step, PUNCH_HOLE.bits()),
         (Call::ZeroRange, _) => fallocate(target, step, libc::FALLOC_FL_ZERO_RANGE as u32),
         (Call::DiscardBlocks, _) => return None,

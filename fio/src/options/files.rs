@@ -108,6 +108,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "remove the files afterwards",
         set_field!(unlink = truth),
     ),
+    switch(
+        "unlink_each_loop",
+        &[],
+        Value("0"),
+        "remove the files after each of loops but the last: writes make them anew",
+        set_field!(unlink_each_loop = truth),
+    ),
     with(
         "fallocate",
         &[],
@@ -132,7 +139,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("0"),
-        "fdatasync after so many writes",
+        "fsync after so many writes",
         set_field!(fsync = number32),
     ),
     with(

@@ -239,7 +239,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "clocksource",
         &[],
         "gettimeofday|clock_gettime|cpu",
-        "no effect: time is read from the counter of the processor where it is steady",
+        "no effect: the fastest steady clock is read in any case",
     ),
     idle(
         "gtod_cpu",

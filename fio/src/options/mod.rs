@@ -75,8 +75,11 @@ const fn switch(
 /// How the help of an option begins that is accepted and changes nothing; the reason follows.
 pub(crate) const NO_EFFECT: &str = "no effect: ";
 
+/// How the help of an option ends that asks for what is done anyway: no warning says so.
+pub(crate) const ANYWAY: &str = " in any case";
+
 /// Declares an option that is accepted and changes nothing here; `help` begins with
-/// [`NO_EFFECT`] and has the reason, which a warning prints.
+/// [`NO_EFFECT`] and has the reason, which a warning prints, but for [`ANYWAY`].
 const fn idle(
     name: &'static str,
     aliases: &'static [&'static str],

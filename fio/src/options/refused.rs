@@ -65,7 +65,6 @@ const OPTIONS: &[(&str, &str)] = &[
     ("trim_percentage", "use a job of trims beside the writer"),
     ("trim_verify_zero", "use a job of trims beside the writer"),
     ("uid", "start ugeom as that user"),
-    ("unlink_each_loop", "use unlink, and the loop of a shell"),
     (
         "verify_write_sequence",
         "blocks carry no number of the write: leave it out",

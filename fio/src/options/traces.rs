@@ -13,10 +13,11 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     with(
         "read_iolog",
         &[],
-        "FILE",
+        "FILE[:FILE...]",
         Absent,
         "make the requests of this trace, when they are due: fio's log, version 2 or 3, CSV of MSR \
-         Cambridge, Alibaba or vscsiStats, what blktrace records or blkparse prints",
+         Cambridge, Alibaba or vscsiStats, what blktrace records or blkparse prints; of several, \
+         each copy of a job takes the next",
         set_field!(read_iolog = text),
     ),
     with(

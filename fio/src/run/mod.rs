@@ -19,8 +19,8 @@ use super::replay;
 use super::settings::Job;
 use super::tally::Phase;
 use super::target::{
-    Layout, Meaning, file_regions, lay_out, meaning, null_regions, open_stack, raise_open_files,
-    stack_region,
+    Layout, Meaning, file_regions, lay_out, make_folders, meaning, null_regions, open_stack,
+    raise_open_files, stack_region,
 };
 use disks::Disks;
 use wave::run_wave;
@@ -156,8 +156,8 @@ fn prepare(
         if index > 0 && (job.stonewall || job.new_group) {
             group += 1;
         }
-        let job = &replay::planned(job)?;
         for clone in 0..job.numjobs {
+            let job = &replay::planned(job, clone)?;
             let number = copies.len() as u32;
             let target = meaning(job, clone);
             if job.changes_data() {
@@ -189,6 +189,7 @@ fn prepare(
                     vec![stack_region(job, clone, open)?]
                 }
                 Meaning::Paths(paths) => {
+                    make_folders(job, paths)?;
                     let (regions, layouts) = file_regions(job, clone, paths, seed)?;
                     make_files(job, &layouts, seed, watcher)?;
                     regions
@@ -221,6 +222,7 @@ fn say_options_of_files(job: &Job, target: &str, watcher: &mut dyn Watcher) {
         "file_append",
         "fill_device",
         "pre_read",
+        "unlink_each_loop",
     ] {
         if job.was_set(option) {
             let origin = job.origin_of(option);

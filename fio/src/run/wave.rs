@@ -245,6 +245,7 @@ fn through_door(
     let task = Task {
         job,
         regions: &copy.regions,
+        paths: copy.paths(),
         number: copy.number,
         seed: copy.seed,
         blocking: job.is_sync(),
@@ -334,13 +335,20 @@ fn write_logs(
     let histograms = histograms.map(|log| ("clat_hist", log.text().to_owned()));
     for (part, text) in texts.chain(histograms) {
         let prefix = match part {
-            "bw" if job.unmeasured.bw => continue,
+            "slat" if job.unmeasured.slat => continue,
+            "clat" if job.unmeasured.clat => continue,
+            "lat" if job.unmeasured.lat => continue,
             "bw" => &job.bw_log,
             "iops" => &job.iops_log,
             "clat_hist" => &job.hist_log,
             _ => &job.lat_log,
         };
         let Some(prefix) = prefix else { continue };
+        // As by fio, whose log of bandwidths is there without a line.
+        let text = match part {
+            "bw" if job.unmeasured.bw => String::new(),
+            _ => text,
+        };
         let prefix = if prefix.is_empty() { &job.name } else { prefix };
         let name = match job.per_job_logs {
             true => format!("{prefix}_{part}.{}.log", copy.number + 1),

@@ -139,6 +139,7 @@ pub struct Job {
     pub overwrite: bool,
     pub create_serialize: bool,
     pub unlink: bool,
+    pub unlink_each_loop: bool,
     pub fallocate: bool,
 
     pub distribution: [Distribution; 3],

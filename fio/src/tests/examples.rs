@@ -381,6 +381,13 @@ fn sizes_for_sequential_and_random_requests_are_told_apart() {
 }
 
 #[test]
+fn settings_that_ask_for_what_is_done_anyway_are_not_said() {
+    let text = "[a]\nrw=read\nioengine=io_uring\nnorandommap\nio_submit_mode=offload\n\
+                clocksource=gettimeofday\nregisterfiles\nfixedbufs\nnonvectored=1\n";
+    assert_eq!(of_file(text).unwrap().warnings, [] as [&str; 0]);
+}
+
+#[test]
 fn time_based_without_a_runtime_is_said_and_changes_nothing() {
     let read = of_file("[a]\ntime_based\n").unwrap();
     assert!(!read.jobs[0].time_based);

@@ -94,7 +94,7 @@ impl<D: Door> Worker<'_, D> {
             Kind::Read => READ,
             Kind::Write => WRITE,
             Kind::Trim => TRIM,
-            Kind::Sync => {
+            Kind::DataSync | Kind::Sync => {
                 let ns = clock::ticks_to_ns(now.saturating_sub(slot.begun));
                 self.tally.syncs.record(ns);
                 return;

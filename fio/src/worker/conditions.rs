@@ -1,7 +1,7 @@
 //! What holds requests back beside their rate: pauses, a depth that keeps a latency, the turn among
 //! the jobs of a flow, and requests in flight that overlap.
 
-use ugeom_load::door::{Door, Kind, Request};
+use ugeom_load::door::{Door, Request};
 use ugeom_machine::clock;
 
 use super::flow::Share;
@@ -66,7 +66,7 @@ impl<D: Door> Worker<'_, D> {
             let other = &slot.request;
             let begins_before = other.offset < end;
             let ends_behind = other.offset + u64::from(other.length) > request.offset;
-            other.kind != Kind::Sync && other.file == request.file && begins_before && ends_behind
+            !other.is_sync() && other.file == request.file && begins_before && ends_behind
         });
         if overlaps {
             self.next_up = Some((*request, Some(due)));

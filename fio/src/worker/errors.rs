@@ -60,7 +60,7 @@ impl<D: Door> Worker<'_, D> {
         }
         let kind = match request.kind {
             Kind::Read => 0,
-            Kind::Write | Kind::Trim | Kind::Sync => 1,
+            Kind::Write | Kind::Trim | Kind::DataSync | Kind::Sync => 1,
         };
         let story = self.door.explain().map(|error| error.to_string());
         if self.goes_on(kind, number) {
@@ -71,7 +71,7 @@ impl<D: Door> Worker<'_, D> {
             Kind::Read => "reading",
             Kind::Write => "writing",
             Kind::Trim => "trimming",
-            Kind::Sync => "syncing",
+            Kind::DataSync | Kind::Sync => "syncing",
         };
         let Request { offset, length, .. } = request;
         let why = story.unwrap_or_else(|| io::Error::from(errno).to_string());

@@ -54,7 +54,8 @@ impl Iolog {
             Kind::Read => "read",
             Kind::Write => "write",
             Kind::Trim => "trim",
-            Kind::Sync => "datasync",
+            Kind::DataSync => "datasync",
+            Kind::Sync => "sync",
         };
         let (us, name) = (self.us(), &regions[request.file as usize].name);
         let Request { offset, length, .. } = request;

@@ -6,11 +6,14 @@ use ugeom_measure::units::Size;
 use super::Task;
 use crate::settings::{Job, Verify, WRITE};
 
-/// In how many loops a job reads back what it wrote, as fio: after each of them.
+/// How many loops a job makes one after the other, as fio: where each of them ends with a sync, is
+/// read back, or removes its files.
 pub(super) fn loops_apart(job: &Job) -> u64 {
     let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
     let is_whole = !job.time_based && job.read_iolog.is_none() && job.io_size.is_none();
-    match reads_back && is_whole && !job.verifying.only {
+    let syncs = job.rw.does[WRITE] && (job.end_fsync || job.fsync_on_close);
+    let ends = reads_back || syncs || job.unlink_each_loop;
+    match ends && is_whole && !job.verifying.only {
         true => job.loops,
         false => 1,
     }

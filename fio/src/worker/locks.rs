@@ -120,7 +120,7 @@ impl Held<'_> {
     /// Whether a request may begin in this slot.
     pub fn take(&mut self, slot: u32, request: &Request) -> bool {
         let file = self.files.get(request.file as usize).copied().flatten();
-        let (Some(state), false) = (file, request.kind == Kind::Sync) else {
+        let (Some(state), false) = (file, request.is_sync()) else {
             return true;
         };
         let alone = !(self.readers_share && request.kind == Kind::Read);

@@ -20,6 +20,7 @@ mod iolog;
 mod limits;
 mod locks;
 mod logs;
+mod loops;
 mod pace;
 mod plain;
 mod priorities;
@@ -29,6 +30,7 @@ mod tests;
 mod traced;
 mod written;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -68,6 +70,8 @@ pub struct Task<'a> {
     pub job: &'a Job,
     /// The parts of files that requests may go to.
     pub regions: &'a [Region],
+    /// Its files, none for a stack.
+    pub paths: &'a [PathBuf],
     /// Its number among all, from 0.
     pub number: u32,
     /// Where its random numbers begin.
@@ -260,7 +264,7 @@ impl<'a, D: Door> Worker<'a, D> {
             self.suppose_written();
         } else {
             work(&mut self);
-            self.read_back_and_repeat();
+            self.repeat();
         }
         if self.trouble.is_none() {
             self.end_sync();
@@ -604,10 +608,9 @@ impl<'a, D: Door> Worker<'a, D> {
             let kind = Kind::Write;
             self.next_up = Some((Request { kind, ..*request }, None));
         }
-        let every = if job.fsync > 0 {
-            job.fsync
-        } else {
-            job.fdatasync
+        let (every, sync) = match job.fsync {
+            0 => (job.fdatasync, Kind::DataSync),
+            every => (every, Kind::Sync),
         };
         if every > 0 && kind == WRITE {
             self.writes_since_sync += 1;
@@ -616,30 +619,11 @@ impl<'a, D: Door> Worker<'a, D> {
             if self.writes_since_sync >= every && more {
                 self.writes_since_sync = 0;
                 let request = Request {
-                    kind: Kind::Sync,
+                    kind: sync,
                     file: request.file,
                     ..NO_REQUEST
                 };
                 self.next_up = Some((request, None));
-            }
-        }
-    }
-
-    /// `end_fsync`.
-    fn end_sync(&mut self) {
-        let job = self.task.job;
-        if !(job.end_fsync || job.fsync_on_close) || !job.rw.does[WRITE] || job.verifying.only {
-            return;
-        }
-        for file in 0..self.task.regions.len() as u32 {
-            let request = Request { file, ..NO_REQUEST };
-            if let Some(slot) = self.free.pop() {
-                let now = clock::ticks();
-                self.make(slot, request, now, now);
-                self.hand_over(now);
-            }
-            while self.in_flight() > 0 {
-                self.collect();
             }
         }
     }

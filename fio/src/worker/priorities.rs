@@ -30,7 +30,7 @@ impl<'a> Drawn<'a> {
         let kind = match request.kind {
             Kind::Read => 0,
             Kind::Write => 1,
-            Kind::Trim | Kind::Sync => return 0,
+            Kind::Trim | Kind::DataSync | Kind::Sync => return 0,
         };
         let priorities = &self.job.priorities;
         let usual = priority(priorities.class[kind], priorities.level[kind]);

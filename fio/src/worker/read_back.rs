@@ -10,38 +10,9 @@ use super::super::content::Mismatch;
 use super::super::places::Place;
 use super::super::tally::{Live, Phase};
 use super::Worker;
-use super::limits::{goal_bytes, loops_apart};
-use super::written::Written;
 use crate::settings::READ;
 
 impl<D: Door> Worker<'_, D> {
-    /// `loops` of a job that reads back: after each loop but the last, which [`Worker::run_by`]
-    /// ends, what it has written is checked, and the next one begins.
-    pub(super) fn read_back_and_repeat(&mut self) {
-        for _ in 1..loops_apart(self.task.job) {
-            let is_over = self.task.stop.load(Relaxed) || clock::ticks() >= self.limits.end;
-            if self.trouble.is_some() || self.written.is_none() || is_over {
-                return;
-            }
-            self.note_elapsed();
-            self.read_back();
-            let rest = match self.task.job.verifying.counted {
-                true => goal_bytes(self.task).saturating_sub(self.moved_bytes()),
-                false => u64::MAX,
-            };
-            if rest == 0 {
-                return;
-            }
-            self.task.live.enter(Phase::Running);
-            self.written = Some(Written::default());
-            self.limits.set_amount(self.task);
-            self.limits.bytes_left = self.limits.bytes_left.min(rest);
-            self.places.restart();
-            self.finished = self.trouble.is_some();
-            self.work();
-        }
-    }
-
     /// Reads every block that was written, in the order of their places.
     pub(super) fn read_back(&mut self) {
         let Some(written) = self.written.take() else {
@@ -66,7 +37,7 @@ impl<D: Door> Worker<'_, D> {
     }
 
     /// What has been transferred so far, checks included.
-    fn moved_bytes(&self) -> u64 {
+    pub(super) fn moved_bytes(&self) -> u64 {
         let totals = self.task.live.totals();
         totals.iter().map(|(bytes, _)| bytes).sum()
     }
@@ -145,7 +116,9 @@ impl<D: Door> Worker<'_, D> {
 
     /// Checks the buffer of a slot that has been read.
     pub(super) fn check(&mut self, slot: u32, place: Place, number: Option<u16>) {
-        if self.trouble.is_some() {
+        // Nothing keeps what was written: fio takes it for right, too.
+        let is_kept = self.task.job.ioengine != "null";
+        if self.trouble.is_some() || !is_kept {
             return;
         }
         let block = &self.door.buffer(slot)[..place.length as usize];

@@ -88,6 +88,7 @@ fn done_by(
         let task = Task {
             job: &job,
             regions: &regions,
+            paths: &[],
             number: 0,
             seed: 11,
             blocking: job.is_sync(),
@@ -201,12 +202,17 @@ fn a_mix_has_the_share_that_was_asked_for() {
 
 #[test]
 fn syncs_follow_the_writes_they_are_for_and_are_counted_apart() {
-    let (done, asked) = of(&["rw=write", "bs=64k", "fsync=4", "end_fsync=1"]);
-    let syncs: Vec<usize> = (0..asked.len())
-        .filter(|i| asked[*i].kind == Kind::Sync)
-        .collect();
+    let syncs = |asked: &[Request], kind| -> Vec<usize> {
+        let all = 0..asked.len();
+        all.filter(|i| asked[*i].kind == kind).collect()
+    };
+    let (done, asked) = of(&["rw=write", "bs=64k", "fdatasync=4", "end_fsync=1"]);
+    assert_eq!(syncs(&asked, Kind::DataSync), [4, 9, 14]);
     // The last four writes get that of end_fsync.
-    assert_eq!(syncs, [4, 9, 14, 19]);
+    assert_eq!(syncs(&asked, Kind::Sync), [19]);
+    assert_eq!(done.tally.syncs.count(), 4);
+    let (done, asked) = of(&["rw=write", "bs=64k", "fsync=4", "end_fsync=1"]);
+    assert_eq!(syncs(&asked, Kind::Sync), [4, 9, 14, 19]);
     assert_eq!(
         (done.tally.syncs.count(), done.tally.sides[WRITE].requests),
         (4, 16)

@@ -54,6 +54,7 @@ impl<D: Door> Worker<'_, D> {
                 Action::Read => Kind::Read,
                 Action::Write => Kind::Write,
                 Action::Trim => Kind::Trim,
+                Action::DataSync => Kind::DataSync,
                 Action::Sync => Kind::Sync,
             },
             file: record.file,

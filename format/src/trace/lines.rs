@@ -62,7 +62,8 @@ impl Parser {
             b"read" => Action::Read,
             b"write" => Action::Write,
             b"trim" => Action::Trim,
-            b"sync" | b"datasync" => Action::Sync,
+            b"sync" => Action::Sync,
+            b"datasync" => Action::DataSync,
             b"add" | b"open" | b"close" => {
                 self.file(name)?;
                 return Ok(None);
@@ -80,7 +81,7 @@ impl Parser {
             None => self.waited_ns,
         };
         let (offset, length) = match (action, fields.is_empty()) {
-            (Action::Sync, true) => (0, 0),
+            (Action::DataSync | Action::Sync, true) => (0, 0),
             _ => (
                 fields.number("the offset is missing")?,
                 fields.number("the length is missing")?,

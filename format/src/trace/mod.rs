@@ -41,6 +41,8 @@ pub enum Action {
     /// Discards.
     Trim,
     /// Makes earlier writes durable.
+    DataSync,
+    /// The same with the times of the file.
     Sync,
 }
 

@@ -38,7 +38,7 @@ fn logs_of_fio_have_times_or_pauses() {
         [
             record(0, Action::Read, 0, 0, 4096),
             record(2_697_000, Action::Write, 1, 4096, 512),
-            record(2_698_000, Action::Sync, 1, 0, 0),
+            record(2_698_000, Action::DataSync, 1, 0, 0),
         ]
     );
     let text =

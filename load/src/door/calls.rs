@@ -31,12 +31,13 @@ where
     }
 }
 
-/// pread(2), pwrite(2) and fdatasync(2) on a file.
+/// pread(2), pwrite(2), fdatasync(2) and fsync(2) on a file.
 pub fn file_calls<F: AsFd>(file: F) -> impl FnMut(&Request, &mut [u8]) -> Result<u64, Errno> {
     move |request, memory| match request.kind {
         Kind::Read => rustix::io::pread(&file, memory, request.offset).map(|done| done as u64),
         Kind::Write => rustix::io::pwrite(&file, memory, request.offset).map(|done| done as u64),
-        Kind::Sync => rustix::fs::fdatasync(&file).map(|()| 0),
+        Kind::DataSync => rustix::fs::fdatasync(&file).map(|()| 0),
+        Kind::Sync => rustix::fs::fsync(&file).map(|()| 0),
         Kind::Trim => Err(Errno::OPNOTSUPP),
     }
 }

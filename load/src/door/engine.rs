@@ -72,7 +72,8 @@ impl Door for EngineDoor {
             Kind::Read => ugeom_engine::OpKind::Read,
             Kind::Write => ugeom_engine::OpKind::Write { durable: false },
             Kind::Trim => ugeom_engine::OpKind::Discard,
-            Kind::Sync => ugeom_engine::OpKind::Flush,
+            Kind::DataSync => ugeom_engine::OpKind::Flush,
+            Kind::Sync => ugeom_engine::OpKind::Sync,
         };
         let op = Op {
             kind,
@@ -82,6 +83,15 @@ impl Door for EngineDoor {
         };
         let buffer = std::mem::replace(&mut self.buffers[slot as usize], Buffer::new(0));
         self.engine.submit(op, (buffer, slot));
+    }
+
+    fn renew(&mut self, files: Vec<Arc<File>>) -> Result<(), Errno> {
+        for file in self.files.drain(..) {
+            self.engine.unregister(file);
+        }
+        let files = files.into_iter().map(|file| self.engine.register(file));
+        self.files = files.collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     fn set_priority(&mut self, priority: u16) {

@@ -15,7 +15,9 @@ mod engine;
 mod null;
 mod stack;
 
+use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ugeom_engine::Errno;
@@ -36,7 +38,9 @@ pub enum Kind {
     Write,
     /// Give the range back.
     Trim,
-    /// Make what was written durable.
+    /// Make what was written durable (fdatasync(2)).
+    DataSync,
+    /// The same with the times of the file (fsync(2)).
     Sync,
 }
 
@@ -54,6 +58,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it makes writes durable.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_sync(&self) -> bool {
+        matches!(self.kind, Kind::DataSync | Kind::Sync)
+    }
+
     /// A read, or a write, of a door with one file.
     #[inline(always)]
     #[must_use]
@@ -113,6 +124,16 @@ pub trait Door: Explain {
 
     /// Adds the requests that have ended to `events`; their slots are idle again.
     fn reap(&mut self, events: &mut Vec<Event>);
+
+    /// Other files instead of those that the door has, while nothing is in flight. Doors without
+    /// files ignore it.
+    ///
+    /// # Errors
+    /// What a file cannot be used for.
+    fn renew(&mut self, files: Vec<Arc<File>>) -> Result<(), Errno> {
+        let _ = files;
+        Ok(())
+    }
 
     /// Sleeps until something may have ended, or until the time is over.
     ///

@@ -84,7 +84,7 @@ impl StackDoor {
         self.take_out(slot);
         let draft = self.channel.bio().ok_or(Errno::AGAIN)?;
         let draft = match request.kind {
-            Kind::Sync => draft.flush(),
+            Kind::DataSync | Kind::Sync => draft.flush(),
             _ => draft.discard(Command::Delete, request.offset, u64::from(request.length)),
         };
         self.channel
@@ -116,7 +116,7 @@ impl Door for StackDoor {
         let sent = match request.kind {
             Kind::Read => self.transfer(slot, false, request),
             Kind::Write => self.transfer(slot, true, request),
-            Kind::Trim | Kind::Sync => self.command(slot, request),
+            Kind::Trim | Kind::DataSync | Kind::Sync => self.command(slot, request),
         };
         if let Err(errno) = sent {
             let result = Err(errno);
@@ -217,7 +217,7 @@ fn call(
         Kind::Read => channel.read(opened, offset, &mut memory[..request.length as usize]),
         Kind::Write => channel.write(opened, offset, &memory[..request.length as usize]),
         Kind::Trim => channel.discard(opened, Command::Delete, offset, length),
-        Kind::Sync => channel.flush(opened).map(|()| 0),
+        Kind::DataSync | Kind::Sync => channel.flush(opened).map(|()| 0),
     };
     done.map(|bytes| bytes as u64)
 }

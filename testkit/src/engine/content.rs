@@ -187,6 +187,7 @@ pub(super) fn writes_are_there_after_a_flush(make: Make<'_>, folder: &Path) {
             .all(|completion| completion.result == Ok(1000))
     );
     assert_eq!(rig.without_memory(OpKind::Flush, file, (0, 0)), Ok(0));
+    assert_eq!(rig.without_memory(OpKind::Sync, file, (0, 0)), Ok(0));
     assert_eq!(
         rig.without_memory(OpKind::Flush, file, (u64::MAX, u64::MAX)),
         Ok(0)

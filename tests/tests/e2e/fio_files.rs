@@ -212,6 +212,38 @@ fn what_is_not_to_be_measured_is_not_reported() {
     }
 }
 
+/// The logs that a job leaves, and whether there is something in them.
+fn logged(program: &[&str], option: &str) -> Vec<String> {
+    let folder = folder(&[]);
+    let job = "--name=j --rw=write --size=64k --write_bw_log=l --write_lat_log=l --output=l";
+    let words: Vec<&str> = job.split(' ').chain([option]).collect();
+    let (done, files) = left(program, folder.path(), &words, b"");
+    assert!(done, "{program:?} {option}");
+    let logs = files.iter().filter_map(|file| file.split_once(".1.log "));
+    logs.map(|(name, bytes)| format!("{name} {}", bytes != "0"))
+        .collect()
+}
+
+#[test]
+fn what_is_not_to_be_measured_is_not_logged() {
+    let test = "what_is_not_to_be_measured_is_not_logged";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for option in [
+        "--stats=1",
+        "--disable_slat=1",
+        "--disable_clat=1",
+        "--disable_lat=1",
+        "--disable_bw_measurement=1",
+        "--gtod_reduce=1",
+    ] {
+        let expected = logged(&[fio, "--thread"], option);
+        assert_eq!(logged(&[UGEOM, "run"], option), expected, "{option}");
+    }
+}
+
 #[test]
 fn exitall_ends_the_jobs_beside() {
     let folder = folder(&[("f", &[1; 65536])]);

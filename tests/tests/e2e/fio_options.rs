@@ -163,6 +163,8 @@ fn verification_reads_what_fio_reads() {
             "--name=a --rw=write --size=64k --verify=xxhash --bs=8k --verify_interval=1k",
             "--name=a --rw=write --size=64k --verify=meta --verify_pattern=0xaa55",
             "--name=a --rw=write --size=64k --verify=null",
+            "--name=a --rw=randwrite --size=64k --verify=md5 --ioengine=null",
+            "--name=a --rw=read --size=64k --verify=md5 --ioengine=null --iodepth=4",
             "--name=a --filename=data --rw=read --verify=crc16",
             "--name=a --filename=data --rw=read --verify=crc32 --continue_on_error=verify",
             "--name=a --filename=data --rw=read --verify=crc32 --ignore_error=EIO",

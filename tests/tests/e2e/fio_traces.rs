@@ -110,3 +110,28 @@ fn a_trace_that_cannot_be_made_names_its_line() {
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
 }
+
+#[test]
+fn each_copy_of_a_job_replays_the_next_of_several_traces() {
+    let test = "each_copy_of_a_job_replays_the_next_of_several_traces";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let log = |requests: &str| format!("fio version 2 iolog\nf add\nf open\n{requests}f close\n");
+    std::fs::write(folder.join("f"), vec![1; 1 << 16]).expect("a file");
+    std::fs::write(folder.join("a"), log("f read 0 4096\n")).expect("a log");
+    std::fs::write(folder.join("b:c"), log("f write 0 512\nf write 512 512\n")).expect("a log");
+    for copies in 1..=3_u64 {
+        let line = format!(
+            "--name=r --read_iolog=a:b\\:c --numjobs={copies} --group_reporting --filename=f"
+        );
+        // Threads of fio 3.33 that read logs beside each other crash.
+        let expected = counts(&[fio], folder, &line);
+        assert_eq!(counts(&[UGEOM, "run"], folder, &line), expected, "{line}");
+        let reads = copies.div_ceil(2);
+        assert_eq!(expected[..3], [reads, reads * 4096, copies / 2 * 2]);
+    }
+}

@@ -18,6 +18,7 @@ mod disks;
 mod eli_killed;
 mod files;
 mod fio;
+mod fio_calls;
 mod fio_files;
 mod fio_options;
 mod fio_ratio;

@@ -120,7 +120,7 @@ impl Writes {
             return Ok(());
         }
         let flush = Request {
-            kind: Kind::Sync,
+            kind: Kind::DataSync,
             ..Request::of(true, 0, 0)
         };
         let door = self.queue.door();

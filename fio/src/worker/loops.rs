@@ -1,0 +1,87 @@
+//! `loops`, where something happens between them, and the sync at the end of each.
+
+use std::error::Error as _;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ugeom_load::door::{Door, Request};
+use ugeom_machine::clock;
+
+use super::super::error::JobError;
+use super::super::tally::Phase;
+use super::super::target::renew_files;
+use super::limits::{goal_bytes, loops_apart};
+use super::written::Written;
+use super::{NO_REQUEST, Worker};
+use crate::settings::WRITE;
+
+/// EIO, where no system call says more.
+const FAILED: i32 = 5;
+
+impl<D: Door> Worker<'_, D> {
+    /// The loops after the first. Before each, the one before is synced, read back and checked, and
+    /// its files are removed, as the job wants it. [`Worker::run_by`] ends the last one.
+    pub(super) fn repeat(&mut self) {
+        for _ in 1..loops_apart(self.task.job) {
+            let is_over = self.task.stop.load(Relaxed) || clock::ticks() >= self.limits.end;
+            if self.trouble.is_some() || is_over {
+                return;
+            }
+            self.end_sync();
+            let mut rest = u64::MAX;
+            if self.written.is_some() {
+                self.note_elapsed();
+                self.read_back();
+                if self.task.job.verifying.counted {
+                    rest = goal_bytes(self.task).saturating_sub(self.moved_bytes());
+                }
+                if rest == 0 {
+                    return;
+                }
+                self.written = Some(Written::default());
+            }
+            if self.task.job.unlink_each_loop {
+                self.renew_files();
+            }
+            self.task.live.enter(Phase::Running);
+            self.limits.set_amount(self.task);
+            self.limits.bytes_left = self.limits.bytes_left.min(rest);
+            self.places.restart();
+            self.finished = self.trouble.is_some();
+            self.work();
+        }
+    }
+
+    /// `unlink_each_loop`: removes the files and opens them anew: writes make them.
+    fn renew_files(&mut self) {
+        let renewed = renew_files(self.task.job, self.task.paths);
+        let renewed = renewed.and_then(|files| {
+            let doing = |error: io::Error| JobError::caused(&self.task.job.name, "files", error);
+            self.door.renew(files).map_err(|error| doing(error.into()))
+        });
+        if let Err(error) = renewed {
+            let source = error.source().and_then(|it| it.downcast_ref::<io::Error>());
+            let errno = source.and_then(io::Error::raw_os_error);
+            self.end_with(errno.unwrap_or(FAILED), error.to_string());
+        }
+    }
+
+    /// `end_fsync` and `fsync_on_close`.
+    pub(super) fn end_sync(&mut self) {
+        let job = self.task.job;
+        if !(job.end_fsync || job.fsync_on_close) || !job.rw.does[WRITE] || job.verifying.only {
+            return;
+        }
+        for file in 0..self.task.regions.len() as u32 {
+            let request = Request { file, ..NO_REQUEST };
+            if let Some(slot) = self.free.pop() {
+                let now = clock::ticks();
+                self.make(slot, request, now, now);
+                self.hand_over(now);
+            }
+            while self.in_flight() > 0 {
+                self.collect();
+            }
+        }
+    }
+}
