@@ -54,7 +54,7 @@ fn options_are_checked() {
         ),
         (
             "md:1m | cache:index=tree",
-            "index=tree: this is none of hash, splay",
+            "index=tree: expected one of hash, splay",
         ),
         ("md:1m | cache:readahead=much", "readahead"),
         ("md:1m | cache:sise=1m", "did you mean `size`"),

@@ -92,7 +92,7 @@ pub fn choice<T: Copy>(choices: &[(&str, T)], text: &str) -> Result<T, ValueErro
         return Ok(*meaning);
     }
     let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-    let error = ValueError::new(format!("this is none of {}", names.join(", ")));
+    let error = ValueError::new(format!("expected one of {}", names.join(", ")));
     Err(match nearest(text, names.iter().copied()) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
         None => error,

@@ -74,7 +74,7 @@ impl Parser {
                 return Ok(None);
             }
             b"wait" => return Err("`wait` is of version 2: version 3 has times"),
-            _ => return Err("this is none of read, write, trim, sync, datasync, add, open, close"),
+            _ => return Err("expected one of read, write, trim, sync, datasync, add, open, close"),
         };
         let at_ns = match us {
             Some(us) => self.since_begin(us.saturating_mul(1000)),

@@ -214,7 +214,7 @@ fn errors_name_the_line_and_the_reason() {
         ),
         (
             "fio version 3 iolog\n\n1 f jump 0 1\n",
-            "line 3: this is none of read",
+            "line 3: expected one of read",
         ),
         (
             "fio version 3 iolog\n1 f wait 0 1\n",

@@ -73,7 +73,7 @@ fn options_are_checked() {
     for (text, words) in [
         (
             "md:1m | cache:write=behind",
-            "write=behind: this is none of through, back",
+            "write=behind: expected one of through, back",
         ),
         ("md:1m | cache:dirty=1m", "dirty goes with write=back"),
         (

@@ -159,7 +159,7 @@ fn a_wrong_value_is_pointed_at() {
         (
             "md:1,engine=iouring",
             (13, 19),
-            "engine=iouring: this is none of sync, io_uring",
+            "engine=iouring: expected one of sync, io_uring",
         ),
     ] {
         let error = read(text).unwrap_err();

@@ -234,7 +234,7 @@ const WRONG: &[Row] = &[
         "[stack.a]\nlayers = [\"zero\"]\ndispatch = \"quick\"",
         3,
         (12, 18),
-        "dispatch=quick: this is none of direct, queued",
+        "dispatch=quick: expected one of direct, queued",
     ),
     (
         "[stack.a]\nlayers = \"zero\"",

@@ -82,7 +82,7 @@ fn a_wrong_setting_is_refused_with_what_there_is() {
     assert!(refused("x=1").starts_with("there is no option `x`; there are: dispatch, spin,"));
     assert_eq!(
         refused("registry=global"),
-        "this is none of lockfree, locked"
+        "expected one of lockfree, locked"
     );
     assert!(refused("pools=percore").ends_with("did you mean `per-core`?"));
     let sample = "this is not within 1 to 4294967295";
