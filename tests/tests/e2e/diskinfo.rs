@@ -285,3 +285,16 @@ fn partitions_append_to_the_physical_path() {
         }
     }
 }
+
+/// The statement of FreeBSD's `eli/misc_test.sh`.
+#[test]
+fn geli_appends_to_the_physical_path() {
+    let path = |target: &str| ugeom(&["diskinfo", "-p", target]);
+    // The layers below are asked, too, and the disk has none.
+    let own = path("md:1m | nop:physpath=some/physical/path | eli:onetime=1");
+    assert_eq!(own.text(), "some/physical/path\nsome/physical/path/eli\n");
+    for without in ["", " | nop", " | nop:physpath=\"\""] {
+        let said = path(&format!("md:1m{without} | eli:onetime=1")).failed(1);
+        assert!(said.contains(".eli: it has no physical path"), "{said}");
+    }
+}
