@@ -48,7 +48,8 @@ use std::sync::Arc;
 use ugeom_format::eli::{EliFlags, Metadata};
 use ugeom_machine::secret;
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan, ProviderView, Request,
+    AccessChange, AttributeValue, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan, ProviderView,
+    Request,
 };
 
 /// GEOM's name of the class.
@@ -67,6 +68,11 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(taste::EliTaste)),
 };
 
+/// Where the provider is plugged in.
+const PHYSPATH: &str = "GEOM::physpath";
+/// What GELI appends to it.
+const PHYSPATH_SUFFIX: &str = "/eli";
+
 /// The geom of an opened provider.
 pub struct Eli {
     name: String,
@@ -78,12 +84,23 @@ pub struct Eli {
     read_only: bool,
     pending: PendingBuffers,
     below_bytes: u64,
+    /// The physical path, where the provider below has one.
+    physpath: Option<String>,
 }
 
 impl Geom for Eli {
     #[inline]
     fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
         start::start(self, request, cx)
+    }
+
+    fn attribute(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        match &self.physpath {
+            Some(path) if request.attribute() == PHYSPATH => {
+                request.answer(AttributeValue::Text(path.clone()))
+            }
+            _ => self.start(request, cx),
+        }
     }
 
     fn wants_done(&self) -> bool {
@@ -140,6 +157,16 @@ impl Drop for Eli {
     }
 }
 
+/// The path of the provider below with `/eli` appended, as `g_eli_getattr_done` does.
+fn physpath(context: &BuildContext<'_>, below: &ProviderView) -> Option<String> {
+    let opened = context.stack().open(below.id, Delta::READ).ok()?;
+    let mut channel = context.stack().channel(1).ok()?;
+    match channel.attribute(&opened, PHYSPATH).ok()?? {
+        AttributeValue::Text(path) if !path.is_empty() => Some(format!("{path}{PHYSPATH_SUFFIX}")),
+        _ => None,
+    }
+}
+
 fn build(
     context: &mut BuildContext<'_>,
     arguments: LayerArguments<'_>,
@@ -163,6 +190,7 @@ fn build(
         crypt: opened.crypt,
         pending: PendingBuffers::default(),
         below_bytes: below.mediasize_bytes,
+        physpath: physpath(context, below),
     };
     let provider = ProviderPlan {
         name,

@@ -33,7 +33,9 @@ use crate::spec::LayerArguments;
 use options::Settings;
 use state::Decider;
 use std::sync::Arc;
-use ugeom_stack::{Command, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals};
+use ugeom_stack::{
+    AttributeValue, Command, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals,
+};
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "nop",
@@ -49,6 +51,8 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
 /// The geom that only translates.
 pub struct Pass {
     window: Window,
+    /// The physical path that it reports; without one that of the provider below.
+    physpath: Option<String>,
     hook: bool,
 }
 
@@ -57,7 +61,17 @@ impl Pass {
     /// and does nothing then: what a completion hook costs.
     #[must_use]
     pub const fn new(window: Window, hook: bool) -> Self {
-        Self { window, hook }
+        Self {
+            window,
+            physpath: None,
+            hook,
+        }
+    }
+
+    /// Reports another physical path than the provider below (`gnop create -z`).
+    #[must_use]
+    fn reporting(self, physpath: Option<String>) -> Self {
+        Self { physpath, ..self }
     }
 }
 
@@ -65,6 +79,15 @@ impl Geom for Pass {
     #[inline]
     fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
         start::translate(self.window.offset_bytes, request)
+    }
+
+    fn attribute(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        match &self.physpath {
+            Some(path) if request.attribute() == "GEOM::physpath" => {
+                request.answer(AttributeValue::Text(path.clone()))
+            }
+            _ => self.start(request, cx),
+        }
     }
 
     fn shift(&self, _port: u16) -> Option<u64> {
@@ -97,11 +120,11 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// As [`Pass::new`], with faults.
+    /// Passes on as `pass` does what has no fault.
     #[must_use]
-    pub const fn new(window: Window, hook: bool, faults: Faults) -> Self {
+    pub const fn new(pass: Pass, faults: Faults) -> Self {
         Self {
-            pass: Pass::new(window, hook),
+            pass,
             decider: Decider::new(faults),
         }
     }
@@ -114,6 +137,11 @@ impl Geom for Faulty {
 
     fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
         start::decide(&self.decider, self.pass.window.offset_bytes, request)
+    }
+
+    /// No fault is for attributes.
+    fn attribute(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        self.pass.attribute(request, cx)
     }
 
     /// The delay is over.
@@ -157,9 +185,10 @@ fn build(
         stripeoffset_bytes: settings.stripeoffset_bytes,
         ..ProviderPlan::default()
     };
+    let pass = Pass::new(settings.window, settings.hook).reporting(settings.physpath);
     let geom: Arc<dyn Geom> = match settings.faults {
-        None => Arc::new(Pass::new(settings.window, settings.hook)),
-        Some(faults) => Arc::new(Faulty::new(settings.window, settings.hook, faults)),
+        None => Arc::new(pass),
+        Some(faults) => Arc::new(Faulty::new(pass, faults)),
     };
     Ok(Plan::of(provider, geom))
 }

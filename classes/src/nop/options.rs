@@ -3,7 +3,7 @@
 use super::{Faults, Window, errors};
 use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Value};
-use crate::spec::values::{SECTOR_BYTES_MAX, duration_ns, size, size_in_sectors_of};
+use crate::spec::values::{SECTOR_BYTES_MAX, duration_ns, size, size_in_sectors_of, text};
 use crate::spec::{LayerArguments, OptionTable, SpecError, ValueError, option};
 use ugeom_measure::units::{probability, truth, whole_number};
 use ugeom_stack::{Errno, ProviderView};
@@ -18,6 +18,7 @@ pub(super) struct Wanted {
     sector_bytes: Option<u64>,
     stripesize_bytes: u64,
     stripeoffset_bytes: u64,
+    physpath: Option<String>,
     hook: bool,
     faults: Faults,
     read_delay: Option<f64>,
@@ -66,6 +67,13 @@ pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         Value("0"),
         "where the first stripe begins",
         set_field!(stripeoffset_bytes = size),
+    ),
+    option(
+        "physpath",
+        "PATH",
+        Depends("the one below"),
+        "physical path that the provider reports; partitions append /p1 or the like",
+        set_field!(physpath = text),
     ),
     option(
         "rfail",
@@ -137,6 +145,7 @@ pub(super) struct Settings {
     pub window: Window,
     pub stripesize_bytes: u64,
     pub stripeoffset_bytes: u64,
+    pub physpath: Option<String>,
     pub hook: bool,
     pub faults: Option<Faults>,
 }
@@ -168,6 +177,7 @@ impl Settings {
             window,
             stripesize_bytes,
             stripeoffset_bytes,
+            physpath: wanted.physpath,
             hook: wanted.hook,
             faults: faults.any().then_some(faults),
         })

@@ -341,6 +341,24 @@ fn its_counters_are_those_of_the_stack() {
     );
 }
 
+/// FreeBSD's `gnop create -z`: another path, and none at all.
+#[test]
+fn it_reports_the_physical_path_that_it_is_told_to() {
+    for (options, expected) in [
+        (":physpath=some/physical/path", Some("some/physical/path")),
+        (":physpath=a,rfail=1,delay=3600s", Some("a")),
+        (":physpath=\"\"", Some("")),
+        (":physpath=below | nop", Some("below")),
+        (":physpath=below | nop:physpath=above", Some("above")),
+        ("", None),
+    ] {
+        let (_target, mut channel, opened) = open(&format!("md:1m | nop{options}"));
+        let path = channel.attribute(&opened, "GEOM::physpath").expect("asks");
+        let expected = expected.map(|path| AttributeValue::Text(path.to_owned()));
+        assert_eq!(path, expected, "{options}");
+    }
+}
+
 #[test]
 fn the_facts_are_called_as_gnop_calls_them() {
     let (target, ..) = open("md:1m | nop:offset=1k,rfail=5%,delay=1ms,count_until_fail=9");

@@ -13,12 +13,15 @@
 //! Source for the access rule and the order of the attributes: FreeBSD `sys/geom/geom_slice.c`
 //! (`g_slice_access`), `sys/geom/part/g_part.c` (`g_part_dumpconf`, `g_part_start`).
 
-use super::look;
+use super::{look, names};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{
     AccessChange, AttributeValue, Counts, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan,
     Request, TasteError, Taster,
 };
+
+/// Where the provider is plugged in; `g_part_get_physpath_done` appends a partition's suffix.
+const PHYSPATH: &str = "GEOM::physpath";
 
 /// What [`Slicer::start`] needs to know of a slice, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,6 +290,7 @@ pub(super) fn plan_as(
         .iter()
         .map(|part| Slice::of(part, unit))
         .collect();
+    append_to_physpath(taster, &mut table);
     let facts = table.parts.iter().map(|part| Facts {
         kind: part.kind.clone(),
         index: part.index,
@@ -331,6 +335,22 @@ pub(super) fn plan_as(
         geom: around(slicer),
         providers,
     }))
+}
+
+/// Gives each partition the physical path of the provider below, with its suffix. A provider
+/// without a path has partitions without one.
+fn append_to_physpath(taster: &mut Taster<'_>, table: &mut Table) {
+    let path = look::text(taster, PHYSPATH).filter(|path| !path.is_empty());
+    let Some(path) = path else { return };
+    for part in &mut table.parts {
+        let suffix = match part.name.strip_prefix(taster.name()) {
+            Some(suffix) if table.scheme != names::EBR => suffix.to_owned(),
+            // It is named after the disk, not after the provider below.
+            _ => format!("s{}", part.index),
+        };
+        let own = AttributeValue::Text(format!("{path}/{suffix}"));
+        part.attributes.push((PHYSPATH, own));
+    }
 }
 
 /// As gpart's confxml names things: `scheme`, `state`, then the scheme's own.

@@ -166,6 +166,12 @@ pub enum Error {
         /// Those that there are.
         known: String,
     },
+    /// An attribute of a partition, set on the table.
+    #[error("{attribute} is an attribute of a partition of {scheme}: name the partition (-i)")]
+    OfPartition { scheme: Scheme, attribute: String },
+    /// An attribute of the table, set on a partition.
+    #[error("{attribute} is an attribute of a {scheme} itself: leave out the partition (-i)")]
+    OfTable { scheme: Scheme, attribute: String },
     /// An attribute of a protective MBR, where sector 0 holds another one.
     #[error(
         "sector 0 holds an MBR with partitions of its own, whose bytes are left alone: \

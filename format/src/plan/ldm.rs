@@ -8,7 +8,7 @@ use crate::plan::space::Span;
 /// Why nothing is done with a database of Windows.
 pub(super) const IS_READ: Error = Error::ReadOnly {
     scheme: Scheme::Ldm,
-    reason: "as in gpart, no verb changes it",
+    reason: "Windows keeps it in a database of its own",
 };
 
 /// The volumes of a dynamic disk.

@@ -366,7 +366,11 @@ impl Table {
     /// know the new value; the table has not changed then.
     pub fn change(&mut self, index: u32, change: &Change) -> Result<(), Error> {
         self.part(index)?;
-        self.edit_mut().change(index, change)
+        let changed = self.edit_mut().change(index, change);
+        changed.map_err(|error| match self.known(error) {
+            Ok((scheme, attribute)) => Error::OfTable { scheme, attribute },
+            Err(error) => error,
+        })
     }
 
     /// Sets or clears an attribute of the table itself (`active` of a GPT's
@@ -376,7 +380,27 @@ impl Table {
     /// The table is damaged, or has no such attribute.
     pub fn set_on_table(&mut self, attribute: &str, on: bool) -> Result<(), Error> {
         self.refuse_damaged()?;
-        self.edit_mut().set_on_table(attribute, on)
+        let changed = self.edit_mut().set_on_table(attribute, on);
+        changed.map_err(|error| match self.known(error) {
+            Ok((scheme, attribute)) => Error::OfPartition { scheme, attribute },
+            Err(error) => error,
+        })
+    }
+
+    /// The attribute of an error which says that there is none, where the scheme has it elsewhere.
+    fn known(&self, error: Error) -> Result<(Scheme, String), Error> {
+        let names = self.attributes();
+        match error {
+            Error::UnknownAttribute {
+                scheme, attribute, ..
+            } if names
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(&attribute)) =>
+            {
+                Ok((scheme, attribute))
+            }
+            error => Err(error),
+        }
     }
 
     /// Gives a partition another length: up to the next one or to the end

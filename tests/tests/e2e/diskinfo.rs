@@ -231,3 +231,70 @@ fn what_is_too_small_to_be_measured_names_the_size_it_takes() {
     let refused = ugeom(&["diskinfo", "-t", "md:4m,sectorsize=4k"]).failed(1);
     assert!(refused.contains("at least 8388608"), "{refused}");
 }
+
+/// The statements of FreeBSD's `part/misc.sh`: partitions append their suffix to the path of the
+/// disk, and a disk without one has partitions without one.
+#[test]
+fn partitions_append_to_the_physical_path() {
+    let create = |target: &str, steps: &[&[&str]]| {
+        for step in steps {
+            let (at, words) = step.split_last().expect("words");
+            let on = format!("{target}{at}");
+            ugeom(&[&["part"], words, &[on.as_str()]].concat());
+        }
+    };
+    let bsd: &[&[&str]] = &[
+        &["create", "-s", "bsd", ""],
+        &["add", "-t", "freebsd-ufs", ""],
+    ];
+    let gpt: &[&[&str]] = &[&["create", "-s", "gpt", ""], &["add", "-t", "efi", ""]];
+    let mbr: &[&[&str]] = &[&["create", "-s", "mbr", ""], &["add", "-t", "freebsd", ""]];
+    let inside: &[&[&str]] = &[
+        &["create", "-s", "bsd", "@s1"],
+        &["add", "-t", "freebsd-ufs", "@s1"],
+    ];
+    let nested = [mbr, inside].concat();
+    let logical: &[&[&str]] = &[
+        &["create", "-s", "mbr", ""],
+        &["add", "-t", "ebr", ""],
+        &["create", "-s", "ebr", "@s1"],
+        &["add", "-t", "linux-data", "@s1"],
+    ];
+    for (steps, partition, path) in [
+        (bsd, "a", "a"),
+        (gpt, "p1", "p1"),
+        (mbr, "s1", "s1"),
+        (&nested, "s1a", "s1/a"),
+        (logical, "s5", "s1/s5"),
+    ] {
+        let (_folder, disk) = disks::empty_image(4 << 20);
+        let disk = disks::text(&disk);
+        let nop = format!("{disk} | nop:physpath=some/physical/path");
+        create(&nop, steps);
+        let own = ugeom(&["diskinfo", "-p", &format!("{nop}@{partition}")]).quiet();
+        assert_eq!(own, format!("some/physical/path/{path}\n"));
+        let verbose = ugeom(&["diskinfo", "-v", &format!("{nop}@{partition}")]).quiet();
+        let line = format!("some/physical/path/{path}\t# Physical path\n");
+        assert!(verbose.contains(&line), "{verbose}");
+        for without in [
+            format!("{disk}@{partition}"),
+            format!("{disk} | nop:physpath=\"\""),
+        ] {
+            let said = ugeom(&["diskinfo", "-p", &without]).failed(1);
+            assert!(said.contains("it has no physical path"), "{said}");
+        }
+    }
+}
+
+/// The statement of FreeBSD's `eli/misc_test.sh`.
+#[test]
+fn geli_appends_to_the_physical_path() {
+    let path = |target: &str| ugeom(&["diskinfo", "-p", target]);
+    // The layers below are asked, too, and the disk has none.
+    let own = path("md:1m | nop:physpath=some/physical/path | eli:onetime=1");
+    assert_eq!(own.text(), "some/physical/path\nsome/physical/path/eli\n");
+    for without in ["", " | nop", " | nop:physpath=\"\""] {
+        let said = path(&format!("md:1m{without} | eli:onetime=1")).failed(1);
+        assert!(said.contains(".eli: it has no physical path"), "{said}");
+    }
+}

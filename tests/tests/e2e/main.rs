@@ -43,6 +43,7 @@ mod odd_size;
 mod packed;
 mod part;
 mod part_damage;
+mod part_logical;
 mod part_search;
 mod part_verbs;
 mod pki;

@@ -353,6 +353,55 @@ fn boot_code_is_written_around_tables_and_into_partitions() {
 }
 
 #[test]
+fn boot_code_that_ends_in_a_sector_needs_all_of_it() {
+    let (folder, disk) = empty();
+    let code = disks::text(&folder.path().join("code"));
+    std::fs::write(&code, [0xeb, 0xfe]).expect("boot code");
+    part(&["create", "-s", "mbr", &disk]);
+    part(&["add", "-t", "ntfs", "-b", "2048", "-s", "8m", &disk]);
+    let mut image = std::fs::read(&disk).expect("the image");
+    // The rest of the sector would become zeros, and with it the name of the file system.
+    let start = 2048 * 512 + 3;
+    image[start..start + 8].copy_from_slice(b"NTFS    ");
+    std::fs::write(&disk, &image).expect("the image");
+    let text = refused(&["bootcode", "-p", &code, "-i", "1", &disk], 1);
+    assert!(text.contains("carries an NTFS file system"), "{text}");
+    assert!(std::fs::read(&disk).expect("the image") == image);
+}
+
+#[test]
+fn boot_code_is_not_written_into_a_dynamic_disk_with_a_gpt() {
+    let (folder, disk) = empty();
+    let code = disks::text(&folder.path().join("code"));
+    std::fs::write(&code, [0x90; 512]).expect("boot code");
+    part(&["create", "-s", "gpt", &disk]);
+    // A warning says that the partition has no database.
+    for (kind, size) in [("ms-ldm-data", "8m"), ("ms-ldm-metadata", "1m")] {
+        assert_eq!(
+            ugeom(&["part", "add", "-t", kind, "-s", size, &disk]).code,
+            0
+        );
+    }
+    let image = std::fs::read(&disk).expect("the image");
+    for index in ["1", "2"] {
+        let text = refused(&["bootcode", "-p", &code, "-i", index, &disk], 1);
+        assert!(text.contains("a dynamic disk of Windows"), "{text}");
+    }
+    assert!(std::fs::read(&disk).expect("the image") == image);
+    let forced = ugeom(&[
+        "part",
+        "bootcode",
+        "-p",
+        &code,
+        "-i",
+        "1",
+        "--destroy",
+        &disk,
+    ]);
+    assert_eq!(forced.text(), "partcode written to disk.imgp1\n");
+}
+
+#[test]
 fn types_are_listed_and_the_nearest_is_named() {
     let gpt = part(&["types", "gpt"]);
     let efi = "efi                 !c12a7328-f81f-11d2-ba4b-00a0c93ec93b";
@@ -420,9 +469,15 @@ fn a_dynamic_disk_is_only_read() {
     assert!(part(&["show", &disk]).contains("LDM"));
     let code = disks::text(&folder.path().join("code"));
     std::fs::write(&code, [1; 512]).expect("boot code");
-    let verbs: [&[&str]; 10] = [
+    let verbs: [&[&str]; 16] = [
         &["add", "-t", "ntfs"],
+        &["add", "-t", "ntfs", "-b", "18000", "-s", "8", "-i", "9"],
         &["bootcode", "-b", &code],
+        &["bootcode", "-N", "-b", &code],
+        &["bootcode", "-p", &code, "-i", "1"],
+        &["bootcode", "-p", &code, "-i", "1", "--destroy"],
+        &["bootcode", "-p", &code],
+        &["bootcode", "-b", &code, "-p", &code, "-i", "1"],
         &["delete", "-i", "1"],
         &["destroy"],
         &["destroy", "-F"],
@@ -433,8 +488,11 @@ fn a_dynamic_disk_is_only_read() {
         &["modify", "-i", "1", "-l", "name"],
     ];
     for verb in verbs {
-        let said = refused(&[verb, &[disk.as_str()]].concat(), 1);
-        assert!(said.contains("LDM table is only read"), "{verb:?}: {said}");
+        // The MBR is the shell of the database.
+        for scheme in [&[][..], &["--scheme", "ldm"], &["--scheme", "mbr"]] {
+            let said = refused(&[verb, scheme, &[disk.as_str()]].concat(), 1);
+            assert!(said.contains("LDM table is only read"), "{verb:?}: {said}");
+        }
     }
     assert!(part(&["recover", &disk]).ends_with(" recovering is not needed\n"));
     for scheme in ["gpt", "ldm"] {

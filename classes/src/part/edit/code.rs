@@ -1,9 +1,11 @@
 //! Boot code: around a table, or in a partition.
 
 use super::EditError;
+use super::found::name_extended;
 use super::media::Disk;
 use std::ops::Range;
 use ugeom_format::content;
+use ugeom_format::mbr::PartType;
 use ugeom_format::plan::{Part, Scheme, Table};
 use ugeom_stack::{Channel, Opened};
 
@@ -72,7 +74,7 @@ pub fn partition_code(
     }
     if !force {
         for part in parts.iter().filter(|part| fits(part)) {
-            refuse_carried(&mut disk, &table, part, skip as u64..code.len() as u64)?;
+            refuse_carried(&mut disk, &table, part, skip as u64..needed * unit)?;
         }
     }
     let mut written = Vec::new();
@@ -96,6 +98,11 @@ fn refuse_carried(
 ) -> Result<(), EditError> {
     let unit = u64::from(disk.media.sector_size_bytes);
     let (first, size_bytes) = (part.start * unit, part.sectors.saturating_mul(unit));
+    if part.kind.starts_with("ms-ldm-") {
+        let name = disk.partition(table, part.index).0;
+        let reason = "it belongs to a dynamic disk of Windows; --destroy overwrites it";
+        return Err(refused(&name, reason));
+    }
     let mut found = content::identify(size_bytes, &mut |offset, length| {
         let start = offset / unit * unit;
         let end = (offset + length as u64).next_multiple_of(unit);
@@ -106,6 +113,9 @@ fn refuse_carried(
         Ok(bytes)
     })
     .contents;
+    if table.scheme() == Scheme::Mbr && is_extended(part) {
+        found.iter_mut().for_each(name_extended);
+    }
     found.retain(|content| content.stands_in(&range));
     match found.is_empty() {
         true => Ok(()),
@@ -115,6 +125,11 @@ fn refuse_carried(
             found,
         }),
     }
+}
+
+fn is_extended(part: &Part) -> bool {
+    let kind = part.raw_kind.parse().map(PartType);
+    kind.is_ok_and(PartType::is_extended)
 }
 
 fn write(

@@ -112,5 +112,17 @@ fn identify(disk: &mut Disk<'_>) -> (Vec<Content>, Option<IoError>) {
         Ok(bytes)
     });
     let unread = found.read_error.and(failed);
-    (found.contents, unread)
+    let mut contents = found.contents;
+    if disk.is_extended() {
+        contents.iter_mut().for_each(name_extended);
+    }
+    (contents, unread)
+}
+
+/// Names what looks like an MBR in the first sector of an extended partition.
+pub(super) fn name_extended(content: &mut Content) {
+    if content.name == "dos" {
+        content.title = content.title.replace("an MBR", "an extended boot record");
+        content.short = content.short.replace("MBR", "EBR");
+    }
 }

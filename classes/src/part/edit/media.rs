@@ -104,7 +104,7 @@ impl<'a> Disk<'a> {
     /// that is damaged.
     pub(super) fn tables(&mut self) -> Vec<Table> {
         let (media, geometry) = (self.media, self.geometry);
-        if self.logical_prefix.is_some() {
+        if self.is_extended() {
             let logical = Table::load(Scheme::Ebr, media, &mut self.reader());
             return logical.into_iter().collect();
         }
@@ -113,9 +113,29 @@ impl<'a> Disk<'a> {
         tables
     }
 
-    /// The one table, or the one of a scheme.
+    /// The one table to be changed, or the one of a scheme. A database of Windows is refused, and
+    /// the MBR that is its shell.
     pub(super) fn table(&mut self, scheme: Option<Scheme>) -> Result<Table, EditError> {
+        let table = self.named(scheme)?;
+        let is_shell = |tables: Vec<Table>| {
+            let has = |scheme| tables.iter().any(|table| table.scheme() == scheme);
+            has(Scheme::Ldm) && !has(Scheme::Gpt) && !has(Scheme::Mbr)
+        };
+        match table.scheme() {
+            Scheme::Ldm => Err(self.plan_error(Table::read_only())),
+            Scheme::Mbr if is_shell(self.tables()) => Err(self.plan_error(Table::read_only())),
+            _ => Ok(table),
+        }
+    }
+
+    fn named(&mut self, scheme: Option<Scheme>) -> Result<Table, EditError> {
         if let Some(scheme) = scheme {
+            if let Some(reason) = self.misplaced(scheme) {
+                return Err(EditError::NoTable {
+                    provider: self.name.clone(),
+                    damaged: Some(reason.to_owned()),
+                });
+            }
             let (media, geometry) = (self.media, self.geometry);
             let table = Table::load_on(scheme, media, geometry, &mut self.reader());
             let damaged = match table {
@@ -140,6 +160,21 @@ impl<'a> Disk<'a> {
             });
         }
         tables.pop().ok_or_else(|| self.no_table())
+    }
+
+    /// Why a table of that scheme cannot stand here: the first sector of an extended partition may
+    /// be read as an MBR, and an MBR as an extended boot record.
+    fn misplaced(&self, scheme: Scheme) -> Option<&'static str> {
+        match (self.is_extended(), scheme) {
+            (false, Scheme::Ebr) => Some("logical partitions stand in an extended one of an MBR"),
+            (true, Scheme::Ebr) | (false, _) => None,
+            (true, _) => Some("it holds logical partitions"),
+        }
+    }
+
+    /// An extended partition, which holds logical ones.
+    pub(super) const fn is_extended(&self) -> bool {
+        self.logical_prefix.is_some()
     }
 
     /// A partition and its provider's name, as the classes will name it.

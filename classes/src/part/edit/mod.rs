@@ -267,9 +267,6 @@ pub fn destroy(
 ) -> Result<Scheme, EditError> {
     let mut disk = Disk::new(channel, opened)?;
     let table = disk.table(scheme)?;
-    if table.scheme() == Scheme::Ldm {
-        return Err(disk.plan_error(Table::read_only()));
-    }
     let count = table.parts().len();
     if count > 0 && !force {
         return Err(EditError::NotEmpty {
