@@ -1,35 +1,58 @@
-//! A chain of loop devices over a file in memory, made anew for each pass: what a loop device has
-//! for as long as it lives (its worker, the pages of its file) is no property of the layer.
+//! A chain of loop devices and partitions over a file in memory, made anew for each pass: what a
+//! loop device has for as long as it lives (its worker, the pages of its file) is no property of
+//! the layer.
+//!
+//! Partitions are added by `addpart` (BLKPG), which needs no table and no parser in the kernel.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
 use ugeom_harness::HarnessError;
 
 /// The file's size, bytes: larger than a processor's cache.
 const SIZE_BYTES: usize = 64 << 20;
 /// Where files lie in memory.
 const FOLDER: &str = "/dev/shm";
+/// A partition that begins later begins as far into a MiB, after the first MiB: the file is small.
+const START_BYTES_MAX: u64 = 4 << 20;
+const MIB: u64 = 1 << 20;
+/// How long a partition may stay in use after the last read, and how often that is looked at.
+const CLOSED_WITHIN: Duration = Duration::from_secs(5);
+const CLOSED_POLL: Duration = Duration::from_millis(10);
+
+/// A layer that is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// A loop device.
+    Loop,
+    /// The one partition of the device below, up to the end of that.
+    Partition {
+        /// Where it begins in the chain that is made again, bytes.
+        start_bytes: u64,
+    },
+}
 
 /// Devices that are removed when dropped.
 pub(super) struct InMemory {
     file: PathBuf,
-    loops: usize,
-    /// The uppermost last.
+    /// What is made, the lowest first.
+    layers: Vec<Made>,
+    /// Paths of what is there, in the same order.
     devices: Vec<String>,
 }
 
 impl InMemory {
-    /// So many loop devices, each on the one before.
+    /// These layers, the lowest first.
     ///
     /// # Errors
-    /// What the file or `losetup` fails with.
-    pub(super) fn new(loops: usize) -> Result<Self, HarnessError> {
+    /// What the file, `losetup` or `addpart` fails with.
+    pub(super) fn new(layers: Vec<Made>) -> Result<Self, HarnessError> {
         let name = format!("ugeom-{}.img", std::process::id());
         let mut chain = Self {
             file: PathBuf::from(FOLDER).join(name),
-            loops,
+            layers,
             devices: Vec::new(),
         };
         chain.make()?;
@@ -57,8 +80,12 @@ impl InMemory {
         let filled = created.write_all(&vec![1; SIZE_BYTES]);
         filled.map_err(failed())?;
         let mut below = name;
-        for _ in 0..self.loops {
-            let device = attach(&below).map_err(HarnessError::os(&below, "losetup"))?;
+        for layer in &self.layers {
+            let device = match *layer {
+                Made::Loop => attach(&below).map_err(HarnessError::os(&below, "losetup"))?,
+                Made::Partition { start_bytes } => add_partition(&below, start_bytes)
+                    .map_err(HarnessError::os(&below, "addpart"))?,
+            };
             self.devices.push(device.clone());
             below = device;
         }
@@ -67,8 +94,11 @@ impl InMemory {
 
     fn remove(&mut self) {
         while let Some(device) = self.devices.pop() {
-            // Nothing can be done about one that stays but to name it, which losetup does.
-            let _ = Command::new("losetup").args(["-d", &device]).status();
+            // Nothing can be done about one that stays but to name it, which these programs do.
+            let _ = match (self.layers.get(self.devices.len()), self.devices.last()) {
+                (Some(Made::Partition { .. }), Some(below)) => delete_partition(below),
+                _ => Command::new("losetup").args(["-d", &device]).status(),
+            };
         }
         let _ = fs::remove_file(&self.file);
     }
@@ -81,12 +111,45 @@ impl Drop for InMemory {
 }
 
 fn attach(below: &str) -> io::Result<String> {
-    let made = Command::new("losetup")
-        .args(["--direct-io=on", "-f", "--show", below])
-        .output()?;
+    printed(Command::new("losetup").args(["--direct-io=on", "-f", "--show", below]))
+}
+
+/// The path of the partition.
+fn add_partition(below: &str, start_bytes: u64) -> io::Result<String> {
+    let start = match start_bytes {
+        near if near < START_BYTES_MAX => near,
+        far => MIB + far % MIB,
+    };
+    let size_bytes = File::open(below)?.seek(SeekFrom::End(0))?;
+    let sectors = |bytes: u64| (bytes / 512).to_string();
+    let length = sectors(size_bytes.saturating_sub(start));
+    // A loop device that is made again may have a partition of before.
+    Command::new("delpart").args([below, "1"]).output()?;
+    printed(Command::new("addpart").args([below, "1", &sectors(start), &length]))?;
+    Ok(format!("{below}p1"))
+}
+
+/// Files that an io_uring has used are closed some time after it.
+fn delete_partition(below: &str) -> io::Result<ExitStatus> {
+    let mut delete = Command::new("delpart");
+    delete.args([below, "1"]);
+    let started = Instant::now();
+    while started.elapsed() < CLOSED_WITHIN {
+        let ended = delete.output()?;
+        if ended.status.success() {
+            return Ok(ended.status);
+        }
+        std::thread::sleep(CLOSED_POLL);
+    }
+    delete.status()
+}
+
+/// What a program prints; what it complains of as an error.
+fn printed(command: &mut Command) -> io::Result<String> {
+    let ended = command.output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match made.status.success() {
-        true => Ok(text(&made.stdout)),
-        false => Err(io::Error::other(text(&made.stderr))),
+    match ended.status.success() {
+        true => Ok(text(&ended.stdout)),
+        false => Err(io::Error::other(text(&ended.stderr))),
     }
 }

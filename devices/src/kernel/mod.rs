@@ -23,6 +23,7 @@ mod traced;
 
 use chain::Chain;
 use memory::InMemory;
+pub use memory::Made;
 use passes::{CaseSamples, Pass};
 use reading::{Reader, Slice};
 use serde::{Deserialize, Serialize};
@@ -65,14 +66,15 @@ const ROUNDS_MAX: usize = 50;
 const PASSES_SHARE: f64 = 0.85;
 
 /// What a chain stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bottom {
     /// The device below the named target.
     Device,
-    /// A file in memory: as many loop devices as the chain of the target has are made over it.
+    /// A file in memory: the loop devices of the target's chain and the partitions on them are
+    /// made over it.
     Memory {
-        /// Loop devices on top of each other.
-        loops: usize,
+        /// What is made, the lowest first.
+        layers: Vec<Made>,
     },
 }
 
@@ -233,9 +235,9 @@ enum Place<'a> {
 
 impl<'a> Place<'a> {
     fn new(options: &'a KernelLayersOptions) -> Result<Self, HarnessError> {
-        Ok(match options.bottom {
+        Ok(match &options.bottom {
             Bottom::Device => Self::Device(&options.target),
-            Bottom::Memory { loops } => Self::Memory(InMemory::new(loops)?),
+            Bottom::Memory { layers } => Self::Memory(InMemory::new(layers.clone())?),
         })
     }
 

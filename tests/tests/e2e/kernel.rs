@@ -475,6 +475,40 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
 }
 
 #[test]
+fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
+    let test = "a_partition_is_measured_again_over_memory_and_nothing_is_left";
+    if program(test, "addpart").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.img");
+    std::fs::write(&image, vec![1; 4 << 20]).expect("an image");
+    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
+        return;
+    };
+    let device = device.text();
+    let added = run(command("addpart", &[&device, "1", "63", "4096"]), b"");
+    assert_eq!(added.code, 0, "{}", added.stderr);
+    let partition = format!("{device}p1");
+    let layers = [
+        "lab", "layers", "--kernel", &partition, "--bottom", "memory",
+    ];
+    let mut layers = command(UGEOM, &layers);
+    layers.args(["--budget", "100ms", "--json", "-"]);
+    let ended = run(layers, b"");
+    run(command("delpart", &[&device, "1"]), b"");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let rows = found["cases"][0]["rows"].as_array().expect("rows");
+    let classes = rows.iter().map(|row| row["class"].as_str());
+    let classes: Vec<&str> = classes.flatten().collect();
+    assert_eq!(classes, ["PART", "LOOP", "FILE"], "{found:#}");
+    let made = found["target"].as_str().expect("a partition");
+    assert!(made.ends_with("p1") && made != partition, "{made}");
+    assert!(!Path::new(made).exists(), "{made} is left");
+}
+
+#[test]
 fn a_file_is_a_layer_of_its_own_above_its_device() {
     let test = "a_file_is_a_layer_of_its_own_above_its_device";
     let folder = tempfile::tempdir().expect("a folder");

@@ -60,8 +60,9 @@ pub struct Layers {
           conflicts_with_all = ["target", "full", "processes", "goals"])]
     kernel: Option<String>,
 
-    /// What the chain of --kernel stands on: its own device, or memory (its loop devices are made
-    /// again over a file in /dev/shm, anew for each pass, where no disk hides what a layer costs)
+    /// What the chain of --kernel stands on: its own device, or memory (its loop devices and
+    /// partitions are made again over a file in /dev/shm, anew for each pass, where no disk hides
+    /// what a layer costs)
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Bottom::Device,
           requires = "kernel")]
     bottom: Bottom,
@@ -96,10 +97,10 @@ impl Layers {
             Bottom::Device => kernel::Bottom::Device,
             Bottom::Memory => {
                 let (tree, at) = show::kernel::read(Some(target))?;
-                let loops = at.map_or(Ok(0), |at| loops_of(&tree, at))?;
+                let layers = at.map_or(Ok(Vec::new()), |at| made_of(&tree, at))?;
                 // Ctrl-C must not leave devices behind.
                 interrupt::catch().context("listening for Ctrl-C")?;
-                kernel::Bottom::Memory { loops }
+                kernel::Bottom::Memory { layers }
             }
         };
         let flags = &self.one.flags;
@@ -145,30 +146,29 @@ impl Layers {
     }
 }
 
-/// How many loop devices the chain has; other layers cannot be made in memory.
-fn loops_of(tree: &KernelTree, top: usize) -> Result<usize> {
-    let classes = || tree.chain(top).into_iter().map(|at| &tree.nodes[at]);
-    let stays = |class| matches!(class, Class::Loop | Class::File | Class::Fs);
-    let loops = classes().filter(|node| node.class == Class::Loop).count();
-    // What lies below the lowest loop device is replaced.
-    let upper = classes().take_while({
-        let mut left = loops;
-        move |node| {
-            left -= usize::from(left > 0 && node.class == Class::Loop);
-            left > 0
+/// The loop devices of the chain and the partitions on them, the lowest first. What lies below the
+/// lowest loop device is replaced by memory; above it, other layers cannot be made.
+fn made_of(tree: &KernelTree, top: usize) -> Result<Vec<kernel::Made>> {
+    let nodes: Vec<_> = tree.chain(top).iter().map(|at| &tree.nodes[*at]).collect();
+    let Some(lowest) = nodes.iter().rposition(|node| node.class == Class::Loop) else {
+        let name = &tree.nodes[top].name;
+        let why = format!("{name}: no loop device in its chain that could be made in memory");
+        return Err(Usage(why).into());
+    };
+    let mut layers = Vec::new();
+    for node in nodes[..=lowest].iter().rev() {
+        match node.class {
+            Class::Loop => layers.push(kernel::Made::Loop),
+            Class::Part => layers.push(kernel::Made::Partition {
+                start_bytes: node.start_bytes.unwrap_or(0),
+            }),
+            Class::File | Class::Fs => {}
+            _ => {
+                let name = &node.name;
+                let why = format!("{name}: only loop devices and partitions can be made in memory");
+                return Err(Usage(why).into());
+            }
         }
-    });
-    let other = upper.into_iter().find(|node| !stays(node.class));
-    match (other, loops) {
-        (Some(node), _) => {
-            let why = format!("{}: only loop devices can be made in memory", node.name);
-            Err(Usage(why).into())
-        }
-        (None, 0) => {
-            let name = &tree.nodes[top].name;
-            let why = format!("{name}: no loop device in its chain that could be made in memory");
-            Err(Usage(why).into())
-        }
-        (None, loops) => Ok(loops),
     }
+    Ok(layers)
 }
