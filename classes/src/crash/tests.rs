@@ -380,7 +380,7 @@ fn faults_stay_in_their_range() {
 #[test]
 fn a_wrong_option_is_pointed_at() {
     for (text, problem) in [
-        ("crash:tear=1000", "none of 512, 4096, 16384"),
+        ("crash:tear=1000", "one of 512, 4096, 16384"),
         ("crash:cut=sometimes", "op17+op40"),
         ("crash:cut=op0", "from op1"),
         ("crash:from=8k,to=4k", "empty"),

@@ -319,5 +319,8 @@ fn one_of(
     if known.contains(&value) {
         return Ok(value.to_owned());
     }
-    Err(wrong(format!("`{value}` is none of {}", known.join(", "))))
+    Err(wrong(format!(
+        "`{value}` is not one of {}",
+        known.join(", ")
+    )))
 }

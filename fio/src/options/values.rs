@@ -126,7 +126,7 @@ pub fn rw(text: &str) -> Result<Pattern, String> {
     let known = PATTERNS.iter().find(|pattern| pattern.name == name);
     let mut pattern = *known.ok_or_else(|| {
         let names: Vec<&str> = PATTERNS.iter().map(|pattern| pattern.name).collect();
-        format!("`{name}` is none of {}", names.join(", "))
+        format!("`{name}` is not one of {}", names.join(", "))
     })?;
     if let Some(modifier) = modifier {
         let (sign, digits) = match modifier.strip_prefix('-') {
@@ -255,7 +255,7 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
             Ok(Distribution::Normal(deviation, center))
         }
         _ => Err(format!(
-            "`{name}` is none of random, zipf, pareto, normal, zoned"
+            "`{name}` is not one of random, zipf, pareto, normal, zoned"
         )),
     }
 }
@@ -314,7 +314,7 @@ pub fn steady(text: &str) -> Result<Steady, String> {
         "bw_slope" => (SteadyOf::Bandwidth, true),
         _ => {
             return Err(format!(
-                "`{name}` is none of iops, iops_slope, bw, bw_slope"
+                "`{name}` is not one of iops, iops_slope, bw, bw_slope"
             ));
         }
     };
@@ -393,7 +393,7 @@ pub fn file_order(text: &str) -> Result<(FileOrder, u32), String> {
         }
         _ => {
             return Err(format!(
-                "`{name}` is none of roundrobin, sequential, random, zipf, pareto, normal"
+                "`{name}` is not one of roundrobin, sequential, random, zipf, pareto, normal"
             ));
         }
     };
@@ -406,7 +406,7 @@ pub fn skipped(text: &str) -> Result<[bool; 4], String> {
     for name in text.split(',').map(str::trim) {
         let known = ["read", "write", "trim", "sync"];
         let at = known.iter().position(|known| *known == name);
-        skip[at.ok_or_else(|| format!("`{name}` is none of {}", known.join(", ")))?] = true;
+        skip[at.ok_or_else(|| format!("`{name}` is not one of {}", known.join(", ")))?] = true;
     }
     Ok(skip)
 }

@@ -16,7 +16,7 @@ fn each_error_names_file_line_and_reason() {
         ("[a]\nbs=\n", 2, "bs needs a value: bs=SIZE"),
         ("[a]\n\nsize\n", 3, "size needs a value"),
         ("[a]\nbs=4q\n", 2, "bs=4q: this is not a size"),
-        ("[a]\nrw=reed\n", 2, "`reed` is none of read, write"),
+        ("[a]\nrw=reed\n", 2, "`reed` is not one of read, write"),
         ("[a\n", 1, "has no ]"),
         ("[]\n", 1, "needs a name"),
         ("bs=4k\n", 1, "before the first [section]"),
@@ -114,7 +114,7 @@ fn an_argument_is_named_where_a_line_cannot_be() {
     assert!(error(&["--name=a", "--blocksise=4k"]).contains("did you mean `blocksize`?"));
     assert!(error(&["--name=a", "--bs"]).starts_with("--bs: bs needs a value"));
     assert!(error(&["--name="]).contains("--name needs a name"));
-    assert!(error(&["--output-format=yaml"]).contains("none of normal, json"));
+    assert!(error(&["--output-format=yaml"]).contains("one of normal, json"));
     assert!(error(&["--name=a", "-iodpeth=3"]).contains("did you mean `iodepth`?"));
     assert!(error(&["--name=a", "--bs", "-rw=read"]).starts_with("--bs: bs needs a value"));
     assert!(error(&["missing.fio"]).starts_with("the job file `missing.fio` cannot be read"));
