@@ -47,6 +47,7 @@ pub mod nop;
 mod own_thread;
 pub mod part;
 mod path;
+pub mod physpath;
 pub mod registry;
 pub mod spec;
 pub mod target;

@@ -62,7 +62,7 @@ impl FromStr for Backend {
         let found = Backend::ALL
             .into_iter()
             .find(|backend| backend.name() == text);
-        found.ok_or_else(|| format!("`{text}` is none of workers, ring and auto"))
+        found.ok_or_else(|| format!("`{text}` is not one of workers, ring and auto"))
     }
 }
 

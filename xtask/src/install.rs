@@ -67,7 +67,9 @@ fn parse(words: &[&str]) -> Result<Request> {
             "ugeom" => program = true,
             "libguasi" => library = true,
             other => {
-                bail!("install: {other:?} is none of --prefix, --destdir, --debug, ugeom, libguasi")
+                bail!(
+                    "install: {other:?} is not one of --prefix, --destdir, --debug, ugeom, libguasi"
+                )
             }
         }
     }
@@ -266,7 +268,7 @@ mod tests {
         for (words, reason) in [
             (&["--prefix"][..], "--prefix needs a DIR"),
             (&["libguasi"], "--prefix DIR says where to"),
-            (&["--prefix", "/usr", "guasi"], "\"guasi\" is none of"),
+            (&["--prefix", "/usr", "guasi"], "\"guasi\" is not one of"),
         ] {
             let error = parse(words).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");

@@ -4,7 +4,7 @@ use std::time::Instant;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_measure::ratio::log_ratio_paired;
 
-/// Rounds of a measurement where nothing else is said.
+/// Rounds of a measurement by default.
 pub const ROUNDS: usize = 31;
 const CONFIDENCE: f64 = 0.95;
 

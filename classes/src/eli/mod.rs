@@ -40,6 +40,7 @@ mod tests;
 pub use crate::build::KeyOptions;
 use crate::build::{BuildContext, BuildError};
 use crate::entry::{Build, ClassEntry, Role};
+use crate::physpath::{self, PHYSPATH};
 use crate::spec::LayerArguments;
 use crypt::Crypt;
 use options::Settings;
@@ -68,8 +69,6 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(|| Arc::new(taste::EliTaste)),
 };
 
-/// Where the provider is plugged in.
-const PHYSPATH: &str = "GEOM::physpath";
 /// What GELI appends to it.
 const PHYSPATH_SUFFIX: &str = "/eli";
 
@@ -95,12 +94,7 @@ impl Geom for Eli {
     }
 
     fn attribute(&self, request: Request<'_>, cx: &mut Cx) -> Next {
-        match &self.physpath {
-            Some(path) if request.attribute() == PHYSPATH => {
-                request.answer(AttributeValue::Text(path.clone()))
-            }
-            _ => self.start(request, cx),
-        }
+        physpath::answer(self.physpath.as_ref(), request, |it| self.start(it, cx))
     }
 
     fn wants_done(&self) -> bool {
@@ -158,7 +152,7 @@ impl Drop for Eli {
 }
 
 /// The path of the provider below with `/eli` appended, as `g_eli_getattr_done` does.
-fn physpath(context: &BuildContext<'_>, below: &ProviderView) -> Option<String> {
+fn physpath_of(context: &BuildContext<'_>, below: &ProviderView) -> Option<String> {
     let opened = context.stack().open(below.id, Delta::READ).ok()?;
     let mut channel = context.stack().channel(1).ok()?;
     match channel.attribute(&opened, PHYSPATH).ok()?? {
@@ -190,7 +184,7 @@ fn build(
         crypt: opened.crypt,
         pending: PendingBuffers::default(),
         below_bytes: below.mediasize_bytes,
-        physpath: physpath(context, below),
+        physpath: physpath_of(context, below),
     };
     let provider = ProviderPlan {
         name,

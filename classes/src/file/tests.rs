@@ -325,7 +325,7 @@ fn workers_and_backend_are_for_the_engine_that_has_them() {
         ("engine=mmap&backend=ring", "backend is for engine=guasi"),
         (
             "engine=guasi&backend=rings",
-            "`rings` is none of workers, ring and auto",
+            "`rings` is not one of workers, ring and auto",
         ),
     ] {
         let refused = refusal(&text(&path, bad), &options);

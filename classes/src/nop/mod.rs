@@ -29,13 +29,12 @@ pub use state::{Faults, Window};
 
 use crate::build::{BuildContext, BuildError};
 use crate::entry::{Build, ClassEntry, Role};
+use crate::physpath;
 use crate::spec::LayerArguments;
 use options::Settings;
 use state::Decider;
 use std::sync::Arc;
-use ugeom_stack::{
-    AttributeValue, Command, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals,
-};
+use ugeom_stack::{Command, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals};
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "nop",
@@ -82,12 +81,7 @@ impl Geom for Pass {
     }
 
     fn attribute(&self, request: Request<'_>, cx: &mut Cx) -> Next {
-        match &self.physpath {
-            Some(path) if request.attribute() == "GEOM::physpath" => {
-                request.answer(AttributeValue::Text(path.clone()))
-            }
-            _ => self.start(request, cx),
-        }
+        physpath::answer(self.physpath.as_ref(), request, |it| self.start(it, cx))
     }
 
     fn shift(&self, _port: u16) -> Option<u64> {

@@ -2,11 +2,12 @@
 
 use super::state::{Decider, Decision};
 use super::*;
+use crate::physpath::PHYSPATH;
 use crate::target::tests::opened;
 use crate::target::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Delta, Errno, Opened};
+use ugeom_stack::{AttributeValue, Channel, Delta, Errno, Opened};
 
 fn open(text: &str) -> (Target, Channel, Opened) {
     // Without tasting, whose reads would be decided about, too.
@@ -353,7 +354,7 @@ fn it_reports_the_physical_path_that_it_is_told_to() {
         ("", None),
     ] {
         let (_target, mut channel, opened) = open(&format!("md:1m | nop{options}"));
-        let path = channel.attribute(&opened, "GEOM::physpath").expect("asks");
+        let path = channel.attribute(&opened, PHYSPATH).expect("asks");
         let expected = expected.map(|path| AttributeValue::Text(path.to_owned()));
         assert_eq!(path, expected, "{options}");
     }

@@ -61,7 +61,7 @@ impl Below {
         let is_extended = self.mbr_type.is_some_and(PartType::is_extended);
         let reason = match (scheme, below) {
             (names::EBR, Some(names::MBR)) if is_extended => return None,
-            (names::EBR, _) => "logical partitions stand in an extended one of an MBR".to_owned(),
+            (names::EBR, _) => "logical partitions need an extended partition of an MBR".to_owned(),
             (_, None) => return None,
             (_, Some(below)) if LEAVES.contains(&below) => {
                 format!("a partition of {below} holds no table")

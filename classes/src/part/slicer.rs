@@ -14,14 +14,12 @@
 //! (`g_slice_access`), `sys/geom/part/g_part.c` (`g_part_dumpconf`, `g_part_start`).
 
 use super::{look, names};
+use crate::physpath::PHYSPATH;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{
     AccessChange, AttributeValue, Counts, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan,
     Request, TasteError, Taster,
 };
-
-/// Where the provider is plugged in; `g_part_get_physpath_done` appends a partition's suffix.
-const PHYSPATH: &str = "GEOM::physpath";
 
 /// What [`Slicer::start`] needs to know of a slice, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

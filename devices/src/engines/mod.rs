@@ -173,7 +173,7 @@ impl Experiment for Engines {
         };
         let measured = harness::run(&mut matrix.cells, &settings, process.meter, &mut watched)?;
         let subject = matrix.subject();
-        // The device has its own scheduler again before anything is said.
+        // The device gets its own scheduler back before the result is shown.
         drop(schedulers);
         let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
         document.target = target;

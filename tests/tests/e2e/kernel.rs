@@ -179,9 +179,7 @@ fn has_both_halves(interval: &Value, mounted: &Path, device: &str) -> bool {
 fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
     let test = "the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests";
     let folder = tempfile::tempdir().expect("a folder");
-    let image = folder.path().join("disk.img");
-    std::fs::write(&image, vec![1; 4 << 20]).expect("an image");
-    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
+    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
         return;
     };
     for source in ["bpf", "tracefs"] {
@@ -274,6 +272,13 @@ fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
     (trace, serde_json::from_str(&fio).expect("JSON"))
 }
 
+/// A loop device over a new file of so many MiB.
+fn over_image(test: &str, folder: &Path, mib: usize, options: &[&str]) -> Option<LoopDevice> {
+    let image = folder.join("disk.img");
+    std::fs::write(&image, vec![1; mib << 20]).expect("an image");
+    LoopDevice::over(test, &image, options)
+}
+
 fn text(path: &Path) -> String {
     path.display().to_string()
 }
@@ -285,9 +290,7 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let image = folder.path().join("disk.img");
-    std::fs::write(&image, vec![1; 4 << 20]).expect("an image");
-    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
+    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
         return;
     };
     if !works(test, &device.text(), "bpf") {
@@ -364,9 +367,7 @@ fn wrong_devices_and_sources_are_refused_by_name() {
 fn a_device_named_twice_is_followed_once() {
     let test = "a_device_named_twice_is_followed_once";
     let folder = tempfile::tempdir().expect("a folder");
-    let image = folder.path().join("disk.img");
-    std::fs::write(&image, vec![1; 1 << 20]).expect("an image");
-    let Some(device) = LoopDevice::over(test, &image, &[]) else {
+    let Some(device) = over_image(test, folder.path(), 1, &[]) else {
         return;
     };
     if !works(test, &device.text(), "bpf") {
@@ -402,9 +403,7 @@ fn traced_reads(traced: &Value) {
 fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
     let test = "the_program_of_2002_runs_on_each_layer_of_a_chain";
     let folder = tempfile::tempdir().expect("a folder");
-    let image = folder.path().join("disk.img");
-    std::fs::write(&image, vec![1; 1 << 20]).expect("an image");
-    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
+    let Some(device) = over_image(test, folder.path(), 1, &["--direct-io=on"]) else {
         return;
     };
     let mut layers = command(
@@ -431,9 +430,7 @@ fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
 fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
     let test = "a_chain_is_measured_again_over_memory_and_nothing_is_left";
     let folder = tempfile::tempdir().expect("a folder");
-    let image = folder.path().join("disk.img");
-    std::fs::write(&image, vec![1; 1 << 20]).expect("an image");
-    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
+    let Some(device) = over_image(test, folder.path(), 1, &["--direct-io=on"]) else {
         return;
     };
     let layers = [
@@ -481,9 +478,7 @@ fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let image = folder.path().join("disk.img");
-    std::fs::write(&image, vec![1; 4 << 20]).expect("an image");
-    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
+    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
         return;
     };
     let device = device.text();

@@ -61,7 +61,7 @@ fn an_extended_partition_holds_extended_boot_records_and_a_disk_none() {
     let (disk, extended) = (it.disk.as_str(), it.extended.as_str());
     for verb in [&["delete"][..], &["modify", "-t", "ntfs"], &["resize"]] {
         let said = it.refuses(&[verb, &["--scheme", "ebr", "-i", "5", disk]].concat());
-        let reason = "logical partitions stand in an extended one of an MBR";
+        let reason = "logical partitions need an extended partition of an MBR";
         assert!(said.contains(reason), "{verb:?}: {said}");
         let said = it.refuses(&[verb, &["--scheme", "mbr", "-i", "1", extended]].concat());
         assert!(
@@ -70,7 +70,7 @@ fn an_extended_partition_holds_extended_boot_records_and_a_disk_none() {
         );
     }
     let said = it.refuses(&["destroy", "-F", "--scheme", "ebr", disk]);
-    assert!(said.contains("in an extended one"), "{said}");
+    assert!(said.contains("need an extended partition"), "{said}");
     let said = it.refuses(&["destroy", "-F", "--scheme", "mbr", extended]);
     assert!(said.contains("it holds logical partitions"), "{said}");
 }

@@ -227,7 +227,7 @@ fn logical_partitions_are_made_in_an_extended_one() {
     assert!(index.contains("they are numbered in order"), "{index}");
     let outside = refused(&["create", "-s", "ebr", &format!("{disk}@s1")], 1);
     assert!(
-        outside.contains("logical partitions stand in an extended one"),
+        outside.contains("logical partitions need an extended partition"),
         "{outside}"
     );
 }

@@ -23,7 +23,7 @@ pub use super::names::EBR as NAME;
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "ebr",
     class: NAME,
-    about: "logical partitions in an extended one: s5 and up",
+    about: "logical partitions in an extended partition: s5 and up",
     role: Role::Table,
     positional: &[],
     options: &NO_OPTIONS,

@@ -166,7 +166,7 @@ impl<'a> Disk<'a> {
     /// be read as an MBR, and an MBR as an extended boot record.
     fn misplaced(&self, scheme: Scheme) -> Option<&'static str> {
         match (self.is_extended(), scheme) {
-            (false, Scheme::Ebr) => Some("logical partitions stand in an extended one of an MBR"),
+            (false, Scheme::Ebr) => Some("logical partitions need an extended partition of an MBR"),
             (true, Scheme::Ebr) | (false, _) => None,
             (true, _) => Some("it holds logical partitions"),
         }

@@ -17,6 +17,7 @@ use clap::{Args, ValueHint};
 use measure::MeasureArgs;
 use serde::Serialize;
 use std::fmt::Write;
+use ugeom_classes::physpath::PHYSPATH;
 use ugeom_measure::units::diskinfo_size;
 use ugeom_stack::{AttributeValue, Channel, Delta, IoError, Opened, ProviderView, Stack};
 
@@ -320,7 +321,7 @@ impl Ask<'_> {
             description: self.text("GEOM::descr")?,
             ident: self.text("GEOM::ident")?,
             attachment: self.text("GEOM::attachment")?,
-            physical_path: self.text("GEOM::physpath")?,
+            physical_path: self.text(PHYSPATH)?,
             can_delete: self
                 .number("GEOM::candelete")?
                 .is_some_and(|number| number != 0),
