@@ -15,7 +15,7 @@ use crate::done::Take;
 use crate::fork;
 use crate::parker::Parker;
 use crate::queue::{Entry, SLOT_BITS};
-use crate::ring::{Judge, Ring};
+use crate::ring::{Drive, Ring};
 use crate::settings::Settings;
 use crate::shared::{Shared, YIELD_NS};
 use crate::slab::{BATCH, Slot};
@@ -222,7 +222,6 @@ impl Context {
         let mut works = works.into_iter();
         let mut total = 0;
         let mut uses_ring = false;
-        let mut judge = self.shared.ring.as_ref().map(Ring::judge);
         while works.len() > 0 {
             let mut slots = [0; BATCH];
             let want = works.len().min(BATCH);
@@ -234,7 +233,7 @@ impl Context {
             // Which of them are for the ring, a bit each.
             let (mut filled, mut ringed) = (0, 0);
             for ((tag, work), slot) in works.by_ref().take(count).zip(&slots) {
-                ringed |= u64::from(is_for_ring(&mut judge, &work)) << filled;
+                ringed |= u64::from(self.is_for_ring(&work)) << filled;
                 entries[filled] = self.fill(*slot, priority, tag, work);
                 filled += 1;
             }
@@ -253,11 +252,20 @@ impl Context {
             }
         }
         if uses_ring {
-            self.shared.drive();
+            self.shared.drive(Drive::Submit);
         }
         match total {
             0 if works.len() > 0 => Err(self.full()),
             total => Ok(total),
+        }
+    }
+
+    /// Whether the ring runs it.
+    #[inline]
+    fn is_for_ring(&self, work: &impl Work) -> bool {
+        match (work.io_call(), &self.shared.ring) {
+            (Some(call), Some(ring)) => ring.takes(call),
+            _ => false,
         }
     }
 
@@ -423,16 +431,26 @@ impl Context {
         // Nothing more ends in an orphan.
         let mut min = if is_orphan { 0 } else { min.min(max) };
         let (mut deadline, mut began) = (None, None);
-        let got = loop {
-            self.shared.drive_and_fetch();
-            let priorities = shared.priorities();
-            let take = shared.done.take(
-                priorities,
+        let mut take = |min| {
+            shared.done.take(
+                shared.priorities(),
                 (min, max),
                 |index| each(index, shared.slab.slot(index)),
                 |index| shared.slab.prefetch(index),
-            );
-            let seen = match take {
+            )
+        };
+        // The ring can wait while all that is wanted is there.
+        if !is_orphan
+            && shared.event.is_off()
+            && shared.ring.as_ref().is_some_and(Ring::can_wait)
+            && let Take::Taken(count) = take(max)
+        {
+            return count;
+        }
+        let got = loop {
+            self.shared.drive(Drive::Fetch);
+            let priorities = shared.priorities();
+            let seen = match take(min) {
                 Take::Taken(count) => break count,
                 Take::Only(count) => count,
             };
@@ -514,7 +532,7 @@ impl Context {
         if self.shared.slab.get(id.slot).is_none() {
             return Cancel::Unknown;
         }
-        self.shared.drive();
+        self.shared.drive(Drive::Ask);
         match self.shared.cancel(id.slot, id.generation) {
             Withdrawal::Withdrawn => Cancel::Canceled,
             Withdrawal::Signal(_) | Withdrawal::Asked => Cancel::Interrupted,
@@ -526,9 +544,12 @@ impl Context {
     /// What is known about a request; `None` when there is no such one (any more).
     pub fn info(&self, id: RequestId) -> Option<Info> {
         let slot = self.shared.slab.get(id.slot)?;
-        self.shared.drive();
         let known =
             |word| state::generation(word) == id.generation && state::stage(word) != state::FREE;
+        let may_have_ended = |stage| stage == state::PENDING || stage == state::ACTIVE;
+        if may_have_ended(state::stage(slot.state.load())) {
+            self.shared.drive(Drive::Ask);
+        }
         let word = slot.state.load();
         let info = info(id.slot, slot, word);
         // Released while we read: what was read may belong to the next request.
@@ -598,15 +619,6 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         self.shared.close();
-    }
-}
-
-/// Whether the ring runs it.
-#[inline]
-fn is_for_ring(judge: &mut Option<Judge<'_>>, work: &impl Work) -> bool {
-    match (work.io_call(), judge) {
-        (Some(call), Some(judge)) => judge.takes(call),
-        _ => false,
     }
 }
 

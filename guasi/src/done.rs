@@ -195,6 +195,14 @@ impl Done {
         self.has_new(priorities) || lock(&self.taken).count != 0
     }
 
+    /// How many there are to fetch.
+    #[cfg(not(all(loom, test)))]
+    pub(crate) fn count(&self, priorities: usize) -> usize {
+        let mut taken = lock(&self.taken);
+        self.collect(&mut taken, priorities, |_| ());
+        taken.count
+    }
+
     /// Sleeps by `park` until there are `missing` requests to fetch more than the `seen` that the
     /// caller saw. Returns at once when there are no longer as many as it saw, or more. It may
     /// return for no reason. The push of the last one missed wakes those who sleep on the parker,

@@ -11,6 +11,7 @@
  * block.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <string.h>
@@ -111,7 +112,12 @@ static void fetch(void)
 	} else if (kernel) {
 		struct io_event event;
 
-		CHECK(syscall(SYS_io_getevents, kernel, 1, 1, &event, NULL) == 1);
+		long got;
+
+		do
+			got = syscall(SYS_io_getevents, kernel, 1, 1, &event, NULL);
+		while (got == -1 && errno == EINTR);
+		CHECK(got == 1);
 		ended((struct request *)(unsigned long)event.data, event.res);
 	}
 }

@@ -6,6 +6,9 @@
 //! device is full, and other calls pass them. Not so when the program submits more than that
 //! without a fetch: it may be long before it comes back to hand on the rest.
 //!
+//! A device that is busy ([`Device::busy`]) gets requests in batches: one io_uring_enter(2) hands
+//! over a batch, and wakes the device's thread once.
+//!
 //! What device is behind a descriptor is asked once and then every [`LOOKUPS`] requests: a
 //! descriptor that was opened anew meanwhile only has the limit of another device.
 
@@ -21,6 +24,11 @@ const LOOKUPS: u32 = 4096;
 
 /// Descriptors whose devices are remembered: those below this number.
 const FILES_MAX: usize = 4096;
+
+/// The most requests that wait for each other before a busy device gets them, and which part of its
+/// limit they are at most.
+const BATCH_MAX: u32 = 12;
+const BATCH_PART: u32 = 8;
 
 /// A device among those that are known.
 pub(super) type DeviceNumber = u8;
@@ -47,8 +55,14 @@ struct Device {
     number: u64,
     limit: u32,
     in_flight: u32,
+    /// It was busy, and has not ended a batch of requests since.
+    is_busy: bool,
+    /// How many requests it may have although it is busy.
+    granted: u32,
     /// By priority.
     waiting: Vec<VecDeque<Entry>>,
+    /// How many those are.
+    waiting_count: u32,
 }
 
 impl Default for Devices {
@@ -122,22 +136,25 @@ impl Devices {
         }
         let known = &mut self.devices[at];
         (known.number, known.limit) = (number, limit.max(1));
+        known.is_busy = known.in_flight >= known.busy();
         device
     }
 
     /// Whether the kernel may have one more request of the device.
     pub(super) fn has_room(&self, device: DeviceNumber) -> bool {
         let known = &self.devices[usize::from(device)];
-        known.in_flight < known.limit || self.since_fetch > known.limit
+        !known.is_busy || known.granted > 0 || self.since_fetch > known.limit
     }
 
     /// A request waits until its device has room.
     pub(super) fn wait(&mut self, device: DeviceNumber, priority: usize, entry: Entry) {
-        let waiting = &mut self.devices[usize::from(device)].waiting;
-        if waiting.len() <= priority {
-            waiting.resize_with(priority + 1, VecDeque::new);
+        let known = &mut self.devices[usize::from(device)];
+        if known.waiting.len() <= priority {
+            known.waiting.resize_with(priority + 1, VecDeque::new);
         }
-        waiting[priority].push_back(entry);
+        known.waiting[priority].push_back(entry);
+        known.waiting_count += 1;
+        known.grant();
         self.waiting += 1;
     }
 
@@ -150,8 +167,9 @@ impl Devices {
             if !self.has_room(device) {
                 return None;
             }
-            let waiting = &mut self.devices[usize::from(device)].waiting;
-            let entry = waiting.get_mut(priority)?.pop_front()?;
+            let known = &mut self.devices[usize::from(device)];
+            let entry = known.waiting.get_mut(priority)?.pop_front()?;
+            known.waiting_count -= 1;
             self.waiting -= 1;
             Some((device, entry))
         })
@@ -164,14 +182,46 @@ impl Devices {
             self.of_slot.resize(slot + 1, NONE);
         }
         self.of_slot[slot] = device;
-        self.devices[usize::from(device)].in_flight += 1;
+        let known = &mut self.devices[usize::from(device)];
+        known.in_flight += 1;
+        known.granted = known.granted.saturating_sub(1);
+        known.is_busy |= known.in_flight >= known.busy();
     }
 
     /// The kernel has ended a request.
     pub(super) fn end(&mut self, slot: u32) {
         let device = self.of_slot[slot as usize];
-        self.devices[usize::from(device)].in_flight -= 1;
+        let known = &mut self.devices[usize::from(device)];
+        known.in_flight -= 1;
+        known.is_busy &= known.in_flight + known.batch() > known.busy();
+        known.grant();
     }
+}
+
+impl Device {
+    fn batch(&self) -> u32 {
+        (self.limit / BATCH_PART).clamp(1, BATCH_MAX)
+    }
+
+    /// From how many requests on it gets more only in batches.
+    fn busy(&self) -> u32 {
+        self.limit - self.limit / 5
+    }
+
+    /// Lets a batch go to the device if one waits and there is room for it.
+    fn grant(&mut self) {
+        let batch = self.batch();
+        let fits = self.in_flight + batch <= self.limit;
+        if self.is_busy && self.granted == 0 && self.waiting_count >= batch && fits {
+            self.granted = batch;
+        }
+    }
+}
+
+/// How many requests the kernel may have of a device whose queue has room for so many. It tells of
+/// an end before it frees the request's place, and others use the device as well.
+fn limit_of(queue_requests: u32) -> u32 {
+    queue_requests - queue_requests.div_ceil(16)
 }
 
 /// The number of the device that a file lies on, or is, and the length of its queue.
@@ -190,9 +240,7 @@ fn queue_of(fd: RawFd) -> Option<(u64, u32)> {
         _ => return None,
     };
     let requests = u32::try_from(block_device::queue_requests(number)?).ok()?;
-    // The kernel tells of an end before it frees the request's place in the queue, and others use
-    // the device as well.
-    Some((number, requests - requests / 4))
+    Some((number, limit_of(requests)))
 }
 
 #[cfg(test)]
@@ -242,6 +290,54 @@ mod tests {
             }
         }
         assert_eq!((order, devices.waiting()), (vec![3, 5, 2, 4], 0));
+    }
+
+    /// A device with a limit of 120: it is busy from 96 requests on, a batch is 12.
+    fn busy_device() -> (Devices, DeviceNumber) {
+        let mut devices = Devices::default();
+        let device = devices.looked_up(3, |_| Some((80, 120)));
+        for slot in 0..96 {
+            assert!(devices.has_room(device));
+            devices.begin(device, slot);
+        }
+        assert!(!devices.has_room(device));
+        (devices, device)
+    }
+
+    #[test]
+    fn a_busy_device_gets_more_when_it_has_ended_a_batch() {
+        let (mut devices, device) = busy_device();
+        for slot in 0..11 {
+            devices.end(slot);
+            assert!(!devices.has_room(device));
+        }
+        devices.end(11);
+        for slot in 0..12 {
+            assert!(devices.has_room(device));
+            devices.begin(device, slot);
+        }
+        assert!(!devices.has_room(device));
+    }
+
+    #[test]
+    fn a_busy_device_gets_a_batch_that_waits_up_to_its_limit() {
+        let (mut devices, device) = busy_device();
+        let mut waiting = 200..;
+        for in_flight in [96, 108] {
+            for slot in waiting.by_ref().take(11) {
+                devices.wait(device, 0, entry(slot));
+                assert_eq!(devices.next(0), None, "{in_flight} in flight");
+            }
+            devices.wait(device, 0, entry(waiting.next().unwrap()));
+            for _ in 0..12 {
+                let (device, entry) = devices.next(0).unwrap();
+                devices.begin(device, entry.slot);
+            }
+        }
+        for slot in waiting.take(50) {
+            devices.wait(device, 0, entry(slot));
+        }
+        assert_eq!((devices.waiting(), devices.next(0)), (50, None));
     }
 
     #[test]

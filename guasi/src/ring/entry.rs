@@ -29,63 +29,63 @@ pub(super) fn operation(call: &IoCall) -> Option<u8> {
     })
 }
 
-/// Decides which calls of a batch the ring can run as a worker would.
-pub(crate) struct Judge<'a> {
-    known: &'a Probe,
-    /// The last file that was looked at, and how, and whether it is one for the ring.
-    seen: Option<(RawFd, Use, bool)>,
+/// Whether a ring that knows these operations takes the call, as far as can be said before it is
+/// handed over ([`Files`] looks then). The ring waits for data where read(2) of a non-blocking file
+/// fails with EAGAIN: such calls are for workers.
+#[inline]
+pub(super) fn takes(known: &Probe, call: &IoCall) -> bool {
+    let is_known = |code| known.is_supported(code);
+    operation(call).is_some_and(is_known)
+        && fits(call)
+        && match *call {
+            IoCall::Read { fd, .. } | IoCall::Write { fd, .. } => is_blocking(fd),
+            _ => true,
+        }
 }
 
-/// What a call wants of its file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    ReadAt,
-    WriteAt,
-    AtPosition,
+fn is_blocking(fd: RawFd) -> bool {
+    // SAFETY: the call only asks; a descriptor that is not open is an error.
+    unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0 }
 }
 
-impl<'a> Judge<'a> {
-    pub(super) fn new(known: &'a Probe) -> Judge<'a> {
-        Judge { known, seen: None }
-    }
+/// What is known of the files of the calls that are handed over together.
+///
+/// The ring ignores the offset of what has no position, where pread(2) fails with ESPIPE. A system
+/// call tells, once for the same file in a batch: later the descriptor may be another file's.
+#[derive(Default)]
+pub(super) struct Files {
+    /// The file of the last read at an offset, and whether it has offsets.
+    read: Option<(RawFd, bool)>,
+    /// The same of the last write.
+    written: Option<(RawFd, bool)>,
+}
 
-    /// Whether the ring takes the call.
+impl Files {
+    /// Whether the ring runs the call as a worker would.
     #[inline]
-    pub(crate) fn takes(&mut self, call: &IoCall) -> bool {
-        let known = |code| self.known.is_supported(code);
-        operation(call).is_some_and(known) && fits(call) && self.is_file_for_ring(call)
-    }
-
-    /// The ring ignores the offset of what has no position, where pread(2) fails with ESPIPE; and
-    /// it waits for data where read(2) of a non-blocking file fails with EAGAIN. A system call for
-    /// each file in a row.
-    fn is_file_for_ring(&mut self, call: &IoCall) -> bool {
-        let (fd, used) = match *call {
+    pub(super) fn suit(&mut self, call: &IoCall) -> bool {
+        let nothing = std::ptr::null();
+        match *call {
             IoCall::ReadAt { fd, .. } | IoCall::ReadVectorsAt(VectorsAt { fd, .. }) => {
-                (fd, Use::ReadAt)
+                // SAFETY: it transfers nothing; a descriptor that is not open is an error.
+                let ask = || unsafe { libc::preadv64(fd, nothing, 0, 0) == 0 };
+                remembered(&mut self.read, fd, ask)
             }
             IoCall::WriteAt { fd, .. } | IoCall::WriteVectorsAt(VectorsAt { fd, .. }) => {
-                (fd, Use::WriteAt)
+                // SAFETY: as above.
+                let ask = || unsafe { libc::pwritev64(fd, nothing, 0, 0) == 0 };
+                remembered(&mut self.written, fd, ask)
             }
-            IoCall::Read { fd, .. } | IoCall::Write { fd, .. } => (fd, Use::AtPosition),
-            _ => return true,
-        };
-        if let Some((file, how, verdict)) = self.seen
-            && (file, how) == (fd, used)
-        {
-            return verdict;
+            _ => true,
         }
-        let nothing = std::ptr::null();
-        // SAFETY: the calls transfer nothing; a descriptor that is not open is answered with EBADF.
-        let verdict = unsafe {
-            match used {
-                Use::ReadAt => libc::preadv64(fd, nothing, 0, 0) == 0,
-                Use::WriteAt => libc::pwritev64(fd, nothing, 0, 0) == 0,
-                Use::AtPosition => libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0,
-            }
-        };
-        self.seen = Some((fd, used, verdict));
-        verdict
+    }
+}
+
+/// The answer for this file, asked anew if the last one was about another.
+fn remembered(last: &mut Option<(RawFd, bool)>, fd: RawFd, ask: impl FnOnce() -> bool) -> bool {
+    match *last {
+        Some((file, answer)) if file == fd => answer,
+        _ => last.insert((fd, ask())).1,
     }
 }
 

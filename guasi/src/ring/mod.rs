@@ -33,19 +33,23 @@ mod setup;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 
+use ugeom_machine::clock;
+
+use crate::calls::IoCall;
 use crate::queue::{Entry, Queue, Queues};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::slab::Slot;
 use crate::state::RING;
-use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, Padded, lock};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, Padded, fence, lock};
 use crate::work::Outcome;
 use devices::{DeviceNumber, Devices};
-pub(crate) use entry::Judge;
+use entry::Files;
 use pair::Pair;
 
 /// Marks the completions of entries that are no requests. No slot has this number.
@@ -56,6 +60,19 @@ const SLEEP_MAX: u32 = 128;
 
 /// How often a batch is offered again at once while the kernel has no resources for it.
 const OFFERS_MAX: u32 = 100;
+
+/// For how many calls of the program completions may stay unseen while requests wait for their
+/// device, but nobody for them. A device that was full has as many requests as it can do meanwhile.
+const CALLS_MAX: u32 = 16;
+
+/// The most requests that are held while the program fetches what has ended, which part of all its
+/// requests they are at most, and how many those are at least.
+const HELD_MAX: u32 = 16;
+const HELD_PART: u32 = 8;
+const HELD_DEPTH_MIN: u32 = 32;
+
+/// How soon after another a submission comes of a program that comes by all the time.
+const QUICK_NS: u64 = 10_000;
 
 /// How soon it is offered again by a fetcher that would else sleep.
 const OFFER_AGAIN: Duration = Duration::from_millis(1);
@@ -70,6 +87,14 @@ pub(crate) struct Ring {
     outstanding: Padded<AtomicU32>,
     /// Requests that were submitted since the last fetch.
     since_fetch: AtomicU32,
+    /// Submissions and fetches since completions were last asked for.
+    calls: AtomicU32,
+    /// When requests were last submitted, in ticks.
+    submitted: AtomicU64,
+    /// Submissions that wait for the next batch.
+    held: AtomicU32,
+    /// Something waits for completions: requests for their device, or threads.
+    is_behind: AtomicBool,
     kernel: Padded<Mutex<Kernel>>,
 }
 
@@ -105,13 +130,18 @@ impl Ring {
             depth,
             outstanding: Padded(AtomicU32::new(0)),
             since_fetch: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
+            submitted: AtomicU64::new(0),
+            held: AtomicU32::new(0),
+            is_behind: AtomicBool::new(false),
             kernel: Padded(Mutex::default()),
         })
     }
 
-    /// Decides for a batch which calls this ring can run as a worker would.
-    pub(crate) fn judge(&self) -> Judge<'_> {
-        Judge::new(&self.known)
+    /// Whether this ring can run the call as a worker would.
+    #[inline]
+    pub(crate) fn takes(&self, call: &IoCall) -> bool {
+        entry::takes(&self.known, call)
     }
 
     /// Queues requests, all or (without room) none. Returns whether the ring was idle before.
@@ -134,6 +164,22 @@ impl Ring {
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.outstanding.load(Ordering::SeqCst) == 0
+    }
+
+    /// For a thread that fetches: whether the ring needs no look at what the kernel has completed.
+    #[inline]
+    pub(crate) fn can_wait(&self) -> bool {
+        self.see_user();
+        self.since_fetch.store(0, Ordering::Relaxed);
+        !self.is_behind.load(Ordering::Relaxed) || !self.is_due()
+    }
+
+    /// Counts a call of the program. Whether completions are to be asked for again.
+    #[inline]
+    fn is_due(&self) -> bool {
+        let calls = self.calls.load(Ordering::Relaxed) + 1;
+        self.calls.store(calls, Ordering::Relaxed);
+        calls >= CALLS_MAX
     }
 
     /// Whether requests wait for the kernel to have fewer than `depth`.
@@ -167,6 +213,43 @@ impl Ring {
     /// Whether a request waits that the kernel may have.
     fn has_more(&self, kernel: &Kernel, priorities: usize) -> bool {
         kernel.devices.waiting() > 0 || self.has_queue(priorities)
+    }
+
+    /// Whether requests that were queued just now may wait for the program's next call. It has
+    /// `results` to fetch and comes by every few microseconds, and others keep the device busy. One
+    /// io_uring_enter(2) then hands over several requests.
+    #[inline]
+    fn holds(&self, results: impl FnOnce() -> usize) -> bool {
+        let now = clock::ticks();
+        let since_last = now.wrapping_sub(self.submitted.load(Ordering::Relaxed));
+        self.submitted.store(now, Ordering::Relaxed);
+        let is_quick = since_last < clock::ns_to_ticks(QUICK_NS);
+        let held = self.held.load(Ordering::Relaxed) + 1;
+        if !is_quick || held > HELD_MAX || self.since_fetch.load(Ordering::Relaxed) > HELD_MAX {
+            return false;
+        }
+        // Another thread that came by after the requests were queued has seen them in the queue.
+        fence(Ordering::SeqCst);
+        if !self.rings.has_one_user() {
+            return false;
+        }
+        let results = results();
+        let depth = results as u32 + self.outstanding.load(Ordering::Relaxed);
+        let may_hold = results > 0 && depth >= HELD_DEPTH_MIN && held <= depth / HELD_PART;
+        if may_hold {
+            self.held.store(held, Ordering::Relaxed);
+            self.is_behind.store(true, Ordering::Relaxed);
+        }
+        may_hold
+    }
+
+    /// Notes whether something waits for completions that a call of the program may have to ask for.
+    fn note_behind(&self, kernel: &Kernel, priorities: usize) {
+        let is_behind = self.has_more(kernel, priorities)
+            || kernel.is_stuck
+            || kernel.left_in_first > 0
+            || kernel.sleepers_in_first > 0;
+        self.is_behind.store(is_behind, Ordering::Relaxed);
     }
 
     /// Notes that this thread submits or fetches. The second one to do so makes the second ring.
@@ -204,29 +287,30 @@ impl Ring {
             let no_op = opcode::Nop::new().build().user_data(NO_REQUEST);
             self.push_other(kernel, ring, &no_op);
         }
-        kernel.is_stuck |= self.enter_ring(kernel, ring);
+        kernel.is_stuck |= self.enter_ring(kernel, ring, true);
     }
 
-    /// Hands the entries of the submission rings to the kernel.
-    fn enter(&self, kernel: &mut Kernel) {
+    /// Hands the entries of the submission rings to the kernel, and with `posts` lets it post
+    /// completions that wait for their submitter.
+    fn enter(&self, kernel: &mut Kernel, posts: bool) {
         kernel.is_stuck = false;
         for ring in self.rings.all() {
-            kernel.is_stuck |= self.enter_ring(kernel, ring);
+            kernel.is_stuck |= self.enter_ring(kernel, ring, posts);
         }
     }
 
     /// Whether something is left in it.
-    fn enter_ring(&self, kernel: &mut Kernel, ring: &IoUring) -> bool {
-        let posts = self.rings.posts_for_this_thread(ring);
+    fn enter_ring(&self, kernel: &mut Kernel, ring: &IoUring, posts: bool) -> bool {
+        let posts = posts && self.rings.posts_for_this_thread(ring);
         for _ in 0..OFFERS_MAX {
             let submission = submission(ring, kernel);
-            // Completions that the kernel can only post when the submitter enters.
             let waiting = submission.cq_overflow() || posts && submission.taskrun();
             let nothing = submission.is_empty() && !waiting;
             drop(submission);
             if nothing {
                 return false;
             }
+            self.calls.store(0, Ordering::Relaxed);
             match ring.submit() {
                 Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
@@ -244,7 +328,7 @@ impl Ring {
     /// false if the kernel takes none.
     fn push_other(&self, kernel: &mut Kernel, ring: &IoUring, entry: &squeue::Entry) -> bool {
         if submission(ring, kernel).is_full() {
-            self.enter_ring(kernel, ring);
+            self.enter_ring(kernel, ring, true);
         }
         // SAFETY: the entry points to no memory.
         unsafe { submission(ring, kernel).push(entry) }.is_ok()
@@ -267,7 +351,7 @@ impl Ring {
         let cancel = opcode::AsyncCancel::new(name).build().user_data(NO_REQUEST);
         for ring in self.rings.all() {
             if self.push_other(&mut kernel, ring, &cancel) {
-                kernel.is_stuck |= self.enter_ring(&mut kernel, ring);
+                kernel.is_stuck |= self.enter_ring(&mut kernel, ring, true);
             }
         }
     }
@@ -342,6 +426,17 @@ impl Ring {
     }
 }
 
+/// Why a thread of the program comes by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Drive {
+    /// It has queued requests.
+    Submit,
+    /// It fetches.
+    Fetch,
+    /// It asks for what has ended.
+    Ask,
+}
+
 /// How a fetcher sleeps in the kernel.
 pub(crate) struct Sleeper {
     /// Until so many completions came.
@@ -371,49 +466,44 @@ fn name(entry: Entry) -> u64 {
 impl Shared {
     /// Moves the ring's requests on: takes what has ended, and hands on what waits.
     #[inline]
-    pub(crate) fn drive(self: &Arc<Shared>) {
+    pub(crate) fn drive(self: &Arc<Shared>, why: Drive) {
         if let Some(ring) = &self.ring
             && !ring.is_idle()
             && !self.is_orphan()
+            && !(why == Drive::Submit && ring.holds(|| self.done.count(self.priorities())))
         {
-            self.drive_ring(ring, false);
+            self.drive_ring(ring, why);
         }
     }
 
-    /// The same for a thread that fetches.
-    #[inline]
-    pub(crate) fn drive_and_fetch(self: &Arc<Shared>) {
-        if let Some(ring) = &self.ring
-            && !ring.is_idle()
-            && !self.is_orphan()
-        {
-            ring.see_user();
-            self.drive_ring(ring, true);
-        }
-    }
-
-    fn drive_ring(self: &Arc<Shared>, ring: &Ring, fetches: bool) {
+    fn drive_ring(self: &Arc<Shared>, ring: &Ring, why: Drive) {
         let priorities = self.priorities();
         // Without memory until there is one, which is rare.
         let mut returned = Vec::new();
-        let mut kernel = lock(&ring.kernel);
-        if fetches {
+        if why == Drive::Fetch {
+            ring.see_user();
             ring.since_fetch.store(0, Ordering::Relaxed);
         }
+        ring.held.store(0, Ordering::Relaxed);
+        let mut kernel = lock(&ring.kernel);
         let since_fetch = ring.since_fetch.load(Ordering::Relaxed);
         kernel.devices.set_since_fetch(since_fetch);
+        if why != Drive::Submit || ring.is_due() && ring.has_more(&kernel, priorities) {
+            ring.enter(&mut kernel, true);
+        }
         let mut woke = self.reap(ring, &mut kernel, &mut returned);
-        while self.refill(ring, &mut kernel, priorities) {
-            ring.enter(&mut kernel);
+        while self.refill(ring, &mut kernel, priorities, &mut returned) {
+            ring.enter(&mut kernel, false);
+            // Calls that ended at once have made room.
+            woke |= self.reap(ring, &mut kernel, &mut returned);
             let is_full = kernel.in_flight == ring.depth;
             if !is_full && !ring.has_more(&kernel, priorities) {
                 break;
             }
-            // Calls that ended at once have made room.
-            woke |= self.reap(ring, &mut kernel, &mut returned);
         }
-        ring.enter(&mut kernel);
+        ring.enter(&mut kernel, false);
         ring.call_from_first(&mut kernel);
+        ring.note_behind(&kernel, priorities);
         drop(kernel);
         for entry in returned {
             woke |= self.hand_to_workers(entry);
@@ -423,9 +513,17 @@ impl Shared {
         }
     }
 
-    /// Puts what waits on the submission ring. False when there was nothing, or no room.
-    fn refill(&self, ring: &Ring, kernel: &mut MutexGuard<'_, Kernel>, priorities: usize) -> bool {
+    /// Puts what waits on the submission ring; adds what is for workers to `returned`. False when
+    /// there was nothing, or no room.
+    fn refill(
+        &self,
+        ring: &Ring,
+        kernel: &mut MutexGuard<'_, Kernel>,
+        priorities: usize,
+        returned: &mut Vec<Entry>,
+    ) -> bool {
         let mut submission = submission(ring.rings.current(), kernel);
+        let mut files = Files::default();
         let mut any = false;
         while kernel.in_flight < ring.depth && !submission.is_full() {
             let file = |entry: Entry| self.slab.slot(entry.slot).file();
@@ -438,9 +536,15 @@ impl Shared {
                 ring.outstanding.fetch_sub(1, Ordering::SeqCst);
                 continue;
             }
-            kernel.devices.begin(device, entry.slot);
             // SAFETY: the request is active here, and was queued for its call.
-            let entry = entry::entry(unsafe { slot.call() }).user_data(name(entry));
+            let call = unsafe { slot.call() };
+            if !files.suit(call) {
+                ring.outstanding.fetch_sub(1, Ordering::SeqCst);
+                returned.push(entry);
+                continue;
+            }
+            kernel.devices.begin(device, entry.slot);
+            let entry = entry::entry(call).user_data(name(entry));
             // SAFETY: memory, paths and addresses are valid until the request has ended (the
             // promise of `Io::new`), which is when the kernel has completed it. There is room.
             let pushed = unsafe { submission.push(&entry) };
@@ -565,7 +669,7 @@ impl Shared {
     pub(crate) fn drain_ring(self: &Arc<Shared>) {
         let Some(ring) = &self.ring else { return };
         loop {
-            self.drive_ring(ring, false);
+            self.drive_ring(ring, Drive::Ask);
             if lock(&ring.kernel).in_flight == 0 {
                 return;
             }

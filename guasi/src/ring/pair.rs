@@ -9,7 +9,7 @@
 
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use io_uring::{IoUring, Probe};
 
@@ -74,6 +74,14 @@ impl Pair {
         }
     }
 
+    /// Whether this thread is the only one that has used the context so far.
+    #[inline]
+    pub(super) fn has_one_user(&self) -> bool {
+        self.is_for_one
+            && self.second.get().is_none()
+            && self.user.load(Ordering::Relaxed) == this_thread()
+    }
+
     /// Makes the second ring. False if it was tried before, is not needed, or cannot be had: then
     /// the first one serves all threads.
     pub(super) fn open_second(&self) -> bool {
@@ -82,6 +90,8 @@ impl Pair {
         }
         let made = setup::ring(self.depth, false);
         let is_new = self.second.set(made.ok().map(|(ring, ..)| ring)).is_ok();
+        // Before this thread looks for requests that the first user holds.
+        fence(Ordering::SeqCst);
         is_new && self.has_second()
     }
 

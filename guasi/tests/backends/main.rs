@@ -4,6 +4,7 @@
 mod cached;
 #[path = "../common/mod.rs"]
 mod common;
+mod held;
 mod requests;
 mod sockets;
 mod together;
@@ -84,6 +85,10 @@ backends! {
     cached::an_eventfd_answers_as_pread_does
     cached::a_cached_read_overtakes_nothing_that_waits
     cached::cached_reads_come_back_by_priority_in_every_thread
+    held::requests_beside_results_run_when_the_program_asks
+    held::requests_beside_results_run_when_the_results_are_fetched
+    held::requests_beside_results_run_for_another_thread_that_waits
+    held::requests_beside_results_end_when_they_are_cancelled
     requests::calls_answer_as_the_manual_says
     requests::calls_without_data_answer_as_the_manual_says
     requests::a_long_batch_comes_back_whole_and_right
