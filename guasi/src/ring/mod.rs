@@ -243,7 +243,7 @@ impl Ring {
         may_hold
     }
 
-    /// Notes whether something waits for completions that a call of the program may have to ask for.
+    /// Notes whether something waits for completions that a call of the program may ask for.
     fn note_behind(&self, kernel: &Kernel, priorities: usize) {
         let is_behind = self.has_more(kernel, priorities)
             || kernel.is_stuck
