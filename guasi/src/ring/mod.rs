@@ -91,6 +91,8 @@ pub(crate) struct Ring {
     calls: AtomicU32,
     /// When requests were last submitted, in ticks.
     submitted: AtomicU64,
+    /// [`QUICK_NS`] in ticks. Calibrating the clock takes milliseconds, which no submission pays.
+    quick_ticks: u64,
     /// Submissions that wait for the next batch.
     held: AtomicU32,
     /// Something waits for completions: requests for their device, or threads.
@@ -132,6 +134,7 @@ impl Ring {
             since_fetch: AtomicU32::new(0),
             calls: AtomicU32::new(0),
             submitted: AtomicU64::new(0),
+            quick_ticks: clock::ns_to_ticks(QUICK_NS),
             held: AtomicU32::new(0),
             is_behind: AtomicBool::new(false),
             kernel: Padded(Mutex::default()),
@@ -223,7 +226,7 @@ impl Ring {
         let now = clock::ticks();
         let since_last = now.wrapping_sub(self.submitted.load(Ordering::Relaxed));
         self.submitted.store(now, Ordering::Relaxed);
-        let is_quick = since_last < clock::ns_to_ticks(QUICK_NS);
+        let is_quick = since_last < self.quick_ticks;
         let held = self.held.load(Ordering::Relaxed) + 1;
         if !is_quick || held > HELD_MAX || self.since_fetch.load(Ordering::Relaxed) > HELD_MAX {
             return false;
