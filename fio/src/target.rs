@@ -14,7 +14,7 @@ use ugeom_stack::Delta;
 
 use super::error::JobError;
 use super::places::Region;
-use super::settings::{FadviseHint, FileOperation, Job, READ, Verify, WRITE, WriteSync};
+use super::settings::{FadviseHint, Fallocate, FileOperation, Job, READ, Verify, WRITE, WriteSync};
 
 /// What new files are filled with at a time, bytes.
 const LAYOUT_BYTES: usize = 1 << 20;
@@ -478,14 +478,22 @@ pub fn lay_out(job: &Job, layout: &Layout, seed: u64) -> Result<(), JobError> {
         .metadata()
         .map_err(|error| failed("looking at", error))?
         .len();
-    if job.fallocate {
-        // Not every file system can: the file then grows as it is written.
-        let reserved = fallocate(&file, FallocateFlags::empty(), 0, layout.bytes);
-        if let Err(error @ rustix::io::Errno::NOSPC) = reserved {
-            return Err(failed("reserving", error.into()));
-        }
+    let how = match job.fallocate {
+        Fallocate::Native => Some(FallocateFlags::empty()),
+        Fallocate::Keep => Some(FallocateFlags::KEEP_SIZE),
+        Fallocate::None | Fallocate::Truncate => None,
+    };
+    // Not every file system can: the file then grows as it is written.
+    let reserved = how.map_or(Ok(()), |how| fallocate(&file, how, 0, layout.bytes));
+    if let Err(error @ rustix::io::Errno::NOSPC) = reserved {
+        return Err(failed("reserving", error.into()));
     }
     if !layout.filled {
+        let grows = matches!(job.fallocate, Fallocate::None | Fallocate::Keep);
+        // Mapped memory must have a file behind it.
+        if grows && job.ioengine != "mmap" {
+            return Ok(());
+        }
         return file
             .set_len(layout.bytes.max(has))
             .map_err(|error| failed("making", error));

@@ -344,7 +344,4 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
     if job.rate == [0; 3] && job.rate_iops == [0; 3] {
         say("rate_process", "there is no rate");
     }
-    if job.ioengine == "null" {
-        say("direct", "the null engine has no cache");
-    }
 }

@@ -231,6 +231,20 @@ impl Unmeasured {
     };
 }
 
+/// How the space of new files that are only written is reserved (`fallocate=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fallocate {
+    /// It is not: files grow as they are written.
+    None,
+    /// fallocate(2), and files have their length before.
+    #[default]
+    Native,
+    /// The same, and files grow as they are written.
+    Keep,
+    /// Files have their length before, and no space.
+    Truncate,
+}
+
 /// When a write is complete (`sync=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteSync {

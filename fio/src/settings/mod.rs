@@ -141,7 +141,7 @@ pub struct Job {
     pub create_serialize: bool,
     pub unlink: bool,
     pub unlink_each_loop: bool,
-    pub fallocate: bool,
+    pub fallocate: Fallocate,
 
     pub distribution: [Distribution; 3],
     pub norandommap: bool,
@@ -235,7 +235,6 @@ impl Job {
             stats: true,
             invalidate: true,
             create_serialize: true,
-            fallocate: true,
             randrepeat: true,
             do_verify: true,
             percentiles: Percentiles {

@@ -32,6 +32,9 @@ pub(super) struct Limits {
     /// limit where the time or `io_size` says when to end.
     pub(super) passes_left: u64,
     pub(super) requests_left: u64,
+    /// What is to be transferred is no multiple of the requests: fio looks for another one, and
+    /// syncs before it.
+    pub(super) has_rest: bool,
     pub(super) ramp_end: u64,
     pub(super) runtime_ticks: u64,
     pub(super) end: u64,
@@ -43,6 +46,8 @@ impl Limits {
             bytes_left: 0,
             passes_left: 0,
             requests_left: 0,
+            has_rest: task.regions.iter().map(|region| region.length).sum::<u64>()
+                > blocks_of(task),
             ramp_end: 0,
             runtime_ticks: clock::ns_to_ticks(task.job.runtime_ns),
             end: u64::MAX,

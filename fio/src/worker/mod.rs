@@ -629,7 +629,8 @@ impl<'a, D: Door> Worker<'a, D> {
         if every > 0 && kind == WRITE {
             self.writes_since_sync += 1;
             // fio syncs before the next write: none follows the last.
-            let more = self.limits.bytes_left > 0 && self.limits.requests_left > 0;
+            let limits = &self.limits;
+            let more = (limits.bytes_left > 0 || limits.has_rest) && limits.requests_left > 0;
             if self.writes_since_sync >= every && more {
                 self.writes_since_sync = 0;
                 let request = Request {

@@ -1,5 +1,5 @@
-//! The engines `filecreate`, `filestat` and `filedelete`: `ugeom run` and fio make the same requests
-//! and the same system calls, measure as many latencies, and leave the same files.
+//! The engines `filecreate`, `filestat` and `filedelete`: `ugeom run` and fio make the same
+//! requests and system calls, measure as many latencies, and leave the same files.
 
 use crate::run::{UGEOM, command, run};
 use std::os::unix::fs::PermissionsExt as _;
@@ -325,6 +325,29 @@ fn files_are_opened_again_where_fio_opens_them_again() {
                     "{program:?} {line} {counts:?}"
                 ),
             }
+        }
+    }
+}
+
+#[test]
+fn syncs_at_the_end_are_not_reported_as_by_fio() {
+    let test = "syncs_at_the_end_are_not_reported_as_by_fio";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = fio.to_str().expect("UTF-8");
+    for (options, expected) in [("--end_fsync=1", 0), ("--fsync=4 --end_fsync=1", 3)] {
+        for program in [&[fio, "--thread"][..], &[UGEOM, "run"]] {
+            let folder = folder(&[]);
+            let job = format!("--name=j --rw=write --size=64k {options}");
+            let words = job.split(' ').chain(["--output-format=json"]);
+            let words: Vec<&str> = program[1..].iter().copied().chain(words).collect();
+            let mut command = command(program[0], &words);
+            command.current_dir(folder.path());
+            let text = run(command, b"").text();
+            let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let syncs = &json["jobs"][0]["sync"]["total_ios"];
+            assert_eq!(syncs.as_u64(), Some(expected), "{program:?} {job}");
         }
     }
 }
