@@ -82,6 +82,11 @@ impl Samples {
 }
 
 impl Side {
+    /// How long requests of this kind were made, ms; a part of one counts as a whole, as in fio.
+    pub(crate) fn runtime_ms(&self) -> u64 {
+        self.runtime_ns.div_ceil(1_000_000)
+    }
+
     /// The latencies of the requests of one priority.
     pub(crate) fn of_priority(&mut self, priority: u16) -> &mut Histogram {
         let found = self.by_priority.iter().position(|(of, _)| *of == priority);

@@ -14,7 +14,7 @@ use ugeom_stack::Delta;
 
 use super::error::JobError;
 use super::places::Region;
-use super::settings::{FadviseHint, Job, READ, Verify, WRITE, WriteSync};
+use super::settings::{FadviseHint, Fallocate, FileOperation, Job, READ, Verify, WRITE, WriteSync};
 
 /// What new files are filled with at a time, bytes.
 const LAYOUT_BYTES: usize = 1 << 20;
@@ -184,9 +184,13 @@ pub fn file_regions(
     let mut regions = Vec::new();
     let mut layouts = Vec::new();
     let mut random = fastrand::Rng::with_seed(seed);
+    let creates = job.file_operation() == Some(FileOperation::Create);
     for path in paths {
         let name = path.display().to_string();
-        let found = found(job, path)?;
+        let found = match job.file_operation() {
+            None => found(job, path)?,
+            Some(operation) => found_for(job, path, operation)?,
+        };
         if matches!(found, Found::Missing) && !job.allow_file_create {
             let message = format!("{name} does not exist, and allow_file_create=0");
             return Err(JobError::target(&job.name, message));
@@ -217,7 +221,7 @@ pub fn file_regions(
             Found::Missing => 0,
         };
         // Made when it is opened, or as far as there is space.
-        let grows = job.create_on_open || job.fill_device;
+        let grows = job.create_on_open || job.fill_device || creates;
         if !grows && (length < end || matches!(found, Found::Missing)) {
             layouts.push(Layout {
                 path: path.clone(),
@@ -226,6 +230,12 @@ pub fn file_regions(
             });
         }
         regions.push(region);
+    }
+    let whole: u64 = regions.iter().map(|region| region.length).sum();
+    if creates && whole >= job.smallest_bytes() {
+        // Each file has a request, as by fio.
+        let grow = |region: &mut Region| region.length = region.length.max(job.smallest_bytes());
+        regions.iter_mut().for_each(grow);
     }
     Ok((regions, layouts))
 }
@@ -314,6 +324,25 @@ fn found(job: &Job, path: &Path) -> Result<Found, JobError> {
     });
     size.map(Found::Device)
         .map_err(|error| JobError::caused(&job.name, format!("the size of {name}"), error))
+}
+
+/// What an engine finds that does something to files. What `filecreate` makes has one block, as by
+/// fio, if no size is given; `filestat` takes directories, too.
+fn found_for(job: &Job, path: &Path, operation: FileOperation) -> Result<Found, JobError> {
+    let about = std::fs::metadata(path);
+    let kind = about.as_ref().map(std::fs::Metadata::file_type);
+    let name = path.display();
+    match (kind, operation) {
+        (Ok(kind), _) if kind.is_block_device() || kind.is_char_device() => {
+            let message = format!("{} works on files: {name} is a device", job.ioengine);
+            Err(JobError::language(job.origin_of("ioengine"), message))
+        }
+        (_, FileOperation::Create) => Ok(Found::File(job.smallest_bytes())),
+        (Ok(kind), FileOperation::Stat(_)) if kind.is_dir() => {
+            Ok(Found::File(about.map_or(0, |about| about.len())))
+        }
+        _ => found(job, path),
+    }
 }
 
 /// The region of a file that may grow.
@@ -449,14 +478,22 @@ pub fn lay_out(job: &Job, layout: &Layout, seed: u64) -> Result<(), JobError> {
         .metadata()
         .map_err(|error| failed("looking at", error))?
         .len();
-    if job.fallocate {
-        // Not every file system can: the file then grows as it is written.
-        let reserved = fallocate(&file, FallocateFlags::empty(), 0, layout.bytes);
-        if let Err(error @ rustix::io::Errno::NOSPC) = reserved {
-            return Err(failed("reserving", error.into()));
-        }
+    let how = match job.fallocate {
+        Fallocate::Native => Some(FallocateFlags::empty()),
+        Fallocate::Keep => Some(FallocateFlags::KEEP_SIZE),
+        Fallocate::None | Fallocate::Truncate => None,
+    };
+    // Not every file system can: the file then grows as it is written.
+    let reserved = how.map_or(Ok(()), |how| fallocate(&file, how, 0, layout.bytes));
+    if let Err(error @ rustix::io::Errno::NOSPC) = reserved {
+        return Err(failed("reserving", error.into()));
     }
     if !layout.filled {
+        let grows = matches!(job.fallocate, Fallocate::None | Fallocate::Keep);
+        // Mapped memory must have a file behind it.
+        if grows && job.ioengine != "mmap" {
+            return Ok(());
+        }
         return file
             .set_len(layout.bytes.max(has))
             .map_err(|error| failed("making", error));
@@ -505,12 +542,21 @@ pub fn make_folders(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
 /// # Errors
 /// What one of them cannot be removed or opened for.
 pub fn renew_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
+    remove_files(job, paths)?;
+    open_files_as(job, paths, job.changes_data() && job.allow_file_create)
+}
+
+/// Removes the files of a worker that exist.
+///
+/// # Errors
+/// What one of them cannot be removed for.
+pub fn remove_files(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
     for path in paths.iter().filter(|path| path.is_file()) {
         std::fs::remove_file(path).map_err(|error| {
             JobError::caused(&job.name, format!("removing {}", path.display()), error)
         })?;
     }
-    open_files_as(job, paths, job.changes_data() && job.allow_file_create)
+    Ok(())
 }
 
 /// Opens the files of a worker.

@@ -81,13 +81,18 @@ fn for_the_first_file_only(global: &Job, warnings: &mut Vec<String>) {
     }
 }
 
-/// Checks that no job writes or trims (`--readonly`).
+/// Checks that no job writes, trims or deletes files (`--readonly`).
 ///
 /// # Errors
 /// The first job that does, and where.
 pub fn refuse_writers(jobs: &[Job]) -> Result<(), JobError> {
-    match jobs.iter().find(|job| job.changes_data()) {
+    let changes = |job: &&Job| job.changes_data() || job.deletes_files();
+    match jobs.iter().find(changes) {
         None => Ok(()),
+        Some(job) if job.deletes_files() => {
+            let message = format!("the job {} deletes files, against --readonly", job.name);
+            Err(JobError::language(job.origin_of("ioengine"), message))
+        }
         Some(job) => {
             let message = format!("the job {} writes or trims, against --readonly", job.name);
             Err(JobError::language(job.origin_of("rw"), message))
@@ -338,8 +343,5 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
     }
     if job.rate == [0; 3] && job.rate_iops == [0; 3] {
         say("rate_process", "there is no rate");
-    }
-    if job.ioengine == "null" {
-        say("direct", "the null engine has no cache");
     }
 }

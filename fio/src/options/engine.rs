@@ -3,10 +3,11 @@
 use super::priorities::{of_reads_and_writes, priority_class, priority_level, priority_split};
 use super::values::{count, count_or_none, engine};
 use super::{OptionEntry, idle, idle_switch, switch, with};
-use crate::settings::Job;
+use crate::settings::{Job, StatCall};
 use crate::value::{percentage, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
+use ugeom_classes::spec::values::choice;
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -16,7 +17,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "ENGINE",
         Value("psync"),
         "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, as guasi), \
-         guasi, mmap, null, auto",
+         guasi, mmap, null, filecreate, filestat, filedelete, auto",
         |job, text| {
             job.ioengine = engine(text)?.to_owned();
             Ok(())
@@ -41,6 +42,22 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "what runs the calls of ioengine=guasi: workers, ring (io_uring), auto",
         |job, text| {
             job.guasi.backend = text.parse()?;
+            Ok(())
+        },
+    ),
+    with(
+        "stat_type",
+        &[],
+        "stat|lstat|statx",
+        Value("stat"),
+        "system call of ioengine=filestat",
+        |job, text| {
+            let known = [
+                ("stat", StatCall::Stat),
+                ("lstat", StatCall::Lstat),
+                ("statx", StatCall::Statx),
+            ];
+            job.stat_call = choice(&known, text)?;
             Ok(())
         },
     ),

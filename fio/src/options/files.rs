@@ -2,7 +2,7 @@
 
 use super::values::{count, file_order};
 use super::{OptionEntry, idle, idle_switch, switch, with};
-use crate::settings::{FadviseHint, FileLocking, Job, WriteSync};
+use crate::settings::{FadviseHint, Fallocate, FileLocking, Job, WriteSync};
 use crate::value::{bytes, number32, range, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
@@ -118,17 +118,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     with(
         "fallocate",
         &[],
-        "none|native|posix|keep|0|1",
+        "none|native|posix|keep|truncate|0|1",
         Value("native"),
-        "reserve the space of new files",
+        "reserve the space of new files; with none and keep they grow as they are written",
         |job, text| {
             let known = [
-                ("none", false),
-                ("native", true),
-                ("posix", true),
-                ("keep", true),
-                ("0", false),
-                ("1", true),
+                ("none", Fallocate::None),
+                ("native", Fallocate::Native),
+                ("posix", Fallocate::Native),
+                ("keep", Fallocate::Keep),
+                ("truncate", Fallocate::Truncate),
+                ("0", Fallocate::None),
+                ("1", Fallocate::Native),
             ];
             job.fallocate = choice(&known, text)?;
             Ok(())

@@ -85,8 +85,8 @@ const ENGINE_OPTIONS: &[&str] = &[
     "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_user", "http_verbose",
     "https", "inplace", "interface", "libblkio_driver", "libblkio_path", "listen", "mss",
     "namenode", "nfs_url", "nodelay", "object_class", "pingpong", "pool", "port", "program",
-    "protocol", "rbdname", "readfua", "serverip", "sg_write_mode", "skip_bad", "stat_type",
-    "std_redirect", "stream_id", "touch_objects", "ttl", "uri", "verb", "volume", "window_size",
+    "protocol", "rbdname", "readfua", "serverip", "sg_write_mode", "skip_bad", "std_redirect",
+    "stream_id", "touch_objects", "ttl", "uri", "verb", "volume", "window_size",
     "writefua", "xnvme_async",
 ];
 
@@ -103,9 +103,6 @@ const ENGINES: &[&str] = &[
     "exec",
     "external",
     "falloc",
-    "filecreate",
-    "filedelete",
-    "filestat",
     "filexattr",
     "ftruncate",
     "gfapi",

@@ -30,8 +30,21 @@ pub fn count_or_none(text: &str) -> Result<u32, String> {
 
 /// The engines of fio that there are here.
 const ENGINES: &[&str] = &[
-    "sync", "psync", "vsync", "pvsync", "pvsync2", "io_uring", "libaio", "posixaio", "mmap",
-    "null", "guasi", "auto",
+    "sync",
+    "psync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "io_uring",
+    "libaio",
+    "posixaio",
+    "mmap",
+    "null",
+    "filecreate",
+    "filestat",
+    "filedelete",
+    "guasi",
+    "auto",
 ];
 
 /// The names of the engines, a line each, as `--enghelp` prints them.
@@ -47,6 +60,7 @@ pub fn engines() -> String {
 pub fn engine_options(engine: &str) -> &'static [&'static str] {
     match engine {
         "guasi" => &["guasi_workers", "guasi_backend"],
+        "filestat" => &["stat_type"],
         "libaio" => &[
             "userspace_reap",
             "cmdprio_percentage",

@@ -101,13 +101,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "verify_async",
         &[],
         "N",
-        "no effect: the worker checks blocks itself",
+        "no effect: blocks are checked in any case",
     ),
     idle(
         "verify_async_cpus",
         &[],
         "CPUS",
-        "no effect: the worker checks blocks itself",
+        "no effect: blocks are checked in any case",
     ),
     switch(
         "experimental_verify",

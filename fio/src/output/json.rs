@@ -275,7 +275,7 @@ fn one_side(
         .put("bw_bytes", bytes)
         .put("bw", bytes / 1024)
         .put("iops", side.requests as f64 * 1e9 / ns as f64)
-        .put("runtime", side.runtime_ns / 1_000_000)
+        .put("runtime", side.runtime_ms())
         .put("total_ios", side.requests)
         .put("short_ios", side.short)
         .put("drop_ios", 0)

@@ -101,7 +101,7 @@ fn one_side(
         binary(bytes, "B/s"),
         decimal(bytes, "B/s"),
         binary(side.bytes, "B"),
-        side.runtime_ns / 1_000_000
+        side.runtime_ms()
     );
     let wanted = job.job.percentiles;
     latency_line(out, "slat", &side.slat);
@@ -399,7 +399,7 @@ fn group_line(out: &mut String, name: &str, sides: &[&Side]) {
     let rates = sides
         .iter()
         .map(|side| per_second(side.bytes, side.runtime_ns));
-    let times = sides.iter().map(|side| side.runtime_ns / 1_000_000);
+    let times = sides.iter().map(|side| side.runtime_ms());
     let bytes: u64 = sides.iter().map(|side| side.bytes).sum();
     let longest_ns = sides.iter().map(|side| side.runtime_ns).max().unwrap_or(1);
     let (min, max) = (rates.clone().min().unwrap_or(0), rates.max().unwrap_or(0));

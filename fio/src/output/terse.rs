@@ -111,7 +111,7 @@ fn one_side(
     line.put(bytes_per_second(side) / 1024);
     let ns = u128::from(side.runtime_ns.max(1));
     line.put(u128::from(side.requests) * 1_000_000_000 / ns);
-    line.put(side.runtime_ns / 1_000_000);
+    line.put(side.runtime_ms());
     latency(line, &side.slat);
     latency(line, &side.clat);
     let list = &job.job.percentile_list;

@@ -77,6 +77,7 @@ struct Rules {
     modifier: i64,
     identical: bool,
     unaligned: bool,
+    time_based: bool,
 }
 
 /// The places of a job, one after the other.
@@ -87,6 +88,8 @@ pub struct Places {
     run_left: i64,
     order: Order,
     rng: fastrand::Rng,
+    /// Files whose requests begin anew, or have ended, where that is asked for.
+    closed: Option<Vec<u32>>,
 }
 
 impl Places {
@@ -101,17 +104,23 @@ impl Places {
             run_left: 1,
             order: Order::new(job, regions.len()),
             rng: fastrand::Rng::with_seed(seed),
+            closed: job.file_operation().map(|_| Vec::new()),
         }
+    }
+
+    /// The files that the engine closes now, as fio does: each that has been worked through, and
+    /// all when all begin anew. For engines that do something to files when they open them.
+    pub fn closed(&mut self) -> impl Iterator<Item = u32> {
+        self.closed.iter_mut().flat_map(|files| files.drain(..))
     }
 
     /// Begins anew, as if nothing had been visited.
     pub fn restart(&mut self) {
         self.order.restart();
-        for file in &mut self.files {
-            file.next = [0; 3];
-            if let Some(map) = &mut file.map {
-                map.clear();
-            }
+        self.files.iter_mut().for_each(State::restart);
+        if let Some(closed) = &mut self.closed {
+            closed.clear();
+            closed.extend(0..self.files.len() as u32);
         }
     }
 
@@ -120,8 +129,8 @@ impl Places {
     #[inline]
     pub fn next(&mut self, kind: usize) -> Option<Place> {
         let follows = self.follows();
+        let mut file = self.order.next(&mut self.rng)?;
         loop {
-            let file = self.order.next(&mut self.rng)?;
             match self.files[file].next(kind, follows, &self.rules, &mut self.rng) {
                 Some((offset, length)) => {
                     return Some(Place {
@@ -130,9 +139,31 @@ impl Places {
                         length: length as u32,
                     });
                 }
-                None => self.order.worked_through(),
+                None if self.goes_on_with(file) => {}
+                None => file = self.order.next(&mut self.rng)?,
             }
         }
+    }
+
+    /// A file has no place left; whether it begins anew at once. As by fio, it does where time ends
+    /// the job and places are random or of one file. Where some files have more requests than
+    /// others, it begins anew when its turn comes. Other files wait until all have been worked
+    /// through.
+    #[cold]
+    fn goes_on_with(&mut self, file: usize) -> bool {
+        let uneven = self.order.is_uneven();
+        let alone = self.rules.random || self.files.len() == 1;
+        let begins_anew = uneven || (self.rules.time_based && alone);
+        let begins_anew = begins_anew && self.files[file].was_used();
+        let at_once = begins_anew && alone;
+        if let Some(closed) = self.closed.as_mut().filter(|_| !at_once) {
+            closed.push(file as u32);
+        }
+        match begins_anew {
+            true => self.files[file].restart(),
+            false => self.order.worked_through(),
+        }
+        at_once
     }
 
     /// Whether the next request of a random job follows the last one (`rw=randread:N`).
@@ -166,6 +197,7 @@ impl Rules {
             modifier: job.rw.modifier,
             identical: job.identical,
             unaligned: job.unaligned,
+            time_based: job.time_based,
         }
     }
 
@@ -264,6 +296,19 @@ impl State {
             last: [0; 3],
             zone,
         }
+    }
+
+    /// Begins anew, as if nothing had been visited.
+    fn restart(&mut self) {
+        self.next = [0; 3];
+        if let Some(map) = &mut self.map {
+            map.clear();
+        }
+    }
+
+    /// Whether there was a place since it began.
+    fn was_used(&self) -> bool {
+        self.next != [0; 3]
     }
 
     #[inline]

@@ -73,12 +73,24 @@ impl Order {
 
     fn choose(&mut self, rng: &mut fastrand::Rng) {
         self.left = self.run;
+        let next = self.turn + 1;
+        let in_turn = self.kind == FileOrder::RoundRobin;
+        let has_next = next < self.open.len() || (in_turn && self.opens_next());
         let open = self.open.len().max(1);
         self.turn = match self.kind {
-            FileOrder::RoundRobin => (self.turn + 1) % open,
+            FileOrder::RoundRobin if has_next => next,
+            FileOrder::RoundRobin => 0,
             FileOrder::Sequential => self.turn,
             _ => self.spread.draw(rng, open as u64) as usize,
         };
+    }
+
+    /// Whether some files have more requests than others, so that none of them is ever done.
+    pub fn is_uneven(&self) -> bool {
+        matches!(
+            self.kind,
+            FileOrder::Zipf(..) | FileOrder::Pareto(..) | FileOrder::Normal(..)
+        ) && self.files > 1
     }
 
     /// The file that the last request was for has no place left: another one takes its place.
@@ -91,11 +103,26 @@ impl Order {
         if self.turn >= self.open.len() {
             return;
         }
-        if self.unopened < self.files {
+        let in_order = matches!(self.kind, FileOrder::RoundRobin | FileOrder::Sequential);
+        if !in_order && self.unopened < self.files {
             self.open[self.turn] = self.unopened;
             self.unopened += 1;
-        } else {
-            self.open.remove(self.turn);
+            return;
         }
+        self.open.remove(self.turn);
+        // As by fio, those in use behind it have their turn before another one.
+        if self.turn >= self.open.len() {
+            self.opens_next();
+        }
+    }
+
+    /// Takes another file into use, behind the others, if there is room and one left.
+    fn opens_next(&mut self) -> bool {
+        let opens = self.open.len() < self.window && self.unopened < self.files;
+        if opens {
+            self.open.push(self.unopened);
+            self.unopened += 1;
+        }
+        opens
     }
 }

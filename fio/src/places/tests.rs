@@ -101,6 +101,43 @@ fn files_take_turns_and_the_modifier_makes_runs() {
     assert!((298..=305).contains(&follow), "{follow}");
 }
 
+#[test]
+fn files_begin_anew_by_themselves_where_fio_begins_them_anew() {
+    let files_of = |settings: &[(&str, &str)], count: usize| {
+        let settings = [
+            &[("bs", "4k"), ("runtime", "1"), ("nrfiles", "3")],
+            settings,
+        ]
+        .concat();
+        let mut places = Places::new(&job(&settings), &regions(&[8192, 4096, 16384]), 1);
+        let files = std::iter::from_fn(|| places.next(READ).map(|place| place.file));
+        files.take(count).collect::<Vec<u32>>()
+    };
+    // In turn, whatever their lengths are.
+    let in_turn = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2];
+    assert_eq!(
+        files_of(&[("rw", "randread"), ("time_based", "1")], 12),
+        in_turn
+    );
+    // One after the other is worked through: none is left.
+    assert_eq!(
+        files_of(&[("rw", "read"), ("time_based", "1")], 12),
+        [0, 1, 2, 0, 2, 2, 2]
+    );
+    assert_eq!(files_of(&[("rw", "randread")], 12).len(), 7);
+    // The files in front have more requests, and never end.
+    let uneven = files_of(&[("rw", "read"), ("file_service_type", "zipf:1.2")], 1000);
+    let of = |file| uneven.iter().filter(|one| **one == file).count();
+    assert_eq!(uneven.len(), 1000);
+    assert!(
+        of(0) > of(1) && of(1) > of(2),
+        "{} {} {}",
+        of(0),
+        of(1),
+        of(2)
+    );
+}
+
 /// Offsets of `count` requests of a kind in one file of 16 blocks of 4 KiB, in blocks.
 fn blocks_in_turn(settings: &[(&str, &str)], file_blocks: u64, kinds: &[usize]) -> Vec<u64> {
     let region = Region {

@@ -1,6 +1,7 @@
 //! The block devices below jobs, and what they did meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,8 +18,14 @@ pub(super) struct Disks {
 
 impl Disks {
     pub(super) fn below<'a>(copies: impl Iterator<Item = &'a Copy>) -> Self {
+        // To find a device takes some dozen calls: once for all files of a file system.
+        let mut seen = BTreeSet::new();
         let paths = copies.flat_map(Copy::paths);
-        let names = paths.filter_map(|path| ugeom_harness::host::device_below(path));
+        let first_on_its_device = paths.filter(|path| {
+            let about = std::fs::metadata(path).map(|about| (about.dev(), about.rdev()));
+            about.map_or(true, |devices| seen.insert(devices))
+        });
+        let names = first_on_its_device.filter_map(|path| ugeom_harness::host::device_below(path));
         let counted = names.filter_map(|name| {
             let stat = stat_of(&name)?;
             Some((name, stat))

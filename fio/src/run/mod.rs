@@ -16,7 +16,7 @@ use super::error::JobError;
 use super::outcome::Outcome;
 use super::places::Region;
 use super::replay;
-use super::settings::Job;
+use super::settings::{FileOperation, Job};
 use super::tally::Phase;
 use super::target::{
     Layout, Meaning, file_regions, lay_out, make_folders, meaning, null_regions, open_stack,
@@ -160,7 +160,7 @@ fn prepare(
             let job = &replay::planned(job, clone)?;
             let number = copies.len() as u32;
             let target = meaning(job, clone);
-            if job.changes_data() {
+            if job.changes_data() || job.deletes_files() {
                 let allowed = watcher.may_write(&target);
                 allowed.map_err(|message| JobError::target(&job.name, message))?;
             }
@@ -174,6 +174,10 @@ fn prepare(
             let mut stack = None;
             let regions = match &target {
                 Meaning::Nothing => null_regions(job, clone)?,
+                Meaning::Stack(text) if job.file_operation().is_some() => {
+                    let message = format!("{} works on files: `{text}` is a stack", job.ioengine);
+                    return Err(JobError::language(job.origin_of("ioengine"), message));
+                }
                 Meaning::Stack(text) => {
                     if clone == 0 {
                         say_options_of_files(job, text, watcher);
@@ -189,7 +193,9 @@ fn prepare(
                     vec![stack_region(job, clone, open)?]
                 }
                 Meaning::Paths(paths) => {
-                    make_folders(job, paths)?;
+                    if job.file_operation() != Some(FileOperation::Create) {
+                        make_folders(job, paths)?;
+                    }
                     let (regions, layouts) = file_regions(job, clone, paths, seed)?;
                     make_files(job, &layouts, seed, watcher)?;
                     regions

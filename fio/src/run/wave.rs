@@ -20,7 +20,7 @@ use crate::error::JobError;
 use crate::outcome::JobOutcome;
 use crate::replay::Replay;
 use crate::tally::{Live, Phase};
-use crate::target::{Meaning, Ready, open_files};
+use crate::target::{Meaning, Ready, open_files, remove_files};
 use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, slots};
 
 /// How often the watching thread looks, ms.
@@ -115,7 +115,10 @@ pub(super) fn run_wave(
             steady: sampling.steady(index),
         });
     }
-    remove_files(wave)?;
+    let unlinked = wave.iter().filter(|copy| copy.job.unlink);
+    unlinked
+        .into_iter()
+        .try_for_each(|copy| remove_files(&copy.job, copy.paths()))?;
     Ok((outcomes, !sampling.ends_all))
 }
 
@@ -215,6 +218,7 @@ fn ready(copy: &Copy) -> Result<Ready, JobError> {
         pinned.map_err(|error| JobError::caused(&job.name, "cpus_allowed", error))?;
     }
     match (&copy.target, &copy.stack) {
+        (Meaning::Paths(_), _) if job.file_operation().is_some() => Ok(Ready::Nothing),
         (Meaning::Paths(paths), _) => open_files(job, paths).map(Ready::Files),
         (_, Some(stack)) => Ok(Ready::Stack(Arc::clone(stack))),
         _ => Ok(Ready::Nothing),
@@ -366,18 +370,6 @@ fn write_logs(
             .and_then(|()| options.open(&name))
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| JobError::caused(&job.name, format!("writing {name}"), error))?;
-    }
-    Ok(())
-}
-
-fn remove_files(wave: &[Copy]) -> Result<(), JobError> {
-    for copy in wave.iter().filter(|copy| copy.job.unlink) {
-        for path in copy.paths().iter().filter(|path| path.is_file()) {
-            std::fs::remove_file(path).map_err(|error| {
-                let doing = format!("removing {}", path.display());
-                JobError::caused(&copy.job.name, doing, error)
-            })?;
-        }
     }
     Ok(())
 }

@@ -16,6 +16,29 @@ pub struct Pattern {
     pub modifier: i64,
 }
 
+/// What an engine does to a file before its first request. The requests themselves do nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileOperation {
+    /// open(2) with O_CREAT (`filecreate`).
+    Create,
+    /// The inode is read (`filestat`).
+    Stat(StatCall),
+    /// unlink(2) (`filedelete`).
+    Delete,
+}
+
+/// `stat_type=`: the call of `filestat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StatCall {
+    /// stat(2).
+    #[default]
+    Stat,
+    /// lstat(2): of a symbolic link, not of its target.
+    Lstat,
+    /// statx(2) of the canonical path, with all fields.
+    Statx,
+}
+
 /// `lockfile=`: what a request in flight keeps away from its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileLocking {
@@ -196,6 +219,30 @@ pub struct Unmeasured {
     pub lat: bool,
     /// The log of bandwidths.
     pub bw: bool,
+}
+
+impl Unmeasured {
+    /// Nothing is measured.
+    pub(crate) const ALL: Self = Self {
+        slat: true,
+        clat: true,
+        lat: true,
+        bw: true,
+    };
+}
+
+/// How the space of new files that are only written is reserved (`fallocate=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fallocate {
+    /// It is not: files grow as they are written.
+    None,
+    /// fallocate(2), and files have their length before.
+    #[default]
+    Native,
+    /// The same, and files grow as they are written.
+    Keep,
+    /// Files have their length before, and no space.
+    Truncate,
 }
 
 /// When a write is complete (`sync=`).

@@ -86,6 +86,7 @@ pub struct Job {
     pub ioengine: String,
     /// How `guasi` makes its calls.
     pub guasi: GuasiOptions,
+    pub stat_call: StatCall,
     pub direct: bool,
     pub iodepth: u32,
     pub priorities: Priorities,
@@ -140,7 +141,7 @@ pub struct Job {
     pub create_serialize: bool,
     pub unlink: bool,
     pub unlink_each_loop: bool,
-    pub fallocate: bool,
+    pub fallocate: Fallocate,
 
     pub distribution: [Distribution; 3],
     pub norandommap: bool,
@@ -234,7 +235,6 @@ impl Job {
             stats: true,
             invalidate: true,
             create_serialize: true,
-            fallocate: true,
             randrepeat: true,
             do_verify: true,
             percentiles: Percentiles {
@@ -288,12 +288,30 @@ impl Job {
         self.goes_on != GoesOn::default() || listed
     }
 
+    /// What the engine does to files instead of requests; `None` for engines that transfer data.
+    #[must_use]
+    pub(crate) fn file_operation(&self) -> Option<FileOperation> {
+        match self.ioengine.as_str() {
+            "filecreate" => Some(FileOperation::Create),
+            "filestat" => Some(FileOperation::Stat(self.stat_call)),
+            "filedelete" => Some(FileOperation::Delete),
+            _ => None,
+        }
+    }
+
+    /// Whether the engine deletes files.
+    #[must_use]
+    pub(crate) fn deletes_files(&self) -> bool {
+        self.file_operation() == Some(FileOperation::Delete)
+    }
+
     /// Whether requests can be in flight beside each other: not with a blocking engine, which
     /// fio's `null` is with a depth of one.
     #[must_use]
     pub(crate) fn is_sync(&self) -> bool {
         match self.ioengine.as_str() {
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" => true,
+            "filecreate" | "filestat" | "filedelete" => true,
             "null" => self.iodepth == 1,
             _ => false,
         }

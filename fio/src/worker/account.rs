@@ -140,7 +140,7 @@ impl<D: Door> Worker<'_, D> {
         side.bytes += alike.bytes;
         side.requests += alike.requests;
         let [slat_ns, clat_ns, lat_ns] = latencies_ns(alike.stamps, now);
-        let unmeasured = self.task.job.unmeasured;
+        let unmeasured = self.unmeasured;
         if !unmeasured.clat {
             side.clat.record_many(clat_ns, alike.requests);
         }
@@ -161,7 +161,7 @@ impl<D: Door> Worker<'_, D> {
             depth.add(alike.requests, lat_ns);
         }
         let max_ns = self.task.job.max_latency_ns;
-        if max_ns > 0 && lat_ns > max_ns {
+        if max_ns > 0 && lat_ns > max_ns && !unmeasured.lat {
             self.too_late(lat_ns);
         }
     }
@@ -172,7 +172,7 @@ impl<D: Door> Worker<'_, D> {
         {
             let at_ns = clock::ticks_to_ns(now.saturating_sub(self.started));
             let [slat_ns, clat_ns, lat_ns] = latencies_ns([slot.due, slot.begun, slot.issued], now);
-            let unmeasured = self.task.job.unmeasured;
+            let unmeasured = self.unmeasured;
             let latencies = [
                 (!self.task.blocking && !unmeasured.slat).then_some(slat_ns),
                 (!unmeasured.clat).then_some(clat_ns),

@@ -4,11 +4,17 @@ use ugeom_machine::clock;
 use ugeom_measure::units::Size;
 
 use super::Task;
-use crate::settings::{Job, Verify, WRITE};
+use crate::settings::{Verify, WRITE};
 
 /// How many loops a job makes one after the other, as fio: where each of them ends with a sync, is
 /// read back, or removes its files.
-pub(super) fn loops_apart(job: &Job) -> u64 {
+pub(super) fn loops_apart(task: &Task<'_>) -> u64 {
+    let job = task.job;
+    // Where a pass ends before the time is over: see `Places::goes_on_with`.
+    let has_passes = !job.rw.random && task.regions.len() > 1 && job.number_ios == 0;
+    if job.time_based && job.unlink_each_loop && has_passes {
+        return u64::MAX;
+    }
     let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
     let is_whole = !job.time_based && job.read_iolog.is_none() && job.io_size.is_none();
     let syncs = job.rw.does[WRITE] && (job.end_fsync || job.fsync_on_close);
@@ -26,6 +32,9 @@ pub(super) struct Limits {
     /// limit where the time or `io_size` says when to end.
     pub(super) passes_left: u64,
     pub(super) requests_left: u64,
+    /// What is to be transferred is no multiple of the requests: fio looks for another one, and
+    /// syncs before it.
+    pub(super) has_rest: bool,
     pub(super) ramp_end: u64,
     pub(super) runtime_ticks: u64,
     pub(super) end: u64,
@@ -37,6 +46,8 @@ impl Limits {
             bytes_left: 0,
             passes_left: 0,
             requests_left: 0,
+            has_rest: task.regions.iter().map(|region| region.length).sum::<u64>()
+                > blocks_of(task),
             ramp_end: 0,
             runtime_ticks: clock::ns_to_ticks(task.job.runtime_ns),
             end: u64::MAX,
@@ -48,14 +59,16 @@ impl Limits {
     /// What is to be done before the job ends, or reads back what it wrote.
     pub(super) fn set_amount(&mut self, task: &Task<'_>) {
         let job = task.job;
-        let parts = loops_apart(job);
+        let parts = loops_apart(task);
         self.bytes_left = match goal_bytes(task) {
             u64::MAX => u64::MAX,
             bytes => bytes / parts,
         };
-        self.passes_left = match job.io_size.is_some() || self.bytes_left == u64::MAX {
-            true => u64::MAX,
-            false => job.loops / parts,
+        let unlimited = job.io_size.is_some() || self.bytes_left == u64::MAX;
+        self.passes_left = match (parts, unlimited) {
+            (u64::MAX, _) => 1,
+            (_, true) => u64::MAX,
+            (parts, false) => job.loops / parts,
         };
         self.requests_left = match job.number_ios {
             0 => u64::MAX,

@@ -6,6 +6,7 @@ use ugeom_load::door::Request;
 
 use std::fmt::Write as _;
 
+use super::NO_REQUEST;
 use super::histograms::Histograms;
 
 /// A log: one line an entry.
@@ -191,10 +192,24 @@ impl Logs {
                 }
             }
         }
+        self.add_rates(at_ns, kind, request, slat_clat_lat_ns[1]);
+    }
+
+    /// Adds what an engine did to a file, which is no request.
+    pub fn add_clat(&mut self, at_ns: u64, kind: usize, clat_ns: u64) {
+        if let Some(log) = &mut self.histograms {
+            log.add(at_ns, kind, &NO_REQUEST, clat_ns);
+        }
+        if let Some([_, log, _]) = &mut self.latencies {
+            log.add(at_ns, kind, &NO_REQUEST, clat_ns);
+        }
+    }
+
+    fn add_rates(&mut self, at_ns: u64, kind: usize, request: &Request, clat_ns: Option<u64>) {
         if let Some(log) = &mut self.bw {
             // Without a window each request is a line of its own, with the rate of that request.
             let bytes = u64::from(request.length);
-            let value = match (log.style.window_ns, slat_clat_lat_ns[1]) {
+            let value = match (log.style.window_ns, clat_ns) {
                 (0, Some(ns)) => bytes * 1_000_000_000 / ns.max(1) / 1024,
                 _ => bytes,
             };

@@ -9,7 +9,7 @@ use ugeom_machine::clock;
 
 use super::super::error::JobError;
 use super::super::tally::Phase;
-use super::super::target::renew_files;
+use super::super::target::{remove_files, renew_files};
 use super::limits::{goal_bytes, loops_apart};
 use super::written::Written;
 use super::{NO_REQUEST, Worker};
@@ -22,7 +22,7 @@ impl<D: Door> Worker<'_, D> {
     /// The loops after the first. Before each, the one before is synced, read back and checked, and
     /// its files are removed, as the job wants it. [`Worker::run_by`] ends the last one.
     pub(super) fn repeat(&mut self) {
-        for _ in 1..loops_apart(self.task.job) {
+        for _ in 1..loops_apart(self.task) {
             let is_over = self.task.stop.load(Relaxed) || clock::ticks() >= self.limits.end;
             if self.trouble.is_some() || is_over {
                 return;
@@ -52,13 +52,19 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// `unlink_each_loop`: removes the files and opens them anew: writes make them.
+    /// `unlink_each_loop`: removes the files and opens them anew: writes make them. Engines that do
+    /// something to files open them when they come to them.
     fn renew_files(&mut self) {
-        let renewed = renew_files(self.task.job, self.task.paths);
-        let renewed = renewed.and_then(|files| {
-            let doing = |error: io::Error| JobError::caused(&self.task.job.name, "files", error);
-            self.door.renew(files).map_err(|error| doing(error.into()))
-        });
+        let (job, paths) = (self.task.job, self.task.paths);
+        let failed = |error: io::Error| JobError::caused(&job.name, "files", error);
+        let renewed = match &mut self.operations {
+            Some(operations) => {
+                let closed = operations.close_all().map_err(failed);
+                closed.and_then(|()| remove_files(job, paths))
+            }
+            None => renew_files(job, paths)
+                .and_then(|files| self.door.renew(files).map_err(|error| failed(error.into()))),
+        };
         if let Err(error) = renewed {
             let source = error.source().and_then(|it| it.downcast_ref::<io::Error>());
             let errno = source.and_then(io::Error::raw_os_error);
@@ -72,6 +78,11 @@ impl<D: Door> Worker<'_, D> {
         if !(job.end_fsync || job.fsync_on_close) || !job.rw.does[WRITE] || job.verifying.only {
             return;
         }
+        if self.operations.is_some() {
+            return self.sync_created();
+        }
+        // As by fio, these are none of the syncs that the job reports.
+        let reported = self.tally.syncs.clone();
         for file in 0..self.task.regions.len() as u32 {
             let request = Request { file, ..NO_REQUEST };
             if let Some(slot) = self.free.pop() {
@@ -83,5 +94,6 @@ impl<D: Door> Worker<'_, D> {
                 self.collect();
             }
         }
+        self.tally.syncs = reported;
     }
 }

@@ -21,6 +21,7 @@ mod limits;
 mod locks;
 mod logs;
 mod loops;
+mod operations;
 mod pace;
 mod plain;
 mod priorities;
@@ -41,7 +42,7 @@ use ugeom_machine::cpu::Usage;
 
 use super::content::{Content, Label};
 use super::places::{Place, Places, Region};
-use super::settings::{FileLocking, Job, READ, TRIM, Verify, WRITE};
+use super::settings::{FileLocking, Job, READ, TRIM, Unmeasured, Verify, WRITE};
 use super::tally::{Live, Phase, Tally};
 use depth::DepthSearch;
 pub use flow::Flow;
@@ -50,6 +51,7 @@ pub use iolog::Iolog;
 use limits::{Limits, goal_bytes};
 pub use locks::{FileLocks, Held};
 pub use logs::Logs;
+use operations::Operations;
 use pace::Pace;
 use priorities::Drawn;
 pub use traced::Traces;
@@ -157,6 +159,9 @@ pub struct Worker<'a, D> {
     depth: Option<DepthSearch>,
     share: Option<Share<'a>>,
     held: Option<Held<'a>>,
+    operations: Option<Operations<'a>>,
+    /// Latencies of requests that are not measured.
+    unmeasured: Unmeasured,
     priorities: Option<Drawn<'a>>,
     /// So many writes wait for `verify_backlog` that nothing else is made before.
     checks_due: bool,
@@ -221,8 +226,14 @@ impl<'a, D: Door> Worker<'a, D> {
             depth: DepthSearch::of(job),
             share: task.flow.map(|flow| Share::new(flow, job)),
             held: task.locks.of(job, task.number, task.regions),
+            operations: Operations::of(task),
+            unmeasured: match job.file_operation() {
+                Some(_) => Unmeasured::ALL,
+                None => job.unmeasured,
+            },
             checks_due: false,
             has_conditions: task.flow.is_some()
+                || job.file_operation().is_some()
                 || job.serialize_overlap
                 || job.file_locking != FileLocking::No
                 || job.latency.target_ns > 0,
@@ -432,9 +443,12 @@ impl<'a, D: Door> Worker<'a, D> {
                 }
                 break;
             };
-            if self.has_conditions
-                && !(self.may_make(&request, due) && self.may_use_file(slot, &request, due))
-            {
+            let may_make = |it: &mut Self| {
+                it.may_make(&request, due)
+                    && it.may_use_file(slot, &request, due)
+                    && it.has_opened(&request)
+            };
+            if self.has_conditions && !may_make(self) {
                 break;
             }
             self.free.pop();
@@ -615,7 +629,8 @@ impl<'a, D: Door> Worker<'a, D> {
         if every > 0 && kind == WRITE {
             self.writes_since_sync += 1;
             // fio syncs before the next write: none follows the last.
-            let more = self.limits.bytes_left > 0 && self.limits.requests_left > 0;
+            let limits = &self.limits;
+            let more = (limits.bytes_left > 0 || limits.has_rest) && limits.requests_left > 0;
             if self.writes_since_sync >= every && more {
                 self.writes_since_sync = 0;
                 let request = Request {

@@ -41,14 +41,21 @@ impl<D: Door> Worker<'_, D> {
             self.finished = true;
             return None;
         };
-        let due = *replay.begun.get_or_insert(now) + clock::ns_to_ticks(record.at_ns);
+        // Without times of its own a request is due when it can be made.
+        let keeps_times = !self.task.job.replaying.no_stall;
+        let due = match keeps_times {
+            true => *replay.begun.get_or_insert(now) + clock::ns_to_ticks(record.at_ns),
+            false => now,
+        };
         if due > now {
             replay.pending = Some(record);
             self.not_before = Some(due);
             return None;
         }
         self.limits.requests_left -= 1;
-        self.tally.lateness.record(clock::ticks_to_ns(now - due));
+        if keeps_times {
+            self.tally.lateness.record(clock::ticks_to_ns(now - due));
+        }
         let request = Request {
             kind: match record.action {
                 Action::Read => Kind::Read,

@@ -33,7 +33,15 @@ impl<'a> Fields<'a> {
         self.rest.trim_ascii().is_empty()
     }
 
+    #[inline]
+    fn skip_spaces(&mut self) {
+        while let [b' ', rest @ ..] = self.rest {
+            self.rest = rest;
+        }
+    }
+
     /// The next field as it stands; an empty one is `missing`.
+    #[inline]
     pub(super) fn text(&mut self, missing: &'static str) -> Result<&'a [u8], &'static str> {
         let (ends, line) = match self.comma {
             true => (b',', self.rest),
@@ -52,6 +60,10 @@ impl<'a> Fields<'a> {
     #[inline]
     pub(super) fn number(&mut self, missing: &'static str) -> Result<u64, &'static str> {
         let ends = if self.comma { b',' } else { b' ' };
+        if !self.comma {
+            // blkparse aligns its columns.
+            self.skip_spaces();
+        }
         let (number, digits) = leading_number(self.rest);
         // Up to 19 digits fit into any case.
         if (1..=19).contains(&digits) {
@@ -63,6 +75,57 @@ impl<'a> Fields<'a> {
             return Ok(number);
         }
         self.number_by_digits(missing)
+    }
+
+    /// Skips a field that must be a decimal number.
+    #[inline]
+    pub(super) fn skip_number(&mut self, missing: &'static str) -> Result<(), &'static str> {
+        self.skip_spaces();
+        let digits = self
+            .rest
+            .iter()
+            .take(8)
+            .take_while(|byte| byte.is_ascii_digit());
+        match digits.count() {
+            digits @ 1..=8 if self.rest.get(digits) == Some(&b' ') => {
+                self.rest = &self.rest[digits + 1..];
+                Ok(())
+            }
+            _ => self.number_by_digits(missing).map(drop),
+        }
+    }
+
+    /// The next field as seconds with nine digits behind the point, in ns; nothing is read where it
+    /// is none of them.
+    #[inline]
+    pub(super) fn seconds(&mut self) -> Option<u64> {
+        self.skip_spaces();
+        let (seconds, digits) = leading_number(self.rest);
+        let [b'.', fraction @ ..] = &self.rest[digits..] else {
+            return None;
+        };
+        let (nanoseconds, nine) = leading_number(fraction);
+        let [b' ', rest @ ..] = &fraction[nine..] else {
+            return None;
+        };
+        if nine != 9 || !(1..=9).contains(&digits) {
+            return None;
+        }
+        self.rest = rest;
+        Some(seconds * 1_000_000_000 + nanoseconds)
+    }
+
+    /// Skips a field of these bytes and the space behind it; false where another one follows.
+    #[inline]
+    pub(super) fn skips(&mut self, field: &[u8]) -> bool {
+        self.skip_spaces();
+        match self.rest.strip_prefix(field) {
+            Some([b' ', rest @ ..]) => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The same for fields with spaces around, of many digits, or that are no number.
@@ -105,7 +168,7 @@ pub(super) fn line_end(text: &[u8]) -> Option<usize> {
 
 /// The number that a text begins with, if it has up to 19 digits, and how many it has.
 #[inline]
-fn leading_number(text: &[u8]) -> (u64, usize) {
+pub(super) fn leading_number(text: &[u8]) -> (u64, usize) {
     let (mut number, mut digits) = (0_u64, 0);
     while digits <= 8
         && let Some(chunk) = text[digits..].first_chunk::<8>()

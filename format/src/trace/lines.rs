@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::Fields;
+use super::fields::{Fields, leading_number};
 use super::{Action, Dialect, FILES_MAX, Record};
 
 /// Bytes of the sectors that blktrace and vscsiStats count in.
@@ -141,15 +141,22 @@ impl Parser {
     /// Only requests that are queued (Q) count: what becomes of them comes later. Other lines, and
     /// the summary at the end, say nothing of requests.
     fn of_blkparse(&mut self, mut fields: Fields<'_>) -> Result<Option<Record>, &'static str> {
-        let device = fields.text("the device is missing")?;
-        if !is_device(device) {
+        // Most lines are of the device of the line before; all names are of devices.
+        let device = match !self.last.0.is_empty() && fields.skips(&self.last.0) {
+            true => None,
+            false => Some(fields.text("the device is missing")?),
+        };
+        if device.is_some_and(|device| !is_device(device)) {
             return Ok(None);
         }
-        fields.number("the processor is missing")?;
-        fields.number("the number of the event is missing")?;
-        let at_ns = nanoseconds(fields.text("the time is missing")?)?;
-        fields.number("the process is missing")?;
-        let queued = fields.text("the event is missing")? == b"Q";
+        fields.skip_number("the processor is missing")?;
+        fields.skip_number("the number of the event is missing")?;
+        let at_ns = match fields.seconds() {
+            Some(ns) => ns,
+            None => nanoseconds(fields.text("the time is missing")?)?,
+        };
+        fields.skip_number("the process is missing")?;
+        let queued = fields.skips(b"Q") || fields.text("the event is missing")? == b"Q";
         let kind = fields.text("");
         let (Ok(kind), true) = (kind, queued) else {
             return Ok(None);
@@ -162,12 +169,12 @@ impl Parser {
             // A flush before a write without data.
             let flushes = kind.contains(&b'F');
             return match flushes {
-                true => self.complete(at_ns, Action::Sync, device, 0, 0).map(Some),
+                true => self.of_device(at_ns, Action::Sync, device, 0, 0).map(Some),
                 false => Ok(None),
             };
         }
         let sector = fields.number("the sector is missing")?;
-        if fields.text("the length is missing")? != b"+" {
+        if !fields.skips(b"+") && fields.text("the length is missing")? != b"+" {
             // A command of SCSI, whose bytes stand there.
             return Ok(None);
         }
@@ -176,7 +183,7 @@ impl Parser {
             let bytes = sectors.checked_mul(SECTOR_BYTES);
             bytes.ok_or("the request ends behind 2^64 bytes")
         };
-        let record = self.complete(at_ns, action, device, bytes(sector)?, bytes(sectors)?)?;
+        let record = self.of_device(at_ns, action, device, bytes(sector)?, bytes(sectors)?)?;
         Ok(Some(record))
     }
 
@@ -194,6 +201,19 @@ impl Parser {
         offset_bytes: u64,
         length: u64,
     ) -> Result<Record, &'static str> {
+        self.of_device(at_ns, action, Some(name), offset_bytes, length)
+    }
+
+    /// A record of the file with this name, or of the last one.
+    #[inline]
+    fn of_device(
+        &mut self,
+        at_ns: u64,
+        action: Action,
+        name: Option<&[u8]>,
+        offset_bytes: u64,
+        length: u64,
+    ) -> Result<Record, &'static str> {
         let length_bytes = u32::try_from(length).map_err(|_| "the length is 4 GiB or more")?;
         if offset_bytes.checked_add(length).is_none() {
             return Err("the request ends behind 2^64 bytes");
@@ -201,7 +221,10 @@ impl Parser {
         Ok(Record {
             at_ns,
             action,
-            file: self.file(name)?,
+            file: match name {
+                Some(name) => self.file(name)?,
+                None => self.last.1,
+            },
             offset_bytes,
             length_bytes,
         })
@@ -232,7 +255,14 @@ impl Parser {
 }
 
 /// What a request does, by the letters that blkparse has for it (RWBS).
+#[inline]
 fn action_of(kind: &[u8]) -> Option<Action> {
+    // Most requests have these.
+    match kind {
+        b"R" | b"RA" => return Some(Action::Read),
+        b"W" | b"WS" => return Some(Action::Write),
+        _ => {}
+    }
     let has = |letter: u8| kind.contains(&letter);
     match () {
         () if has(b'D') => Some(Action::Trim),
@@ -255,15 +285,16 @@ fn is_device(field: &[u8]) -> bool {
 /// Seconds with nine digits behind the point.
 fn nanoseconds(field: &[u8]) -> Result<u64, &'static str> {
     const WRONG: &str = "the time is not seconds with nine digits behind the point";
-    let point = field.iter().position(|byte| *byte == b'.').ok_or(WRONG)?;
-    let (seconds, fraction) = (&field[..point], &field[point + 1..]);
-    if fraction.len() != 9 {
+    let (seconds, digits) = leading_number(field);
+    let [b'.', fraction @ ..] = &field[digits..] else {
+        return Err(WRONG);
+    };
+    let (nanoseconds, nine) = leading_number(fraction);
+    if !(1..=19).contains(&digits) || nine != 9 || fraction.len() != 9 {
         return Err(WRONG);
     }
-    let seconds = Fields::spaced(seconds).number(WRONG)?;
-    let fraction = Fields::spaced(fraction).number(WRONG)?;
     let ns = seconds.checked_mul(1_000_000_000);
-    ns.and_then(|ns| ns.checked_add(fraction)).ok_or(WRONG)
+    ns.and_then(|ns| ns.checked_add(nanoseconds)).ok_or(WRONG)
 }
 
 /// The form of a trace without a header, from its first line.

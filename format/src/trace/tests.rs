@@ -119,6 +119,50 @@ fn of_what_blkparse_prints_queued_requests_count() {
     );
 }
 
+#[test]
+fn columns_of_blkparse_may_be_aligned_in_any_way() {
+    let lines = [
+        "8,0 1 1 0.000000001 697 Q R 8 + 8 [a]",
+        "8,0 1 2 0.000000002 697 Q WS 16 + 16 [a]",
+        "8,1 0 123456789 12345678901.000000003 4194304 Q W 24 + 8 [b]",
+        "8,1 0 4 12345678902.100000000 1 QX R 24 + 8 [b]",
+        "8,10 0 5 12345678903.000000000 0 Q RA 32 + 8 [c]",
+        "8,0 1 6 12345678904.000000000 697 Q D 40 + 8 [a]",
+        "8,0 1 7 12345678905.000000000 697 Q FWS [a]",
+    ];
+    let (expected, files) = all(&lines.join("\n")).unwrap();
+    assert_eq!(files, ["8,0", "8,1", "8,10"]);
+    let begun = [0, 1, 12_345_678_901_000_000_002, 12_345_678_902_999_999_999];
+    let found = expected.iter().map(|record| (record.at_ns, record.file));
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [
+            (begun[0], 0),
+            (begun[1], 0),
+            (begun[2], 1),
+            (begun[3], 2),
+            (begun[3] + 1_000_000_000, 0),
+            (begun[3] + 2_000_000_000, 0),
+        ]
+    );
+    for gap in ["  ", "         ", "\t", " \t "] {
+        let aligned = lines.map(|line| format!("  {} \n", line.replace(' ', gap)));
+        assert_eq!(all(&aligned.concat()).unwrap().0, expected, "{gap:?}");
+    }
+    for wrong in [
+        "8,0 x 1 0.000000001 697 Q R 8 + 8 [a]",
+        "8,0 1 1 0.00000001 697 Q R 8 + 8 [a]",
+        "8,0 1 1 0.0000000011 697 Q R 8 + 8 [a]",
+        "8,0 1 1 0.000000001 -1 Q R 8 + 8 [a]",
+    ] {
+        let text = format!("{}\n{wrong}\n", lines[0]);
+        assert!(
+            all(&text).unwrap_err().to_string().starts_with("line 2: "),
+            "{wrong}"
+        );
+    }
+}
+
 /// A record of blktrace: `struct blk_io_trace`, and data behind it.
 fn blk_io_trace(
     time: u64,

@@ -76,6 +76,9 @@ fn files_get_the_calls_that_fio_makes() {
     let loops = "--loops=2 --fsync_on_close=1 --unlink_each_loop=1";
     for line in [
         format!("{small} --fsync=1"),
+        // As etcd's documentation has it: the size is no multiple.
+        "--name=j --filename=g --rw=write --ioengine=psync --fdatasync=1 --size=20k --bs=2300"
+            .to_owned(),
         format!("{small} --fdatasync=2 --end_fsync=1"),
         format!("{small} --loops=3 --end_fsync=1"),
         format!("{small} {loops}"),

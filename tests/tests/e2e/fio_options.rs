@@ -94,6 +94,11 @@ fn options_of_files_leave_what_fio_leaves() {
         "options_of_files_leave_what_fio_leaves",
         &[
             "--name=a --rw=write --size=64k --create_on_open=1",
+            "--name=a --rw=write --size=64k --number_ios=3 --fallocate=none",
+            "--name=a --rw=write --size=64k --number_ios=3 --fallocate=keep",
+            "--name=a --rw=write --size=64k --number_ios=3 --fallocate=truncate",
+            "--name=a --rw=write --size=64k --number_ios=3 --fallocate=posix",
+            "--name=a --rw=rw --rwmixread=100 --size=64k --number_ios=3 --fallocate=none",
             "--name=a --rw=read --size=64k --create_only=1",
             "--name=a --rw=write --size=64k --nrfiles=4 \
              --filename_format=$jobnum-$jobname-$filenum",

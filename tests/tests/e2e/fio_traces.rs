@@ -77,6 +77,18 @@ fn requests_of_a_trace_begin_at_their_times_and_late_ones_are_counted() {
     let fast = &result(folder)["jobs"][0];
     assert_eq!(fast["lateness_ns"]["N"], 100);
     assert!(fast["job_runtime"].as_u64().unwrap() >= 99, "{fast}");
+    // Without times none is late, and each is due when it is made.
+    counts(
+        ours,
+        folder,
+        &format!("{job}=md:1m|nop:delay=1ms --replay_no_stall=1"),
+    );
+    let unstalled = &result(folder)["jobs"][0];
+    assert_eq!(unstalled["lateness_ns"]["N"].as_u64(), None);
+    let mean_ns = unstalled["read"]["lat_ns"]["mean"]
+        .as_f64()
+        .expect("a mean");
+    assert!(mean_ns < 30e6, "{mean_ns}");
     // A target of 5 ms cannot keep a request a millisecond, and response times say so.
     counts(ours, folder, &format!("{job}=md:1m|nop:delay=5ms"));
     let slow = &result(folder)["jobs"][0];
