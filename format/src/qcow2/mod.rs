@@ -90,6 +90,9 @@ pub struct Header {
     pub encryption: u32,
     /// Features without which the image cannot be read; bits of [`incompatible`], 0 in version 2.
     pub incompatible: u64,
+    /// Features that a writer who does not know them has to clear, such as bitmaps (bit 0); 0 in
+    /// version 2.
+    pub autoclear: u64,
     /// The image below, if there is one.
     pub backing: Option<Backing>,
     /// The name of the file that holds the data, if it is not this one.
@@ -116,15 +119,19 @@ impl Header {
         if !CLUSTER_BITS.contains(&bits) {
             return Err(Error::ClusterBits { found: bits });
         }
-        let (incompatible, header_bytes) = if version == 2 {
-            (0, V2_BYTES)
+        let (incompatible, autoclear, header_bytes) = if version == 2 {
+            (0, 0, V2_BYTES)
         } else {
             need(data, V3_BYTES)?;
             let found = bytes::u32_be(data, 100);
             if (found as usize) < V3_BYTES || !found.is_multiple_of(8) {
                 return Err(Error::HeaderLength { found });
             }
-            (bytes::u64_be(data, 72), found as usize)
+            (
+                bytes::u64_be(data, 72),
+                bytes::u64_be(data, 88),
+                found as usize,
+            )
         };
         let (offset, length) = (bytes::u64_be(data, 8), bytes::u32_be(data, 16));
         let end = match offset {
@@ -145,6 +152,7 @@ impl Header {
             cluster_bytes: 1 << bits,
             encryption: bytes::u32_be(data, 32),
             incompatible,
+            autoclear,
             backing,
             data_file,
         })

@@ -113,10 +113,9 @@ pub(super) fn plan(
     let writable = context.writable();
     let config = super::facts(&settings);
     let Settings { path, name, .. } = settings;
-    let size_bytes = chain[0]
-        .header
-        .as_ref()
-        .map_or(0, |header| header.size_bytes);
+    let header = chain[0].header.as_ref();
+    let size_bytes = header.map_or(0, |header| header.size_bytes);
+    let cluster_bytes = header.map_or(1, |header| header.cluster_bytes);
     if !settings.shared && !context.unlocked() {
         lock(&chain, writable)?;
     }
@@ -145,6 +144,7 @@ pub(super) fn plan(
     let losses = Arc::<Losses>::default();
     let worked = work::Worked {
         image: Arc::clone(&image),
+        cluster_bytes,
         losses: Arc::clone(&losses),
         unclosed: Arc::clone(&unclosed),
     };
