@@ -13,6 +13,7 @@
 //! All integers are big-endian. Source: QEMU `docs/interop/qcow2.rst`; `docs/formats/qcow2.md`.
 
 use crate::bytes;
+use std::ops::Range;
 
 /// Bytes at the start of an image that [`Header::decode`] looks at, at most: the header lies within
 /// the first cluster, and names are no longer than 1023 bytes.
@@ -88,6 +89,8 @@ pub struct Header {
     pub cluster_bytes: u64,
     /// 0, or the number of an encryption method.
     pub encryption: u32,
+    /// Where the L1 table is, which has 8 bytes for each L2 table.
+    pub l1: Range<u64>,
     /// Features without which the image cannot be read; bits of [`incompatible`], 0 in version 2.
     pub incompatible: u64,
     /// Features that a writer who does not know them has to clear, such as bitmaps (bit 0); 0 in
@@ -134,6 +137,7 @@ impl Header {
             )
         };
         let (offset, length) = (bytes::u64_be(data, 8), bytes::u32_be(data, 16));
+        let l1_at = bytes::u64_be(data, 40);
         let end = match offset {
             0 => data.len().min(1 << bits),
             start => data.len().min(usize::try_from(start).unwrap_or(usize::MAX)),
@@ -151,6 +155,7 @@ impl Header {
             size_bytes: bytes::u64_be(data, 24),
             cluster_bytes: 1 << bits,
             encryption: bytes::u32_be(data, 32),
+            l1: l1_at..l1_at.saturating_add(u64::from(bytes::u32_be(data, 36)) * 8),
             incompatible,
             autoclear,
             backing,

@@ -126,3 +126,56 @@ fn bitmaps_of_an_image_stay_valid() {
         "{error}"
     );
 }
+
+/// Every crash state of the medium below an image that is written to in small pieces: what lies
+/// beside them in their clusters, and has long been durable, is there.
+#[test]
+fn a_power_cut_spares_what_lies_beside_a_write() {
+    let test = "a_power_cut_spares_what_lies_beside_a_write";
+    if !crate::crash::has_files(test) || Image::new(test, "compat=1.1").is_none() {
+        return;
+    }
+    let snapshot = "qemu-img create -q -f qcow2 $dev 8M
+        qemu-io -f qcow2 -c 'write -q -P 165 0 4M' $dev
+        qemu-img snapshot -c before $dev";
+    let base = "head -c 4M /dev/zero | tr '\\0' '\\245' >base.img
+        qemu-img create -q -f qcow2 -b $PWD/base.img -F raw $dev 8M";
+    let compressed = "qemu-img create -q -f qcow2 $dev 8M
+        for i in $(seq 0 63); do echo write -q -c -P 165 $((i * 64))k 64k; done |
+            qemu-io -f qcow2 $dev >/dev/null";
+    for (name, setup) in [
+        ("snapshot", snapshot),
+        ("base", base),
+        ("compressed", compressed),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let run_it = format!(
+            r#"for i in 1 2 3 4 5; do
+                 for at in 0 16 900; do
+                     head -c 512 /dev/zero | tr '\0' "\\00$i" |
+                         {UGEOM} write -q --destroy "$dev?format=qcow2&backing=any" \
+                             --offset $(((i * 200 + at) * 1024)) || exit 1
+                 done
+                 echo ack k$i >&3
+             done"#
+        );
+        let check = r#"
+            mended() { qemu-img check -q -f qcow2 -r all $dev >&2 || test $? = 3; }
+            mended && qemu-img check -q -f qcow2 $dev || exit 1
+            qemu-img convert -f qcow2 -O raw $dev $PWD/raw.$$ || exit 1
+            head -c 4M raw.$$ | tr -d '\245\001\002\003\004\005' >other.$$
+            for i in 1 2 3 4 5; do
+                dd if=raw.$$ skip=$((i * 400)) count=1 status=none | tr -d "\\00$i" >left.$$
+                test -s left.$$ || echo found k$i >&3
+            done
+            test ! -s other.$$ || { echo older data is gone >&2; exit 1; }
+            rm raw.$$ other.$$ left.$$"#;
+        let points = crate::crash::states(80);
+        let arguments = [
+            "--size", "16m", "--points", &points, "--setup", setup, "--run", &run_it, "--check",
+            check,
+        ];
+        let ended = crate::crash::crash(folder.path(), &arguments);
+        assert_eq!(ended.code, 0, "{name}: {}{}", ended.text(), ended.stderr);
+    }
+}
