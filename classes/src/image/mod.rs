@@ -174,12 +174,13 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
     }
     let chain = chain::open(settings.path, context.writable(), settings.backing)?;
     let is_plain = |link: &chain::Link| link.header.as_ref().is_none_or(|it| it.incompatible == 0);
-    // Version 2 has no mark for images that were not closed.
-    let can_be_marked = chain[0]
+    // Version 2 has no mark for images that were not closed. Features to be cleared, such as the
+    // bitmaps of backups, would be lost to a writer who does not know them.
+    let can_be_written = chain[0]
         .header
         .as_ref()
-        .is_some_and(|header| header.version > 2);
-    if chain.iter().all(is_plain) && (can_be_marked || !context.writable()) {
+        .is_some_and(|header| header.version > 2 && header.autoclear == 0);
+    if chain.iter().all(is_plain) && (can_be_written || !context.writable()) {
         return qcow2::plan(context, settings, chain);
     }
     let node = chain::as_json(&chain, !settings.shared)?;

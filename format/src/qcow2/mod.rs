@@ -13,6 +13,7 @@
 //! All integers are big-endian. Source: QEMU `docs/interop/qcow2.rst`; `docs/formats/qcow2.md`.
 
 use crate::bytes;
+use std::ops::Range;
 
 /// Bytes at the start of an image that [`Header::decode`] looks at, at most: the header lies within
 /// the first cluster, and names are no longer than 1023 bytes.
@@ -88,8 +89,13 @@ pub struct Header {
     pub cluster_bytes: u64,
     /// 0, or the number of an encryption method.
     pub encryption: u32,
+    /// Where the L1 table is, which has 8 bytes for each L2 table.
+    pub l1: Range<u64>,
     /// Features without which the image cannot be read; bits of [`incompatible`], 0 in version 2.
     pub incompatible: u64,
+    /// Features that a writer who does not know them has to clear, such as bitmaps (bit 0); 0 in
+    /// version 2.
+    pub autoclear: u64,
     /// The image below, if there is one.
     pub backing: Option<Backing>,
     /// The name of the file that holds the data, if it is not this one.
@@ -116,17 +122,22 @@ impl Header {
         if !CLUSTER_BITS.contains(&bits) {
             return Err(Error::ClusterBits { found: bits });
         }
-        let (incompatible, header_bytes) = if version == 2 {
-            (0, V2_BYTES)
+        let (incompatible, autoclear, header_bytes) = if version == 2 {
+            (0, 0, V2_BYTES)
         } else {
             need(data, V3_BYTES)?;
             let found = bytes::u32_be(data, 100);
             if (found as usize) < V3_BYTES || !found.is_multiple_of(8) {
                 return Err(Error::HeaderLength { found });
             }
-            (bytes::u64_be(data, 72), found as usize)
+            (
+                bytes::u64_be(data, 72),
+                bytes::u64_be(data, 88),
+                found as usize,
+            )
         };
         let (offset, length) = (bytes::u64_be(data, 8), bytes::u32_be(data, 16));
+        let l1_at = bytes::u64_be(data, 40);
         let end = match offset {
             0 => data.len().min(1 << bits),
             start => data.len().min(usize::try_from(start).unwrap_or(usize::MAX)),
@@ -144,7 +155,9 @@ impl Header {
             size_bytes: bytes::u64_be(data, 24),
             cluster_bytes: 1 << bits,
             encryption: bytes::u32_be(data, 32),
+            l1: l1_at..l1_at.saturating_add(u64::from(bytes::u32_be(data, 36)) * 8),
             incompatible,
+            autoclear,
             backing,
             data_file,
         })

@@ -13,6 +13,7 @@ fn made(version: u32, backing: Option<(&str, Option<&str>)>, data_file: Option<&
     head[24..32].copy_from_slice(&(10_u64 << 30).to_be_bytes());
     if version == 3 {
         head[72..80].copy_from_slice(&incompatible::DIRTY.to_be_bytes());
+        head[88..96].copy_from_slice(&1_u64.to_be_bytes());
         head[100..104].copy_from_slice(&(V3_BYTES as u32).to_be_bytes());
     }
     let mut extension = |kind: u32, text: &str| {
@@ -52,9 +53,15 @@ fn a_header_names_its_backing_file_and_format() {
         (header.size_bytes, header.cluster_bytes),
         (10 << 30, 1 << 16)
     );
-    assert_eq!(header.incompatible, incompatible::DIRTY);
+    assert_eq!(
+        (header.incompatible, header.autoclear),
+        (incompatible::DIRTY, 1)
+    );
     let header = Header::decode(&made(2, None, None)).expect("a header of version 2");
-    assert_eq!((header.version, header.incompatible), (2, 0));
+    assert_eq!(
+        (header.version, header.incompatible, header.autoclear),
+        (2, 0, 0)
+    );
     assert_eq!((header.backing, header.data_file), (None, None));
 }
 

@@ -30,6 +30,7 @@ mod geli;
 mod geli_freebsd;
 mod geli_inputs;
 mod images;
+mod images_kept;
 mod images_killed;
 mod iostat;
 mod kernel;

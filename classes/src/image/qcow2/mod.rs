@@ -2,6 +2,7 @@
 //! data that lies in plain clusters, and worker threads do what needs more than that: compressed
 //! clusters, requests over clusters that lie apart, allocation, zeroes, FLUSH.
 
+mod layout;
 mod start;
 mod state;
 mod unclosed;
@@ -17,11 +18,13 @@ use crate::path::text_of;
 use imago::qcow2::Qcow2;
 use imago::raw::Raw;
 use imago::{FormatAccess, Storage, StorageOpenOptions};
+use layout::Map;
 use state::ThreadEngine;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use ugeom_engine::{Layout, OrderedFile};
 use ugeom_stack::{
     AccessChange, Command, Cx, Delta, Errno, Geom, IoError, LocalKey, Losses, Next, Plan,
     ProviderPlan, Request, ThreadState,
@@ -30,7 +33,7 @@ use unclosed::Unclosed;
 use work::errno_of;
 
 /// An image that is open, with all images that it is based on.
-type Image = FormatAccess<imago::file::File>;
+type Image = FormatAccess<OrderedFile>;
 
 /// The files of a chain, each with the address of the storage object that means it.
 type Files = Vec<(usize, Arc<File>)>;
@@ -113,10 +116,9 @@ pub(super) fn plan(
     let writable = context.writable();
     let config = super::facts(&settings);
     let Settings { path, name, .. } = settings;
-    let size_bytes = chain[0]
-        .header
-        .as_ref()
-        .map_or(0, |header| header.size_bytes);
+    let header = chain[0].header.as_ref();
+    let size_bytes = header.map_or(0, |header| header.size_bytes);
+    let cluster_bytes = header.map_or(1, |header| header.cluster_bytes);
     if !settings.shared && !context.unlocked() {
         lock(&chain, writable)?;
     }
@@ -145,6 +147,7 @@ pub(super) fn plan(
     let losses = Arc::<Losses>::default();
     let worked = work::Worked {
         image: Arc::clone(&image),
+        cluster_bytes,
         losses: Arc::clone(&losses),
         unclosed: Arc::clone(&unclosed),
     };
@@ -220,7 +223,12 @@ fn open(chain: Vec<Link>, writable: bool) -> io::Result<(Image, Files)> {
         let writes = writable && number + 1 == count;
         files.push((link.path.clone(), Arc::new(link.file.try_clone()?)));
         let options = StorageOpenOptions::new().filename(&link.path).write(writes);
+        let map = match link.header.as_ref().filter(|_| writes) {
+            Some(header) => Some(Map::open(link.file.try_clone()?, header)?),
+            None => None,
+        };
         let storage = imago::file::File::from_open_file(link.file, options)?;
+        let storage = OrderedFile::new(storage, map.map(|map| Box::new(map) as Box<dyn Layout>));
         below = Some(match link.header {
             None => FormatAccess::new(Raw::open_image(storage, false)?),
             Some(_) => {

@@ -2,6 +2,7 @@
 
 use super::Image;
 use super::unclosed::Unclosed;
+use imago::Mapping;
 use std::io;
 use std::sync::Arc;
 use ugeom_stack::{Bio, Command, Errno, Flags, Losses};
@@ -9,6 +10,8 @@ use ugeom_stack::{Bio, Command, Errno, Flags, Losses};
 /// What the threads work on.
 pub(super) struct Worked {
     pub image: Arc<Image>,
+    /// The size of a cluster.
+    pub cluster_bytes: u64,
     pub losses: Arc<Losses>,
     /// `None` where nothing is written.
     pub unclosed: Arc<Option<Unclosed>>,
@@ -39,9 +42,52 @@ impl Worked {
         if let (true, Some(unclosed)) = (is_change, self.unclosed.as_ref()) {
             unclosed.set()?;
         }
-        act(&self.image, &self.losses, bio)
+        match bio.command() {
+            Command::Zero | Command::Delete => self.zero(bio.offset(), bio.length())?,
+            _ => act(&self.image, &self.losses, bio)?,
+        }
+        if is_change && bio.flags().contains(Flags::FUA) {
+            return flush(&self.image, &self.losses);
+        }
+        Ok(())
+    }
+
+    /// The clusters stay allocated and read as zeroes: taking them out of the map would need a map
+    /// that no other thread uses meanwhile.
+    ///
+    /// `imago` gets whole clusters only. For a part it looks whether the rest of the cluster is
+    /// zeroes, and then zeroes all of it: a write to the rest that comes in between would be lost.
+    fn zero(&self, offset: u64, length: u64) -> io::Result<()> {
+        let end = offset + length;
+        let first = offset.next_multiple_of(self.cluster_bytes).min(end);
+        let last = match end == self.image.size() {
+            true => end,
+            false => (end - end % self.cluster_bytes).max(first),
+        };
+        self.zero_part(offset, first)?;
+        // For no bytes it would zero the cluster that they lie in.
+        if first < last {
+            self.image.write_zeroes(first, last - first)?;
+        }
+        self.zero_part(last, end)
+    }
+
+    /// Zeroes a part of a cluster, unless it reads as zeroes already.
+    fn zero_part(&self, mut at: u64, end: u64) -> io::Result<()> {
+        while at < end {
+            let (mapping, length) = self.image.get_mapping(at, end - at)?;
+            let length = length.clamp(1, ZEROES.len() as u64).min(end - at);
+            if !matches!(mapping, Mapping::Zero { .. }) {
+                self.image.write(&ZEROES[..length as usize], at)?;
+            }
+            at += length;
+        }
+        Ok(())
     }
 }
+
+/// What a part of a cluster is overwritten with, piece by piece.
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The system's number, where there is one.
 pub(super) fn errno_of(error: &io::Error) -> Errno {
@@ -50,7 +96,7 @@ pub(super) fn errno_of(error: &io::Error) -> Errno {
 }
 
 fn act(image: &Image, losses: &Losses, bio: &mut Bio) -> io::Result<()> {
-    let (offset, length) = (bio.offset(), bio.length());
+    let offset = bio.offset();
     let mut done = Ok(());
     match bio.command() {
         Command::Read => bio.fill(|at, piece| {
@@ -63,17 +109,10 @@ fn act(image: &Image, losses: &Losses, bio: &mut Bio) -> io::Result<()> {
                 done = image.write(piece, offset + at);
             }
         }),
-        // The clusters stay allocated and read as zeroes: taking them out of the map would need a
-        // map that no other thread uses meanwhile.
-        Command::Zero | Command::Delete => done = image.write_zeroes(offset, length),
-        Command::Flush => return flush(image, losses),
-        Command::GetAttr | Command::Extents => return Err(io::Error::other("no work")),
+        Command::Flush => done = flush(image, losses),
+        _ => done = Err(io::Error::other("no work")),
     }
-    done?;
-    if bio.flags().contains(Flags::FUA) {
-        return flush(image, losses);
-    }
-    Ok(())
+    done
 }
 
 /// The map first, then what the system has of both files.
