@@ -8,9 +8,9 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr};
+use std::process::ChildStderr;
 use std::time::{Duration, Instant};
-use ugeom_testkit::{program, python};
+use ugeom_testkit::{Server, program, python};
 
 /// Reads a page with the parser of Prometheus and prints what the test compares.
 const PARSE: &str = "\
@@ -70,7 +70,7 @@ fn the_parser_of_prometheus_reads_what_was_moved() {
 
 /// A server with metrics.
 struct Measured {
-    child: Child,
+    _server: Server,
     /// Where the metrics are, as the server reports it.
     url: String,
     /// What was printed before that.
@@ -104,19 +104,11 @@ impl Measured {
         let stdout = child.stdout.take().expect("stdout");
         BufReader::new(stdout).read_line(&mut uri).expect("a line");
         Self {
-            child,
+            _server: Server(child),
             url,
             before,
             _stderr: stderr,
         }
-    }
-}
-
-impl Drop for Measured {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

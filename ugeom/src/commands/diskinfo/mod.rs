@@ -375,16 +375,6 @@ mod tests {
     }
 
     #[test]
-    fn the_published_listing_of_gzero_comes_out() {
-        let text = gzero().verbose();
-        let published = "gzero\n\t512         \t# sectorsize\n\
-                         \t1152921504606846976\t# mediasize in bytes (1.0E)\n\
-                         \t2251799813685248\t# mediasize in sectors\n";
-        assert!(text.starts_with(published), "{text}");
-        assert!(text.ends_with("# Rotation rate in RPM\n\n"), "{text}");
-    }
-
-    #[test]
     fn the_line_has_stripes_today_and_had_none_in_2002() {
         let mut info = gzero();
         info.attributes.firmware = Some(Firmware {
