@@ -105,7 +105,7 @@ fn a_table_is_not_made_where_nobody_looks_for_it() {
     let text = error.to_string();
     assert_eq!(
         text,
-        "a MBR table on md0s1 would never be looked for: an MBR is not nested in a slice of an MBR"
+        "MBR on md0s1 would never be found: an MBR is not nested in a slice of an MBR"
     );
     create(&stack, "md0s1", Scheme::Bsd, true).expect("a label in any slice");
     add_part(&stack, "md0s1", &part("freebsd-ufs", 16, 100)).expect("a partition");

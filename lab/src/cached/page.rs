@@ -28,11 +28,9 @@ pub fn page(document: &Document) -> Page {
     page.summary = Some(summary(document));
     page.pictured(picture(document));
     if let Some(facts) = &document.target {
-        page.warnings.extend(
-            facts.no_device().map(|why| {
-                format!("{why}; cached reads need none, and nothing follows about a disk")
-            }),
-        );
+        page.warnings.extend(facts.no_device().map(|why| {
+            format!("{why}; cached reads need none, and permit no conclusion about a disk")
+        }));
     }
     page.head(document, &subject.left_out);
     page.heading("Hits: everything is in memory");

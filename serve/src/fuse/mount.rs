@@ -69,7 +69,7 @@ impl Drop for Guard {
 /// How a mount was unmounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
-    /// Unused.
+    /// No program had it open.
     Now,
     /// Still in use: no new user finds it.
     InUse,

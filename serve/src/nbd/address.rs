@@ -54,7 +54,7 @@ impl FromStr for Address {
             return Ok(Self::Unix(path.into()));
         }
         let Some(place) = text.strip_prefix("tcp:") else {
-            return Err(wrong("it is neither of a Unix socket nor of TCP"));
+            return Err(wrong("the kind of socket is missing"));
         };
         let Some((host, port)) = place.rsplit_once(':') else {
             return Err(wrong("the port is missing"));

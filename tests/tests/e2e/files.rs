@@ -68,7 +68,7 @@ impl Drop for Mounted {
 
 /// Whether an error says that this machine cannot mount.
 pub fn lacks_mounts(said: &str) -> bool {
-    let lacks = ["cannot be had", "mounting ", "/dev/fuse"];
+    let lacks = ["is not available", "mounting ", "/dev/fuse"];
     lacks.iter().any(|it| said.contains(it))
 }
 

@@ -253,7 +253,7 @@ fn metrics_for_other_hosts_come_with_a_warning() {
         run(command(UGEOM, &all), b"")
     };
     let usage = serve("localhost").failed(2);
-    assert!(usage.contains("`localhost` is no address"), "{usage}");
+    assert!(usage.contains("`localhost` is not an address"), "{usage}");
     let port = served.url.rsplit(':').next().expect("a port");
     let port = port.trim_end_matches("/metrics");
     let used = serve(&format!("tcp:0.0.0.0:{port}")).failed(1);

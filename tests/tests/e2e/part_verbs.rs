@@ -263,7 +263,7 @@ fn a_table_goes_from_one_disk_to_several_with_its_labels() {
     let text = saved.as_bytes();
     let refused = ugeom_with(&["part", "restore", "-l", &one, &small], text).failed(1);
     assert!(
-        refused.contains("are not inside the usable ones"),
+        refused.contains("are outside the usable range"),
         "{refused}"
     );
     assert!(

@@ -19,16 +19,15 @@ use ugeom_machine::{clock, interrupt};
 use ugeom_measure::units::{self, TimeUnit};
 
 const LONG_ABOUT: &str = "\
-Prints what block devices and processors did: first since the machine started, then, with an \
-INTERVAL (2, 500ms, 5m; a bare number counts seconds), in each interval, COUNT times or until \
-Ctrl-C.
+Prints the load of block devices and processors: first since boot, then, with an INTERVAL (2, \
+500ms, 5m; a bare number counts seconds), of each interval, COUNT times or until Ctrl-C.
 
 The columns are those of BSD's iostat: KB/t is the size of a transfer, tps transfers a second, and \
 us ni sy in id the per cent of all cores' time (in is interrupts). With -x they are those of \
 sysstat's iostat -x.
 
-A TARGET is a device (vda, /dev/vda) or a file, which stands for the disk that it lies on, through \
-partitions. Without one all devices that were ever used are shown.";
+A TARGET is a device (vda, /dev/vda) or a file, which stands for the disk below it, through \
+partitions. The default is every device that has completed a request.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,7 +35,7 @@ Examples:
   ugeom iostat -x . 2 5       the disk of this folder, five times, with queue and waiting times
   ugeom iostat --json vda     one line of JSON a report";
 
-/// Print what devices and processors did, as iostat does
+/// Print the load of devices and processors, as iostat does
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Iostat {

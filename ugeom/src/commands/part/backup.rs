@@ -36,7 +36,7 @@ pub struct Backup {
 const RESTORE_ABOUT: &str = "\
 Writes the table that stdin describes, in the format of gpart backup, to each target: with the \
 same sectors, or not at all where they do not fit. Nothing is written before the table fits on all \
-targets. What the partitions hold is not changed.
+targets. The contents of the partitions do not change.
 
 A target that carries a table or a file system is refused without -F, which wipes what is there.";
 
