@@ -1,5 +1,5 @@
 //! GUID partition tables: layout, every kind of damage, round trips. Other
-//! implementations are compared in `tests/oracles.rs` and `tests/tools.rs`.
+//! implementations are compared in `tests/oracles.rs`.
 
 use super::*;
 use crate::media::{Media, SectorWrite};

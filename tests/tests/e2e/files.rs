@@ -3,6 +3,7 @@
 
 use crate::disks;
 use crate::run::{PATIENCE, UGEOM, command, end_within, other, run, ugeom};
+use crate::serve::noise;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -70,11 +71,6 @@ impl Drop for Mounted {
 pub fn lacks_mounts(said: &str) -> bool {
     let lacks = ["is not available", "mounting ", "/dev/fuse"];
     lacks.iter().any(|it| said.contains(it))
-}
-
-fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    (0..length).map(|_| random.u8(..)).collect()
 }
 
 #[test]
