@@ -198,7 +198,7 @@ fn writing_takes_both_letters_and_an_empty_disk() {
     }
     let refused = ugeom(&["diskinfo", "--time=1s", "md:1m"]).failed(2);
     assert!(
-        refused.contains("--time is for what is measured"),
+        refused.contains("--time needs a measurement"),
         "{refused}"
     );
     let (_folder, path) = disks::empty_image(4 << 20);

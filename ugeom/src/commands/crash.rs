@@ -176,7 +176,7 @@ impl Crash {
             return Err(Usage("--size is a whole number of sectors of 512 bytes".into()).into());
         }
         if self.fs.is_some() && !rustix::process::geteuid().is_root() {
-            return Err(Usage("--fs mounts file systems, which only root may".into()).into());
+            return Err(Usage("--fs mounts a file system and needs root".into()).into());
         }
         let interrupted = Arc::new(AtomicBool::new(false));
         let tried = self.view(&interrupted).and_then(|view| self.tried(&view));

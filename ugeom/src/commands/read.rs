@@ -61,7 +61,7 @@ pub struct Read {
 impl Read {
     pub fn run(&self) -> Result<()> {
         if std::io::stdout().is_terminal() && !self.force {
-            bail!("stdout is a terminal, and disks are not made to be read there; --force does it");
+            bail!("stdout is a terminal; --force writes to it");
         }
         let target = self.from.target.open()?;
         let provider = opening::top(&target)?;

@@ -117,7 +117,7 @@ impl MeasureArgs {
         ];
         match alone.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(Usage(format!(
-                "{flag} is for what is measured: give -c, -t, -i or -wS, too"
+                "{flag} needs a measurement: -c, -t, -i or -wS"
             ))),
             None => Ok(()),
         }

@@ -180,7 +180,7 @@ fn text_of_stdin() -> Result<String> {
     let mut stdin = stdin;
     stdin.read_to_end(&mut bytes).context("stdin")?;
     if bytes.len() > MAX_TEXT_BYTES {
-        bail!("stdin: more than {MAX_TEXT_BYTES} bytes are no partition table");
+        bail!("stdin: more than {MAX_TEXT_BYTES} bytes: not a partition table");
     }
     String::from_utf8(bytes).context("stdin: no backup of a partition table")
 }

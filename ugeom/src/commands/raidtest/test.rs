@@ -314,7 +314,7 @@ impl Workers {
         for child in &mut self.0 {
             let line = next_line(child)?;
             if line != "ready\n" {
-                bail!("a process could not begin; it has said why");
+                bail!("a process could not start; its error is above");
             }
         }
         Ok(())
@@ -354,7 +354,7 @@ fn next_line(child: &mut Child) -> Result<String> {
 fn last_line(child: &mut Child) -> Result<String> {
     let line = next_line(child)?;
     if line.is_empty() {
-        bail!("a process failed; it has said why");
+        bail!("a process failed; its error is above");
     }
     Ok(line)
 }
