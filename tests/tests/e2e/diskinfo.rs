@@ -197,10 +197,7 @@ fn writing_takes_both_letters_and_an_empty_disk() {
         assert!(refused.contains("required"), "{refused}");
     }
     let refused = ugeom(&["diskinfo", "--time=1s", "md:1m"]).failed(2);
-    assert!(
-        refused.contains("--time needs a measurement"),
-        "{refused}"
-    );
+    assert!(refused.contains("--time needs a measurement"), "{refused}");
     let (_folder, path) = disks::empty_image(4 << 20);
     let image = disks::text(&path);
     ugeom(&["part", "create", "-s", "gpt", &image]).quiet();
