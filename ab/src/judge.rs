@@ -193,7 +193,7 @@ pub fn gate(document: &Document) -> Option<(Outcome, Vec<(String, Gate)>)> {
     Some((outcome, gates))
 }
 
-/// Noise and figures.
+/// Fills in the noise and the figures of a document.
 pub(super) fn compute(document: &mut Document) {
     let times = Observed::times(document);
     let (base, again) = (document.subject.base(), document.subject.again());

@@ -34,6 +34,7 @@ pub mod cache;
 pub mod crash;
 pub mod delayed;
 pub mod disk;
+pub mod draws;
 pub mod eli;
 mod engines;
 pub mod entry;

@@ -1,47 +1,19 @@
 //! The class `file` on a block device: a loop device over an image, which needs root.
 
-use std::path::Path;
-use std::process::Command as Program;
 use tempfile::TempDir;
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_stack::{Command, Delta, Errno};
+use ugeom_testkit::LoopDevice;
 
 const SIZE: u64 = 8 << 20;
 
-/// A loop device, given back at the end.
-struct Loop {
-    device: String,
-    _dir: TempDir,
-}
-
-impl Loop {
-    fn new(test: &str) -> Option<Self> {
-        let losetup = ugeom_testkit::program(test, "losetup")?;
-        let dir = TempDir::new().expect("a directory");
-        let image = dir.path().join("image");
-        let file = std::fs::File::create(&image).expect("an image");
-        file.set_len(SIZE).expect("its size");
-        let made = Program::new(losetup)
-            .args(["--find", "--show"])
-            .arg(&image)
-            .output()
-            .expect("losetup runs");
-        if !made.status.success() {
-            ugeom_testkit::skip(test, String::from_utf8_lossy(&made.stderr).trim());
-            return None;
-        }
-        let device = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-        Some(Self { device, _dir: dir })
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        // What cannot be detached now goes when its last user does.
-        let _ = Program::new("losetup")
-            .args(["--detach", &self.device])
-            .status();
-    }
+/// An image and a loop device over it.
+fn loop_device(test: &str) -> Option<(TempDir, LoopDevice)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("image");
+    let file = std::fs::File::create(&image).expect("an image");
+    file.set_len(SIZE).expect("its size");
+    Some((folder, LoopDevice::over(test, &image, &[])?))
 }
 
 fn writable() -> TargetOptions {
@@ -50,11 +22,13 @@ fn writable() -> TargetOptions {
 
 #[test]
 fn a_device_is_read_and_written_with_its_own_sector_size() {
-    let Some(device) = Loop::new("a_device_is_read_and_written_with_its_own_sector_size") else {
+    let Some((_folder, device)) =
+        loop_device("a_device_is_read_and_written_with_its_own_sector_size")
+    else {
         return;
     };
     for options in ["engine=sync", "engine=auto", "engine=auto&direct=1"] {
-        let target = open_target(&format!("{}?{options}", device.device), &writable());
+        let target = open_target(&format!("{}?{options}", device.text()), &writable());
         let target = target.unwrap_or_else(|error| panic!("{options}: {error}"));
         let view = target
             .stack
@@ -89,11 +63,12 @@ fn a_device_is_read_and_written_with_its_own_sector_size() {
 
 #[test]
 fn a_device_is_opened_exclusively_unless_it_is_shared() {
-    let Some(device) = Loop::new("a_device_is_opened_exclusively_unless_it_is_shared") else {
+    let Some((_folder, device)) = loop_device("a_device_is_opened_exclusively_unless_it_is_shared")
+    else {
         return;
     };
-    let first = open_target(&device.device, &TargetOptions::default()).expect("the first");
-    let refused = open_target(&device.device, &TargetOptions::default())
+    let first = open_target(&device.text(), &TargetOptions::default()).expect("the first");
+    let refused = open_target(&device.text(), &TargetOptions::default())
         .err()
         .expect("refused");
     assert!(
@@ -102,53 +77,10 @@ fn a_device_is_opened_exclusively_unless_it_is_shared() {
             .contains("is in use: mounted, or held by another process")
     );
     open_target(
-        &format!("{}?shared=1", device.device),
+        &format!("{}?shared=1", device.text()),
         &TargetOptions::default(),
     )
     .expect("shared");
     drop(first);
-    open_target(&device.device, &TargetOptions::default()).expect("free again");
-}
-
-#[test]
-fn a_mounted_device_is_refused() {
-    let test = "a_mounted_device_is_refused";
-    let Some(device) = Loop::new(test) else {
-        return;
-    };
-    let Some(mkfs) = ugeom_testkit::program(test, "mkfs.ext4") else {
-        return;
-    };
-    let made = Program::new(mkfs)
-        .args(["-q", &device.device])
-        .status()
-        .expect("mkfs runs");
-    assert!(made.success());
-    let dir = TempDir::new().expect("a directory");
-    let mounted = Program::new("mount")
-        .arg(&device.device)
-        .arg(dir.path())
-        .output();
-    let mounted = mounted.expect("mount runs");
-    if !mounted.status.success() {
-        ugeom_testkit::skip(test, String::from_utf8_lossy(&mounted.stderr).trim());
-        return;
-    }
-    let opened = open_target(&device.device, &writable())
-        .err()
-        .map(|error| error.to_string());
-    unmount(dir.path());
-    let refused = opened.expect("a mounted device must not be opened for writing");
-    assert!(
-        refused.ends_with("is in use: mounted, or held by another process"),
-        "{refused}"
-    );
-}
-
-fn unmount(at: &Path) {
-    let done = Program::new("umount")
-        .arg(at)
-        .status()
-        .expect("umount runs");
-    assert!(done.success());
+    open_target(&device.text(), &TargetOptions::default()).expect("free again");
 }

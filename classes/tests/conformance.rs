@@ -10,6 +10,7 @@ mod common;
 use ugeom_classes::registry::{self, registry};
 use ugeom_classes::{Role, TargetOptions, open_target};
 use ugeom_stack::StackKnobs;
+use ugeom_testkit::Server;
 use ugeom_testkit::provider::{Deleted, Device, Promises, Subject, check, check_half};
 
 /// A device under test.
@@ -171,30 +172,18 @@ const ROWS: &[Row] = &[
 ];
 
 /// nbdkit, with a disk in memory.
-struct Server(std::process::Child);
-
-impl Server {
-    fn start(folder: &std::path::Path) -> Server {
-        let socket = folder.join("socket");
-        let mut nbdkit = std::process::Command::new("nbdkit");
-        let nbdkit = nbdkit.arg("-f").arg("-U").arg(&socket);
-        // Written once it listens.
-        let ready = folder.join("pid");
-        let nbdkit = nbdkit.arg("-P").arg(&ready).args(["memory", "size=1M"]);
-        let server = Server(nbdkit.spawn().expect("nbdkit"));
-        while !ready.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        server
+fn nbdkit(folder: &std::path::Path) -> Server {
+    let socket = folder.join("socket");
+    let mut nbdkit = std::process::Command::new("nbdkit");
+    let nbdkit = nbdkit.arg("-f").arg("-U").arg(&socket);
+    // Written once it listens.
+    let ready = folder.join("pid");
+    let nbdkit = nbdkit.arg("-P").arg(&ready).args(["memory", "size=1M"]);
+    let server = Server(nbdkit.spawn().expect("nbdkit"));
+    while !ready.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    server
 }
 
 fn open(row: &Row, knobs: StackKnobs) -> Device {
@@ -214,7 +203,7 @@ fn open(row: &Row, knobs: StackKnobs) -> Device {
     std::fs::write(&image, vec![0; 1 << 20]).expect("an image");
     let text = target.replace("IMAGE", &image.display().to_string());
     // `SERVER` stands for the socket of a new disk of zeroes that another program serves.
-    let server = text.contains("SERVER").then(|| Server::start(dir.path()));
+    let server = text.contains("SERVER").then(|| nbdkit(dir.path()));
     let socket = dir.path().join("socket").display().to_string();
     let text = text.replace("SERVER", &socket);
     let opened = open_target(&text, &options);

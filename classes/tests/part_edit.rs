@@ -7,8 +7,7 @@ use common::{Sparse, add, part, tables};
 use std::sync::{Arc, Mutex};
 use ugeom_classes::part::edit::{self, Create, EditError, found};
 use ugeom_format::content::Content;
-use ugeom_format::gpt::Gpt;
-use ugeom_format::plan::{Change, Column, NewPart, Part, Scheme, Table};
+use ugeom_format::plan::{Change, NewPart, Part, Scheme, Table};
 use ugeom_format::{Media, SectorWrite, apm, mbr};
 use ugeom_stack::{
     Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, ProviderId, Request, Stack,
@@ -97,45 +96,6 @@ fn partitions_appear_when_the_disk_is_closed() {
 }
 
 #[test]
-fn a_label_in_a_slice_is_made_and_found() {
-    let (stack, _, _) = empty_disk();
-    create(&stack, "md0", Scheme::Mbr, false).expect("an MBR");
-    add_part(&stack, "md0", &part("freebsd", 63, 1000)).expect("a slice");
-    create(&stack, "md0s1", Scheme::Bsd, false).expect("a label");
-    let all = NewPart {
-        kind: "freebsd-ufs".to_owned(),
-        ..NewPart::default()
-    };
-    assert_eq!(
-        add_part(&stack, "md0s1", &all).expect("a partition"),
-        "md0s1a"
-    );
-    assert_eq!(names(&stack), ["md0s1", "md0s1a", "md0s1c"]);
-}
-
-#[test]
-fn show_lists_free_space_and_needs_no_writing() {
-    let (stack, disk, _) = empty_disk();
-    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
-    let mut boot = part("freebsd-boot", 40, 100);
-    boot.label = Some("loader".to_owned());
-    add_part(&stack, "md0", &boot).expect("a partition");
-    let opened = stack.open(disk, Delta::READ).expect("open for reading");
-    let mut channel = stack.channel(1).expect("a channel");
-    let tables = edit::show(&mut channel, &opened).expect("a table");
-    let text = tables[0].show("md0", Column::Type);
-    let expected = "\
-=>  34  1981  md0  GPT  (1.0M)
-    34     6       - free -  (3.0K)
-    40   100    1  freebsd-boot  (50K)
-   140  1875       - free -  (938K)
-
-";
-    assert_eq!(text, expected);
-    assert!(tables[0].show("md0", Column::Label).contains("  loader  "));
-}
-
-#[test]
 fn a_table_is_not_made_where_nobody_looks_for_it() {
     let (stack, _, _) = empty_disk();
     create(&stack, "md0", Scheme::Mbr, false).expect("an MBR");
@@ -145,7 +105,7 @@ fn a_table_is_not_made_where_nobody_looks_for_it() {
     let text = error.to_string();
     assert_eq!(
         text,
-        "a MBR table on md0s1 would never be looked for: an MBR is not nested in a slice of an MBR"
+        "MBR on md0s1 would never be found: an MBR is not nested in a slice of an MBR"
     );
     create(&stack, "md0s1", Scheme::Bsd, true).expect("a label in any slice");
     add_part(&stack, "md0s1", &part("freebsd-ufs", 16, 100)).expect("a partition");
@@ -209,93 +169,6 @@ fn damage(memory: &Sparse, offset: u64) {
     memory.put(offset, &[!byte[0]]);
 }
 
-/// Every signature with the least that makes it one: offset and bytes.
-fn signatures(size: u64) -> Vec<(&'static str, u64, Vec<u8>)> {
-    let text = |text: &str| text.as_bytes().to_vec();
-    let ext = |compatible: u32, incompatible: u32| {
-        let mut block = vec![0; 104];
-        block[56..58].copy_from_slice(&[0x53, 0xef]);
-        block[92..96].copy_from_slice(&compatible.to_le_bytes());
-        block[96..100].copy_from_slice(&incompatible.to_le_bytes());
-        block
-    };
-    let zfs_magic = 0x00ba_b10c_u64.to_le_bytes().to_vec();
-    let zfs = |offset: u64| ("a member of a ZFS pool", offset, zfs_magic.clone());
-    let md_magic = 0xa92b_4efc_u32.to_le_bytes().to_vec();
-    let md = |offset: u64| ("a member of an md RAID", offset, md_magic.clone());
-    let ufs2 = 0x1954_0119_u32.to_le_bytes().to_vec();
-    vec![
-        ("an ext2 file system", 1024, ext(0, 2)),
-        ("an ext3 file system", 1024, ext(4, 2)),
-        ("an ext4 file system", 1024, ext(4, 0x40)),
-        ("an XFS file system", 0, text("XFSB")),
-        ("a Btrfs file system", 65_600, text("_BHRfS_M")),
-        (
-            "a UFS1 file system",
-            9564,
-            0x0001_1954_u32.to_le_bytes().to_vec(),
-        ),
-        ("a UFS2 file system", 66_908, ufs2.clone()),
-        ("a UFS2 file system", 263_516, ufs2),
-        ("an NTFS file system", 3, text("NTFS    ")),
-        ("an exFAT file system", 3, text("EXFAT   ")),
-        ("a damaged FAT file system", 54, text("FAT12   ")),
-        ("a damaged FAT file system", 54, text("FAT16   ")),
-        ("a damaged FAT file system", 82, text("FAT32   ")),
-        ("an ISO 9660 file system", 32_769, text("CD001")),
-        ("a damaged UDF file system", 32_769, text("BEA01")),
-        ("an HFS+ file system", 1024, vec![b'H', b'+', 0, 4]),
-        ("an APFS container", 32, text("NXSB")),
-        (
-            "an F2FS file system",
-            1024,
-            0xf2f5_2010_u32.to_le_bytes().to_vec(),
-        ),
-        ("a SquashFS file system", 0, text("hsqs")),
-        ("a swap area", 4086, text("SWAPSPACE2")),
-        ("a swap area", 65_526, text("SWAPSPACE2")),
-        ("a damaged LVM2 physical volume", 512, text("LABELONE")),
-        (
-            "a LUKS container of an unknown version",
-            0,
-            b"LUKS\xba\xbe".to_vec(),
-        ),
-        md(0),
-        md(4096),
-        md(size - 8192),
-        md(size / 65_536 * 65_536 - 65_536),
-        zfs(128 << 10),
-        zfs((384 << 10) + 5 * 1024),
-        zfs(size / (256 << 10) * (256 << 10) - (128 << 10)),
-        (
-            "metadata of GEOM::MIRROR",
-            size - 512,
-            text("GEOM::MIRROR\0\0\0\0"),
-        ),
-    ]
-}
-
-#[test]
-fn file_systems_and_parts_of_volumes_are_found_and_named() {
-    let size = 3 * MIB + 7 * 4096;
-    for (what, offset, bytes) in signatures(size) {
-        let stack = tables();
-        let memory = Arc::new(Sparse::default());
-        memory.put(offset, &bytes);
-        add(&stack, "md0", size, 512, Arc::clone(&memory));
-        let found = look(&stack, "md0");
-        assert_eq!(found.len(), 1, "{what}: {found:?}");
-        assert_eq!(found[0].title, what);
-        let error = create(&stack, "md0", Scheme::Gpt, false).expect_err("it is refused");
-        let text = error.to_string();
-        let said = text.contains(what) && text.contains("nothing was written");
-        assert!(said, "{text}");
-        create(&stack, "md0", Scheme::Gpt, true).expect("a table, by force");
-        let left: Vec<String> = look(&stack, "md0").into_iter().map(|f| f.title).collect();
-        assert_eq!(left, ["a GPT"], "{what}");
-    }
-}
-
 #[test]
 fn an_apple_map_leaves_no_boot_code_behind() {
     let (stack, disk, _) = empty_disk();
@@ -332,65 +205,6 @@ fn boot_code_survives_a_new_table() {
     let mut sector = [0; 512];
     memory.get(0, &mut sector);
     assert_eq!(sector[..440], [0x90; 440]);
-}
-
-#[test]
-fn a_damaged_gpt_is_shown_and_not_changed_before_it_is_recovered() {
-    let (stack, _, memory) = empty_disk();
-    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
-    add_part(&stack, "md0", &part("linux-data", 100, 50)).expect("a partition");
-    let good = image(&memory);
-    damage(&memory, 512 + 60);
-    let error = add_part(&stack, "md0", &part("linux-data", 200, 50)).expect_err("it is damaged");
-    let text = error.to_string();
-    assert!(
-        text.starts_with("md0: ") && text.contains("recover it first"),
-        "{text}"
-    );
-    let shown = edit(&stack, "md0", edit::show);
-    let text = shown.expect("a table")[0].show("md0", Column::Type);
-    assert!(
-        text.starts_with("=>") && text.contains("[CORRUPT]"),
-        "{text}"
-    );
-    let repaired = edit(&stack, "md0", edit::recover).expect("recovered");
-    assert!(
-        repaired.len() == 1 && repaired[0].contains("primary"),
-        "{repaired:?}"
-    );
-    assert_eq!(image(&memory), good, "both copies are as they were");
-    assert_eq!(
-        edit(&stack, "md0", edit::recover).expect("healthy"),
-        [""; 0]
-    );
-    assert_eq!(names(&stack), ["md0p1"]);
-}
-
-#[test]
-fn a_gpt_follows_a_disk_that_grew() {
-    let (stack, disk, memory) = empty_disk();
-    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
-    stack.resize(disk, 2 * MIB).expect("it grows");
-    let repaired = edit(&stack, "md0", edit::recover).expect("recovered");
-    assert!(
-        repaired[0].contains("backup header is in sector 2047"),
-        "{repaired:?}"
-    );
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 4096,
-    };
-    let gpt = Gpt::read(media, &mut |lba, count| {
-        let mut bytes = vec![0; count as usize * 512];
-        memory.get(lba * 512, &mut bytes);
-        Ok(bytes)
-    });
-    assert!(gpt.findings().is_empty() && gpt.backup.is_ok());
-    let table = gpt.primary.expect("a primary");
-    assert_eq!(
-        (table.header.alternate_lba, table.header.last_usable),
-        (4095, 4062)
-    );
 }
 
 #[test]

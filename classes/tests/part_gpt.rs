@@ -75,65 +75,6 @@ fn a_damaged_copy_of_a_gpt_is_named_and_the_other_is_used() {
 }
 
 #[test]
-fn two_damaged_copies_are_listed_in_doubt_with_both_places() {
-    let mut writes = small_gpt();
-    writes.extend([(512 + 60, vec![0xff]), (MIB - 512 + 60, vec![0xff])]);
-    let stack = disk(MIB, &writes);
-    assert_eq!(names(&stack), ["md0p1", "md0s2"]);
-    assert_eq!(facts(&stack, "GPT", "state"), ["CORRUPT"]);
-    let damage = facts(&stack, "GPT", "damage");
-    let said = [
-        "DAMAGED: neither copy",
-        "sector 1: header CRC",
-        "sector 2047: header CRC",
-    ];
-    assert!(
-        damage.len() == 3
-            && said
-                .iter()
-                .zip(&damage)
-                .all(|(part, damage)| damage.contains(part)),
-        "{damage:?}"
-    );
-    // Headers that are impossible are none.
-    writes.extend([(512 + 84, vec![7]), (MIB - 512 + 84, vec![7])]);
-    let stack = disk(MIB, &writes);
-    assert_eq!(names(&stack), [""; 0]);
-    let errors = errors(&stack);
-    let said = ["GPT on md0", "primary: sector 1", "backup: sector 2047"];
-    assert!(
-        errors.len() == 1 && said.iter().all(|part| errors[0].contains(part)),
-        "{errors:?}"
-    );
-}
-
-#[test]
-fn a_protective_mbr_without_a_gpt_is_an_error() {
-    let stack = disk(MIB, &[(0, mbr_of(&[(0xee, 1, 2047)]))]);
-    assert_eq!(names(&stack), [""; 0]);
-    let errors = errors(&stack);
-    assert!(
-        errors.len() == 1 && errors[0].contains("protective"),
-        "{errors:?}"
-    );
-}
-
-#[test]
-fn a_gpt_for_other_sectors_is_named_as_such() {
-    for (own, other) in [(512, 4096), (4096, 512), (512, 2048)] {
-        let media = Media {
-            sector_size_bytes: other,
-            sectors: MIB / u64::from(other),
-        };
-        let stack = disk_of(MIB, own, &gpt_of(media, &[("linux-data", 100, 50)]));
-        assert_eq!(names(&stack), [""; 0]);
-        let errors = errors(&stack);
-        let said = format!("the header at byte {other} was made for sectors of {other} bytes");
-        assert!(errors.len() == 1 && errors[0].contains(&said), "{errors:?}");
-    }
-}
-
-#[test]
 fn a_hybrid_mbr_is_listed_beside_its_gpt() {
     let mut writes = small_gpt();
     writes.push((

@@ -86,7 +86,6 @@ impl Image {
         Some(output(command, input))
     }
 
-    /// `parted` takes its commands after the file.
     /// parted, if it is there, finds these partitions.
     fn parted_lists(&self, test: &str, listed: &[(u64, u64, u64)]) {
         if let Some(text) = self.parted(test, &["unit", "s", "print"]) {
@@ -94,6 +93,7 @@ impl Image {
         }
     }
 
+    /// `parted` takes its commands after the file.
     fn parted(&self, test: &str, commands: &[&str]) -> Option<String> {
         let mut command = Command::new(program(test, "parted")?);
         command.arg("-ms").arg(&self.path).args(commands);
@@ -258,6 +258,8 @@ fn a_gpt_of_128_partitions_made_by_sgdisk_is_listed_with_labels_and_guids() {
     }
 }
 
+const FDISK_LIST: &[&str] = &["-b", "4096", "-o", "Start,Sectors", "-l"];
+
 #[test]
 fn tables_with_large_sectors_made_by_fdisk_are_listed() {
     let test = "tables_with_large_sectors_made_by_fdisk_are_listed";
@@ -269,21 +271,12 @@ fn tables_with_large_sectors_made_by_fdisk_are_listed() {
         if image.run(test, "fdisk", &["-b", "4096"], script).is_none() {
             return;
         }
-        let list = ["-b", "4096", "-o", "Start,Sectors", "-l"];
-        let text = image.run(test, "fdisk", &list, "").expect("it ran before");
-        let rows = text
-            .lines()
-            .skip_while(|line| !line.trim_start().starts_with("Start"));
-        let theirs: Vec<(u64, u64, u64)> = rows
-            .skip(1)
+        let text = image.run(test, "fdisk", FDISK_LIST, "");
+        let text = text.expect("it ran before");
+        let theirs: Vec<(u64, u64, u64)> = fdisk_entries(&text)
+            .into_iter()
             .zip(numbers)
-            .map(|(row, number)| {
-                let mut fields = row
-                    .split_whitespace()
-                    .map(|field| field.parse().expect("one"));
-                let mut next = || fields.next().expect("a field");
-                (*number, next(), next())
-            })
+            .map(|((start, sectors), number)| (*number, start, sectors))
             .collect();
         assert_eq!(theirs.len(), numbers.len(), "{text}");
         assert_eq!(numbered(&image.listed("?sectorsize=4096"), letter), theirs);
@@ -306,11 +299,7 @@ fn a_disklabel_made_by_parted_is_listed() {
     let text = image
         .parted(test, &["unit", "s", "print"])
         .expect("it ran before");
-    let letters: Vec<(u64, u64, u64)> = image
-        .listed("")
-        .into_iter()
-        .map(|(name, start, size)| (u64::from(name.as_bytes()[0] - b'a') + 1, start, size))
-        .collect();
+    let letters = lettered(image.listed(""));
     assert_eq!(letters, parted_entries(&text));
     assert_eq!(letters.len(), 2);
 }
@@ -381,9 +370,49 @@ fn an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted() {
     image.parted_lists(test, &listed);
 }
 
+/// The rows of `fdisk -l` after its heading: first sector and sectors.
+fn fdisk_entries(text: &str) -> Vec<(u64, u64)> {
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with("Start"));
+    let numbers = |row: &str| {
+        let mut fields = row
+            .split_whitespace()
+            .map(|field| field.parse().expect("a number"));
+        Some((fields.next()?, fields.next()?))
+    };
+    rows.skip(1).map_while(numbers).collect()
+}
+
 #[test]
-fn an_edited_disklabel_is_read_by_sfdisk() {
-    let test = "an_edited_disklabel_is_read_by_sfdisk";
+fn an_edited_gpt_with_large_sectors_is_read_by_fdisk() {
+    let test = "an_edited_gpt_with_large_sectors_is_read_by_fdisk";
+    let (image, options) = (Image::new(), "?sectorsize=4096");
+    image.edit(options, |channel, opened| {
+        create(channel, opened, Scheme::Gpt);
+        for number in 0..50 {
+            let new = part("linux-data", 256 + 100 * number, 50 + number);
+            edit::add(channel, opened, None, &new).expect("a partition");
+        }
+    });
+    if let Some(text) = image.run(test, "fdisk", FDISK_LIST, "") {
+        let listed = numbered(&image.listed(options), 'p');
+        let ours: Vec<_> = listed.iter().map(|row| (row.1, row.2)).collect();
+        assert_eq!(fdisk_entries(&text), ours, "{text}");
+    }
+}
+
+/// Index, first sector and sectors of the partitions of a label.
+fn lettered(listed: Vec<(String, u64, u64)>) -> Vec<(u64, u64, u64)> {
+    let index = |name: &str| u64::from(name.as_bytes()[0] - b'a') + 1;
+    let rows = listed.into_iter();
+    rows.map(|(name, start, size)| (index(&name), start, size))
+        .collect()
+}
+
+#[test]
+fn an_edited_disklabel_is_read_by_sfdisk_in_sector_1_and_by_parted_in_sector_0() {
+    let test = "an_edited_disklabel_is_read_by_sfdisk_in_sector_1_and_by_parted_in_sector_0";
     let image = Image::new();
     image.edit("", |channel, opened| {
         create(channel, opened, Scheme::Bsd);
@@ -394,11 +423,7 @@ fn an_edited_disklabel_is_read_by_sfdisk() {
             edit::add(channel, opened, None, &new).expect("a partition");
         }
     });
-    let letters: Vec<(u64, u64, u64)> = image
-        .listed("")
-        .into_iter()
-        .map(|(name, start, size)| (u64::from(name.as_bytes()[0] - b'a') + 1, start, size))
-        .collect();
+    let letters = lettered(image.listed(""));
     assert_eq!(
         letters,
         [(1, 16, 1000), (2, 2000, 3000), (3, 0, SIZE_BYTES / 512)]
@@ -407,6 +432,17 @@ fn an_edited_disklabel_is_read_by_sfdisk() {
         assert_eq!(table["label"], "bsd");
         assert_eq!(entries(&table), letters);
     }
+    let image = Image::new();
+    if image.parted(test, &["mklabel", "bsd"]).is_none() {
+        return;
+    }
+    image.edit("", |channel, opened| {
+        let new = part("freebsd-ufs", 2048, 1000);
+        edit::add(channel, opened, None, &new).expect("a partition");
+    });
+    let letters = lettered(image.listed(""));
+    assert!(letters.contains(&(1, 2048, 1000)), "{letters:?}");
+    image.parted_lists(test, &letters);
 }
 
 #[test]
@@ -417,25 +453,29 @@ fn sgdisk_is_content_with_what_recover_wrote() {
     if image.run(test, "sgdisk", &arguments, "").is_none() {
         return;
     }
+    let file = std::fs::File::options().write(true).open(&image.path);
+    let file = file.expect("the image");
+    let recover = || {
+        let repaired = image.edit("", edit::recover).expect("recovered");
+        let text = image.run(test, "sgdisk", &["-v"], "");
+        let text = text.expect("it ran before");
+        assert!(text.contains("No problems found"), "{text}");
+        (repaired, std::fs::read(&image.path).expect("the image"))
+    };
     let before = std::fs::read(&image.path).expect("the image");
     for lba in [1, 2, SIZE_BYTES / 512 - 1, SIZE_BYTES / 512 - 33] {
-        let file = std::fs::File::options()
-            .write(true)
-            .open(&image.path)
-            .expect("the image");
         file.write_all_at(&[0xee; 512], lba * 512).expect("a write");
-        drop(file);
-        let repaired = image.edit("", edit::recover).expect("recovered");
+        let (repaired, after) = recover();
         assert_eq!(repaired.len(), 1, "{repaired:?}");
-        let text = image
-            .run(test, "sgdisk", &["-v"], "")
-            .expect("it ran before");
-        assert!(text.contains("No problems found"), "{text}");
-        assert_eq!(
-            std::fs::read(&image.path).expect("the image")[512..],
-            before[512..]
-        );
+        assert_eq!(after[512..], before[512..]);
     }
+    file.set_len(2 * SIZE_BYTES).expect("it grows");
+    let (repaired, _) = recover();
+    assert!(
+        repaired[0].contains("backup header is in sector 131071"),
+        "{repaired:?}"
+    );
+    assert_eq!(image.listed("").len(), 2);
 }
 
 #[test]

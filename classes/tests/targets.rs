@@ -206,11 +206,3 @@ fn a_target_is_read_only_unless_writing_is_asked_for() {
     let opened = opened.unwrap_or_else(|error| panic!("{error}"));
     assert!(opened.stack.open(opened.top, Delta::READ_WRITE).is_ok());
 }
-
-#[test]
-fn a_path_that_is_not_there_is_named() {
-    let options = TargetOptions::default();
-    let error = open_target("/nonexistent/d.img", &options).err();
-    let error = error.map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains("/nonexistent/d.img"), "{error}");
-}

@@ -7,11 +7,12 @@
 
 use crate::error::CrashError;
 use crate::log::LogReader;
-use crate::state::{CrashState, Tear, draw};
+use crate::state::{CrashState, Tear};
 use crate::tracker::{Change, Tracker};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use ugeom_classes::draws::draw;
 use ugeom_format::crash_log::Entry;
 
 /// How many states to try.

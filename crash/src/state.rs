@@ -5,6 +5,7 @@ use crate::error::CrashError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
+use ugeom_classes::draws::draw;
 
 /// Which pieces of a torn write reached the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,15 +28,6 @@ impl Tear {
             Self::Mixed(seed) => draw(u64::from(seed), piece) & 1 == 1,
         }
     }
-}
-
-/// The `number`-th value of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators", 2014), which can be asked in any order.
-pub(crate) fn draw(seed: u64, number: u64) -> u64 {
-    let mut z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A state: the power went after the record `cut`; of the writes that were volatile then, these

@@ -2,47 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use ugeom_engine::{Choice, Engine, Errno, FileId, Op, OpKind, open_engine};
 use ugeom_machine::buffer::Buffer;
+use ugeom_testkit::LoopDevice;
 
 const LEN: u64 = 1 << 20;
 const WRITE: OpKind = OpKind::Write { durable: false };
-
-/// A loop device, given back at the end.
-struct Loop {
-    device: PathBuf,
-    losetup: PathBuf,
-}
-
-impl Loop {
-    fn new(test: &str, image: &Path) -> Option<Loop> {
-        let losetup = ugeom_testkit::program(test, "losetup")?;
-        let made = Command::new(&losetup)
-            .args(["--find", "--show"])
-            .arg(image)
-            .output()
-            .unwrap();
-        if !made.status.success() {
-            ugeom_testkit::skip(test, String::from_utf8_lossy(&made.stderr).trim());
-            return None;
-        }
-        let device = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
-        Some(Loop { device, losetup })
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new(&self.losetup)
-            .arg("--detach")
-            .arg(&self.device)
-            .status();
-    }
-}
 
 /// An engine, the device known to it, and the way through one operation.
 struct Rig {
@@ -146,7 +113,7 @@ fn a_block_device_is_read_written_discarded_and_zeroed() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     File::create(&image).unwrap().set_len(LEN).unwrap();
-    let Some(device) = Loop::new(test, &image) else {
+    let Some(device) = LoopDevice::over(test, &image, &[]) else {
         return;
     };
     for choice in Choice::ALL {
@@ -161,7 +128,7 @@ fn a_block_device_is_read_written_discarded_and_zeroed() {
             let mut options = OpenOptions::new();
             let options = options.read(true).write(true).custom_flags(flags);
             let file = engine
-                .register(Arc::new(options.open(&device.device).unwrap()))
+                .register(Arc::new(options.open(&device.path).unwrap()))
                 .unwrap();
             eprintln!("{choice}, flags {flags:#x}");
             check(&mut Rig { engine, file });

@@ -35,7 +35,7 @@ pub enum HarnessError {
     #[error(transparent)]
     Subject(Box<dyn Error + Send + Sync>),
     /// A request to a provider failed.
-    #[error("reading in cell {cell}: {source}")]
+    #[error("reading in case {cell}: {source}")]
     Request {
         /// The name of the cell.
         cell: String,
@@ -49,7 +49,7 @@ pub enum HarnessError {
         source: ugeom_measure::Error,
     },
     /// A thread of a measurement could not be started or ended by a panic.
-    #[error("cell {cell}: {problem}")]
+    #[error("case {cell}: {problem}")]
     Thread {
         /// The name of the cell.
         cell: String,

@@ -7,6 +7,7 @@ use ugeom_measure::{Center, Interval};
 /// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the others are names of units")]
 pub enum Unit {
     /// Nanoseconds.
     Ns,
@@ -14,13 +15,10 @@ pub enum Unit {
     NsPerLayer,
     /// A ratio without a unit, printed with `x`.
     Times,
-    /// Per cent.
     Percent,
-    /// Bytes.
     Bytes,
     /// So many a second.
     PerSecond,
-    /// Bytes a second.
     BytesPerSecond,
 }
 

@@ -589,7 +589,7 @@ mod tests {
         let error = child(Command::new("false"), "", 3, &mut waiting).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cell process 4: it ended with exit status: 1"
+            "case process 4: it ended with exit status: 1"
         );
         // One that would go on for long ends when it is asked to.
         let mut sleep = Command::new("sleep");

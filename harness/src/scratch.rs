@@ -60,7 +60,7 @@ impl Scratch {
         &self.file
     }
 
-    /// Length in bytes.
+    /// Size of the file, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -155,30 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_refused_by_its_reason() {
-        let refused = |json: &str| read(json.to_owned()).unwrap_err().to_string();
-        let known = r#"{"schema": 1, "experiment": "layers"}"#;
-        for (json, reason) in [
-            ("", "EOF while parsing a value at line 1 column 0"),
-            ("[1, 2]", "expected a string"),
-            ("{}", "missing field `schema`"),
-            (
-                r#"{"schema": 2, "experiment": "layers"}"#,
-                "it has schema 2, this program reads 1",
-            ),
-            (
-                r#"{"schema": 1, "experiment": "a<b"}"#,
-                "it is of the experiment \"a<b\"; reports are made of layers",
-            ),
-            (known, "missing field `program`"),
-        ] {
-            let refused = refused(json);
-            assert!(refused.starts_with("reading a saved result: "), "{refused}");
-            assert!(refused.contains(reason), "{refused}");
-        }
-        // Neither is one that would use up the stack of a parser that calls itself.
+    fn a_result_that_is_nested_deeply_is_refused_and_uses_no_stack() {
         let deep = format!(r#"{{"x": {}, "schema": 1}}"#, "[".repeat(100_000));
-        refused(&deep);
+        assert!(read(deep).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use ugeom_machine::clock;
 pub const READ_BYTES: usize = 512;
 /// Loops that are not measured.
 pub const WARM_UP_LOOPS: u64 = 100;
-/// Loops that are.
+/// Loops that are measured after them.
 pub const LOOPS: u64 = 100_000;
 
 /// A file to read the seed's way.

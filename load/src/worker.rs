@@ -31,7 +31,7 @@ enum Lane {
         opened: Arc<Opened>,
         buffer: Buffer,
     },
-    /// Many.
+    /// Several requests in flight.
     Many(Box<Queue<StackDoor>>),
 }
 

@@ -6,8 +6,12 @@ pub mod engine;
 pub mod generated;
 mod loop_device;
 pub mod provider;
+mod recorded_disk;
+mod server;
 mod skip;
 
 pub use bench::{bench_budget_ns, bench_seconds, is_bench};
 pub use loop_device::LoopDevice;
+pub use recorded_disk::RecordedDisk;
+pub use server::Server;
 pub use skip::{program, python, shared, skip};

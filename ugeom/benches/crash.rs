@@ -13,10 +13,11 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use ugeom_measure::interval::student_of;
 use ugeom_measure::ratio::log_ratio_paired;
+use ugeom_testkit::Server;
 
 type Failure = Box<dyn Error>;
 
@@ -139,17 +140,6 @@ fn shrink(folder: &Path, rounds: usize) -> Result<(), Failure> {
     }
     tell("eight states, and one failure made smaller", &times, "s")?;
     tell("checks of it", &checks, "checks")
-}
-
-/// A server that ends with its value.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It keeps nothing that a hard end could lose.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Write IOPS of fio at a target.

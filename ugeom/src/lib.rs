@@ -36,8 +36,8 @@ use std::process::ExitCode;
 const ABOUT: &str = "A userspace GEOM with a measuring bench built in";
 
 const LONG_ABOUT: &str = "\
-Compose block devices out of layers, read any disk through them, and see, with honest \
-statistics, what every layer costs.
+Compose block devices from layers, read any disk through them, and measure what each layer costs, \
+with confidence intervals.
 
 A TARGET is a disk or an image, a device made of layers, or a partition found inside:
 
@@ -47,7 +47,7 @@ A TARGET is a disk or an image, a device made of layers, or a partition found in
   'disk.img | nop:delay=1ms | mbr'  layers, from the bottom up
   stacks.toml#slow                  a stack described in a file
 
-Targets are opened read-only unless a command is there for writing.";
+Only commands that write open a target for writing.";
 
 const EXAMPLES: &str = "\
 Examples:

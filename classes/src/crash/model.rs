@@ -1,9 +1,10 @@
 //! What a crashing disk does with a request.
 
-use super::faults::{Fault, happens};
+use super::faults::Fault;
 use super::options::Settings;
 use super::recorder::{Recorder, entry};
 use super::volatile::{Volatile, VolatileWrite};
+use crate::draws::happens;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

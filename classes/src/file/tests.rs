@@ -147,47 +147,6 @@ fn a_read_only_target_cannot_be_opened_for_writing() {
 }
 
 #[test]
-fn a_second_writer_is_refused_and_a_reader_is_not() {
-    let dir = TempDir::new().expect("a directory");
-    let path = image(&dir, "disk.img", &[0; 4096]);
-    let first = open_target(&text(&path, "direct=0"), &writable()).expect("the first");
-    let refused = refusal(&text(&path, "direct=0"), &writable());
-    assert!(
-        refused.ends_with("another program has it open for writing (it is locked)"),
-        "{refused}"
-    );
-    open_target(&text(&path, "direct=0"), &TargetOptions::default()).expect("a reader");
-    drop(first);
-    open_target(&text(&path, "direct=0"), &writable()).expect("free again");
-}
-
-#[test]
-fn what_is_no_disk_is_refused_with_what_it_is() {
-    let dir = TempDir::new().expect("a directory");
-    let options = TargetOptions::default();
-    let cases = [
-        (image(&dir, "empty", &[]), "is empty: 0 bytes"),
-        (
-            dir.path().to_owned(),
-            "is a directory, not an image or a block device",
-        ),
-        (
-            PathBuf::from("/dev/null"),
-            "is a character device, not an image or a block device",
-        ),
-        (
-            dir.path().join("missing"),
-            "No such file or directory (os error 2)",
-        ),
-    ];
-    for (path, reason) in cases {
-        let refused = refusal(&text(&path, "engine=sync"), &options);
-        assert!(refused.contains(&path.display().to_string()), "{refused}");
-        assert!(refused.ends_with(reason), "{refused}");
-    }
-}
-
-#[test]
 fn zeroes_fill_up_the_last_sector_of_an_image_on_every_engine() {
     let dir = TempDir::new().expect("a directory");
     for (name, length, sector) in [("odd", 100_300, 512), ("tiny", 9, 4096)] {
@@ -229,18 +188,6 @@ fn zeroes_fill_up_the_last_sector_of_an_image_on_every_engine() {
             assert_eq!(told, whole as u64, "{text}");
         }
     }
-}
-
-#[test]
-fn an_image_whose_last_sector_is_not_whole_is_not_opened_for_writing() {
-    let dir = TempDir::new().expect("a directory");
-    let path = image(&dir, "odd", &[1; 1000]);
-    let refused = refusal(&text(&path, "engine=sync"), &writable());
-    assert!(
-        refused.contains("1000 bytes, and the last 488 make no whole sector of 512"),
-        "{refused}"
-    );
-    assert!(refused.contains("truncate --size=%512"), "{refused}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{Target, TargetOptions, open_target};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, Command as Process, Stdio};
+use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use ugeom_format::wire::nbd::{
@@ -18,18 +18,7 @@ use ugeom_format::wire::nbd::{
 };
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened};
-use ugeom_testkit::program;
-
-/// A server of another program's; it ends with the test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use ugeom_testkit::{Server, program};
 
 /// Starts a server that writes the file `pid` once it listens, and waits for that. Trying to
 /// connect would do as well, but nbdkit 1.32 ends when a client leaves before it is greeted.

@@ -1,6 +1,7 @@
 //! What `nop` shows of the provider below, and which requests it fails or delays: probabilities, a
 //! countdown, and a seed that makes the choice the same in every run.
 
+use crate::draws::{draw, happens};
 use std::sync::atomic::{AtomicU64, Ordering};
 use ugeom_stack::{Command, Errno};
 
@@ -163,19 +164,4 @@ impl Decider {
 
 fn percent(probability: f64) -> String {
     format!("{}", probability * 100.0)
-}
-
-/// The `number`-th value of a generator that can be asked in any order and from any thread:
-/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-fn draw(seed: u64, number: u64) -> u64 {
-    let mut z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// True with a probability: the upper 53 bits of a random value, as a fraction, lie below it.
-fn happens(probability: f64, random: u64) -> bool {
-    const ONE: f64 = (1u64 << 53) as f64;
-    ((random >> 11) as f64) < probability * ONE
 }

@@ -9,17 +9,6 @@ fn open(text: &str) -> (Target, Channel, Opened) {
 }
 
 #[test]
-fn it_is_as_large_as_gzero() {
-    // `diskinfo -v gzero`: 512, 1152921504606846976 (1.0E), 2251799813685248 sectors.
-    let (target, _, opened) = open("zero");
-    let view = opened.view().expect("a view");
-    assert_eq!(target.name, "zero0");
-    assert_eq!(view.sectorsize_bytes, 512);
-    assert_eq!(view.mediasize_bytes, 1_152_921_504_606_846_976);
-    assert_eq!(view.mediasize_bytes / 512, 2_251_799_813_685_248);
-}
-
-#[test]
 fn reads_are_filled_with_the_byte() {
     for (text, byte) in [
         ("zero", 0),

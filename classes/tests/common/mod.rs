@@ -1,27 +1,24 @@
-//! What the tests of the partition tables share: a sparse memory, stacks on it, and recorded disks.
+//! What the tests of the partition tables share: a sparse memory, and stacks on it.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 pub mod disks;
 pub mod foreign;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use ugeom_classes::part::edit;
 use ugeom_classes::registry;
 use ugeom_format::plan::{NewPart, Scheme};
 use ugeom_format::{apm, ebr, mbr};
 use ugeom_stack::{
-    AttributeValue, Command, Cx, Delta, Errno, Geom, Next, Plan, ProviderId, ProviderPlan,
-    ProviderView, Request, Stack, StackKnobs,
+    Command, Cx, Delta, Errno, Geom, Next, Plan, ProviderId, ProviderPlan, Request, Stack,
+    StackKnobs,
 };
 
 /// Memory of any size; what was never written reads as zeros.
 #[derive(Default)]
 pub struct Sparse {
     pieces: Mutex<BTreeMap<u64, Vec<u8>>>,
-    /// Heads, and sectors a track, where the firmware knew them.
-    geometry: Option<(i64, i64)>,
 }
 
 /// Bytes in one piece of a [`Sparse`].
@@ -66,15 +63,7 @@ impl Geom for Sparse {
                 self.put(start, &zeros);
             }
             Command::Flush => {}
-            Command::GetAttr => {
-                let number = match (request.attribute(), self.geometry) {
-                    ("GEOM::fwheads", Some((heads, _))) => heads,
-                    ("GEOM::fwsectors", Some((_, sectors))) => sectors,
-                    _ => return request.done(Err(Errno::OPNOTSUPP)),
-                };
-                return request.answer(AttributeValue::Number(number));
-            }
-            Command::Extents => return request.done(Err(Errno::OPNOTSUPP)),
+            Command::GetAttr | Command::Extents => return request.done(Err(Errno::OPNOTSUPP)),
         }
         request.done_in_full()
     }
@@ -90,97 +79,6 @@ pub fn add(stack: &Stack, name: &str, size: u64, sector: u32, memory: Arc<Sparse
     let provider = ProviderPlan::new(name, size, sector);
     let plan = Plan::of(provider, memory);
     stack.create("MD", plan, &[]).expect("a bottom")[0]
-}
-
-/// The image of a file as a memory.
-pub fn load(bytes: &[u8]) -> Arc<Sparse> {
-    let memory = Sparse::default();
-    for (at, piece) in bytes.chunks(PIECE_BYTES as usize).enumerate() {
-        if piece.iter().any(|byte| *byte != 0) {
-            memory.put(at as u64 * PIECE_BYTES, piece);
-        }
-    }
-    Arc::new(memory)
-}
-
-/// A disk as it was recorded.
-pub struct Recorded {
-    pub sectorsize_bytes: u32,
-    pub mediasize_bytes: u64,
-    pub memory: Arc<Sparse>,
-}
-
-/// Reads the DISKIMAGE format: numbers between tags, hexadecimal digits over several lines. A
-/// media size of 0 means: up to the tenth sector after the last one that was recorded.
-pub fn recorded(path: &Path) -> Recorded {
-    let xml = std::fs::read_to_string(path).expect("a recorded disk");
-    let text = |tag: &str, text: &str| -> Option<String> {
-        let (_, rest) = text.split_once(&format!("<{tag}>"))?;
-        Some(rest.split_once('<')?.0.to_owned())
-    };
-    let number = |tag: &str, from: &str| text(tag, from)?.trim().parse::<u64>().ok();
-    let sectorsize_bytes = number("sectorsize", &xml).expect("a sector size") as u32;
-    let geometry = number("fwheads", &xml).zip(number("fwsectors", &xml));
-    let memory = Arc::new(Sparse {
-        pieces: Mutex::default(),
-        geometry: geometry
-            .filter(|geometry| geometry.1 != 0)
-            .map(|(heads, sectors)| (heads as i64, sectors as i64)),
-    });
-    let mut last = 0;
-    for sector in xml.split("<sector>").skip(1) {
-        let offset = number("offset", sector).expect("an offset");
-        let digits: Vec<u8> = text("hexdata", sector)
-            .expect("data")
-            .bytes()
-            .filter_map(|c| char::from(c).to_digit(16).map(|digit| digit as u8))
-            .collect();
-        let bytes: Vec<u8> = digits
-            .chunks_exact(2)
-            .map(|pair| pair[0] << 4 | pair[1])
-            .collect();
-        memory.put(offset, &bytes);
-        last = last.max(offset);
-    }
-    let mediasize_bytes = match number("mediasize", &xml) {
-        Some(size) if size != 0 => size,
-        _ => last + 10 * u64::from(sectorsize_bytes),
-    };
-    Recorded {
-        sectorsize_bytes,
-        mediasize_bytes,
-        memory,
-    }
-}
-
-/// The lines that diskinfo prints for all providers, sorted by name: sector size, media size,
-/// sectors, and where the firmware knew them cylinders, heads and sectors a track.
-pub fn diskinfo(stack: &Stack) -> Vec<String> {
-    let mut channel = stack.channel(1).expect("a channel");
-    let line = |provider: &ProviderView| {
-        let (size, sector) = (
-            provider.mediasize_bytes,
-            u64::from(provider.sectorsize_bytes),
-        );
-        let opened = stack.open(provider.id, Delta::READ);
-        let opened = opened.expect("open for reading");
-        let mut ask = |name: &str| match channel.attribute(&opened, name) {
-            Ok(Some(AttributeValue::Number(number))) => number as u64,
-            _ => 0,
-        };
-        let (heads, track) = (ask("GEOM::fwheads"), ask("GEOM::fwsectors"));
-        let cylinders = (size / sector).checked_div(heads * track);
-        let geometry = cylinders.map_or_else(String::new, |c| format!("\t{c}\t{heads}\t{track}"));
-        format!(
-            "/dev/{}\t{sector}\t{size}\t{}{geometry}",
-            provider.name,
-            size / sector
-        )
-    };
-    let tree = stack.tree();
-    let mut providers: Vec<&ProviderView> = tree.providers().collect();
-    providers.sort_by(|a, b| a.name.cmp(&b.name));
-    providers.into_iter().map(line).collect()
 }
 
 /// Writes bytes to a provider and closes it, so that the classes taste it again.

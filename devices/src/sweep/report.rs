@@ -102,7 +102,7 @@ fn answer(document: &Document, findings: &Findings) -> String {
     let no_device = no_device(document, findings);
     if let Some(why) = &no_device {
         said.push(format!(
-            "No device served the reads of the {}: {why}. Nothing follows about a disk.",
+            "No device served the reads of the {}: {why}. They permit no conclusion about a disk.",
             subject
                 .parts
                 .first()
@@ -284,7 +284,7 @@ fn device(part: &Part, found: &WayFindings) -> Table {
     let columns = columns.into_iter().chain([Column::text("blocks went")]);
     let name = part.device.as_deref().unwrap_or("");
     let mut table = Table::new(
-        &format!("What {name} did meanwhile, as iostat prints it"),
+        &format!("Load of {name} during the runs, in iostat's columns"),
         columns,
     );
     for (block, sums) in &found.steps {

@@ -167,15 +167,4 @@ proptest! {
         prop_assert_eq!(Entry::decode(&entry.encode(), 7), Ok(entry.clone()));
         let _ = (entry.label(), entry.kind_name(), entry.alias(), entry.is_used());
     }
-
-    #[test]
-    fn any_bytes_decode_without_panic(
-        mut bytes in proptest::collection::vec(any::<u8>(), 0..4000),
-    ) {
-        let _ = read(&bytes, 512);
-        crate::bytes::put(&mut bytes, 0, b"ER\x02\x00");
-        crate::bytes::put(&mut bytes, 512, b"PM\0\0\0\0\0\x05");
-        let _ = read(&bytes, 512);
-        let _ = Entry::decode(&bytes, 0);
-    }
 }

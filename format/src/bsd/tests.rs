@@ -299,18 +299,4 @@ proptest! {
         prop_assert_eq!(Label::decode(&data, 512, 512), Ok(label.clone()));
         prop_assert!(label.slices().count() <= MAX_PARTITIONS);
     }
-
-    #[test]
-    fn any_bytes_decode_without_panic(
-        mut head in proptest::collection::vec(any::<u8>(), 0..9000),
-        at in prop_oneof![Just(64_usize), Just(512), Just(4096)],
-        count in any::<u8>(),
-    ) {
-        bytes::put_u32_le(&mut head, at, MAGIC);
-        bytes::put_u32_le(&mut head, at + 132, MAGIC);
-        bytes::put_u16_le(&mut head, at + 138, u16::from(count));
-        for size in [0, 512, 4096] {
-            let _ = find(&head, size);
-        }
-    }
 }

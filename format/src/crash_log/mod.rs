@@ -125,28 +125,23 @@ impl Header {
 
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "a range is named with its unit")]
 pub enum Entry {
     /// A write was submitted. Its data is stored without the zeroes at the end.
     Write {
-        /// Byte offset on the disk.
         offset_bytes: u64,
-        /// Length in bytes.
         length_bytes: u64,
         /// It must be durable before it completes; [`Entry::Durable`] says when that was.
         fua: bool,
     },
     /// A range was made zeroes.
     Zero {
-        /// Byte offset on the disk.
         offset_bytes: u64,
-        /// Length in bytes.
         length_bytes: u64,
     },
     /// A range was given back; it reads as zeroes from then on.
     Delete {
-        /// Byte offset on the disk.
         offset_bytes: u64,
-        /// Length in bytes.
         length_bytes: u64,
     },
     /// A FLUSH succeeded: all records with a smaller number are durable, except for those whose

@@ -15,9 +15,9 @@ pub const SECTOR_BYTES: u64 = 512;
 
 /// Columns that every kernel since 2.6.25 has.
 const COUNTERS_MIN: usize = 11;
-/// With discards.
+/// Columns with discards (Linux 4.18).
 const COUNTERS_DISCARD: usize = 15;
-/// With discards and flushes.
+/// Columns with discards and flushes (Linux 5.5).
 const COUNTERS_FLUSH: usize = 17;
 
 /// More lines than any machine has devices; a longer file is not read to its end.

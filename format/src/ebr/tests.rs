@@ -240,16 +240,4 @@ proptest! {
         }
         prop_assert!(steps <= MAX_LOGICALS);
     }
-
-    #[test]
-    fn any_bytes_decode_without_panic(
-        mut sector in proptest::collection::vec(any::<u8>(), 0..600),
-        lba in any::<u64>(),
-    ) {
-        crate::bytes::put(&mut sector, 510, &[0x55, 0xaa]);
-        crate::bytes::put(&mut sector, 446, &[0]);
-        crate::bytes::put(&mut sector, 462, &[0]);
-        let _ = Ebr::decode(&sector, lba);
-        let _ = EbrWalk::new(lba, lba).feed(&sector);
-    }
 }

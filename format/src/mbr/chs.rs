@@ -82,15 +82,6 @@ impl Chs {
         let track = u64::from(self.cylinder) * u64::from(geometry.heads) + u64::from(self.head);
         valid.then(|| track * u64::from(geometry.sectors) + u64::from(self.sector) - 1)
     }
-
-    /// True when this field agrees with the sector number in any of the usual
-    /// ways: exactly, or as one of the markers for "too large" (FE FF FF and
-    /// FF FF FF). Readers ignore the field; the answer is for `show` only.
-    pub fn agrees_with(self, lba: u64, geometry: Geometry) -> bool {
-        let exact = Chs::from_lba(lba, geometry);
-        let marker = self.cylinder == 1023 && self.head >= 254 && self.sector == 63;
-        self == exact || (marker && exact == Chs::TOO_LARGE)
-    }
 }
 
 #[cfg(test)]
@@ -121,8 +112,6 @@ mod tests {
     fn an_address_past_cylinder_1023_gets_the_marker() {
         let chs = Chs::from_lba(u64::from(u32::MAX), Geometry::LBA_ASSIST);
         assert_eq!(chs.encode(), [0xfe, 0xff, 0xff]);
-        assert!(Chs::decode([0xff, 0xff, 0xff]).agrees_with(1 << 32, Geometry::LBA_ASSIST));
-        assert!(!Chs::decode([0xff, 0xff, 0xff]).agrees_with(63, Geometry::LBA_ASSIST));
     }
 
     #[test]

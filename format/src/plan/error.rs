@@ -186,7 +186,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// A partition outside the usable sectors.
-    #[error("sectors {start} to {end} are not inside the usable ones, {first} to {last}")]
+    #[error("sectors {start} to {end} are outside the usable range, {first} to {last}")]
     OutOfRange {
         /// First sector asked for.
         start: u64,
@@ -208,7 +208,7 @@ pub enum Error {
         other_end: u64,
     },
     /// No free space that is large enough.
-    #[error("no free space of {needed} sectors at multiples of {align}, the largest has {largest}")]
+    #[error("no free space of {needed} sectors (aligned to {align}): the largest has {largest}")]
     NoSpace {
         needed: u64,
         align: u64,

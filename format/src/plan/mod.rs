@@ -146,24 +146,16 @@ trait Edit {
 
 /// A partition table in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "`Scheme` describes them")]
 pub enum Table {
-    /// Apple partition map.
     Apm(ApmTable),
-    /// BSD disklabel.
     Bsd(BsdTable),
-    /// DragonFly's disklabel64.
     Bsd64(Bsd64Table),
-    /// Logical partitions.
     Ebr(EbrTable),
-    /// GUID partition table.
     Gpt(GptTable),
-    /// Windows' dynamic disk, which is only read.
     Ldm(LdmTable),
-    /// Master boot record.
     Mbr(MbrTable),
-    /// NEC's table of the PC-98.
     Pc98(Pc98Table),
-    /// Sun's disk label.
     Vtoc8(Vtoc8Table),
 }
 

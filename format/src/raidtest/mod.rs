@@ -79,7 +79,7 @@ pub enum Error {
     #[error("there are no requests in it")]
     Empty,
     /// A length that no buffer is made for.
-    #[error("request {index} has {length_bytes} bytes: 1 to {ACCEPTED_BYTES_MAX} are done at once")]
+    #[error("request {index} has {length_bytes} bytes: 1 to {ACCEPTED_BYTES_MAX} are supported")]
     Length {
         /// The number of the request, from 0.
         index: u64,

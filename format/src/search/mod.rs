@@ -38,6 +38,7 @@ const MOST_PHYSICAL: usize = 64;
 
 /// What a partition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the others are names of file systems")]
 pub enum Holds {
     /// An entry of a GPT that is no longer in use.
     Listed,
@@ -45,25 +46,18 @@ pub enum Holds {
     Apfs,
     /// A device of bcache.
     Bcache,
-    /// btrfs.
     Btrfs,
     /// ext2, ext3 or ext4.
     Ext,
-    /// exFAT.
     ExFat,
-    /// F2FS.
     F2fs,
     /// FAT12, FAT16 or FAT32.
     Fat,
-    /// GFS2.
     Gfs2,
-    /// HFS.
     Hfs,
     /// HFS+ or HFSX.
     HfsPlus,
-    /// ISO 9660.
     Iso9660,
-    /// JFS.
     Jfs,
     /// LUKS1 or LUKS2.
     Luks,
@@ -71,19 +65,14 @@ pub enum Holds {
     Lvm2,
     /// A member of Linux' MD RAID.
     Md,
-    /// NILFS2.
     Nilfs2,
-    /// NTFS.
     Ntfs,
-    /// OCFS2.
     Ocfs2,
-    /// ReiserFS.
     ReiserFs,
     /// Linux swap space.
     Swap,
     /// UFS1 or UFS2.
     Ufs,
-    /// XFS.
     Xfs,
 }
 

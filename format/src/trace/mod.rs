@@ -33,10 +33,9 @@ pub const FILES_MAX: usize = 1 << 16;
 
 /// What a request of a trace does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "two names say it")]
 pub enum Action {
-    /// Reads.
     Read,
-    /// Writes.
     Write,
     /// Discards.
     Trim,

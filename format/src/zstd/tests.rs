@@ -103,21 +103,4 @@ proptest! {
         prop_assert_eq!(u64::from(header.dictionary), u64::from(dictionary) & mask(form));
         prop_assert_eq!(header.has_checksum, checksum);
     }
-
-    #[test]
-    fn no_bytes_make_it_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-        let _ = Frame::decode(&bytes);
-        if let Some(head) = bytes.first_chunk() {
-            let _ = Block::decode(*head);
-        }
-        if bytes.len() > 9 {
-            let at = bytes.len() - 4;
-            bytes[at..].copy_from_slice(&SEEKABLE_MAGIC.to_le_bytes());
-            bytes[at - 1] &= 0x80;
-            let footer = SeekFooter::decode(*bytes.last_chunk().expect("nine bytes"));
-            if let Ok(Some(footer)) = footer {
-                let _ = footer.entries(&bytes);
-            }
-        }
-    }
 }

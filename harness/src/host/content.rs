@@ -17,7 +17,6 @@ const ENCRYPTED: u64 = 0x800;
 /// The bytes of a regular file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
-    /// Length in bytes.
     pub bytes: u64,
     /// How much of it is not in holes; none where the file system does not say.
     pub data_bytes: Option<u64>,

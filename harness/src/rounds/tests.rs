@@ -367,7 +367,7 @@ fn a_cell_that_fails_ends_the_measurement_with_its_reason() {
     let mut cells = [broken];
     let ended = unwatched(|control| run(&mut cells, &settings(), &fake, control));
     let error = ended.unwrap_err();
-    assert_eq!(error.to_string(), "cell broken: it did not start");
+    assert_eq!(error.to_string(), "case broken: it did not start");
 }
 
 /// Cells of which the second fails in its run number `last`, and what was kept of them.
@@ -395,14 +395,14 @@ fn what_was_measured_before_a_cell_failed_is_kept() {
     let (late, error) = failing_in_run(12);
     assert_eq!(
         error.unwrap().to_string(),
-        "cell breaks: the disk went away"
+        "case breaks: the disk went away"
     );
     let failure = late.failure.clone().unwrap();
     assert_eq!(
         (late.ended, failure.cell.as_str()),
         (Ended::Failed, "breaks")
     );
-    assert_eq!(failure.error, "cell breaks: the disk went away");
+    assert_eq!(failure.error, "case breaks: the disk went away");
     assert!(!late.rounds.is_empty() && late.rounds.iter().all(|round| round.samples.len() == 2));
     if let Some(unfinished) = &late.unfinished {
         assert!(!unfinished.calibrating && unfinished.samples.iter().all(|(cell, _)| *cell == 0));

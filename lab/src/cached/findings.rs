@@ -8,6 +8,7 @@ use super::orders::Order;
 use super::subject::{Counted, Document, MAIN_BLOCK_BYTES, Subject};
 use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
 use ugeom_harness::observed::Observed;
+use ugeom_measure::units::size_human;
 use ugeom_measure::{Center, Interval, Noise};
 use ugeom_report::Seen;
 
@@ -138,7 +139,7 @@ fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
             let (shuffled, sequential) = (cell(Order::Shuffled), cell(Order::Sequential));
             let center = table.contrast(&[(&shuffled, 1.0), (&sequential, -1.0)]);
             let id = format!("random.{name}.{}", names::kib(read));
-            let what = format!("random less sequential, {} reads: {what}", names::kib(read));
+            let what = format!("random less sequential, {} reads: {what}", size_human(read));
             family.extend(center.map(|center| (id, what, center)));
         };
         add("memory", "the bare copy", &|order| {
@@ -181,7 +182,7 @@ fn orders(table: &Table, subject: &Subject) -> Vec<Figure> {
     let mut out = Vec::new();
     for way in all_ways(subject) {
         for &read in &subject.reads_bytes {
-            let size = names::kib(read);
+            let (size, shown) = (names::kib(read), size_human(read));
             let parts: [(&str, &dyn Fn(Order) -> String); 2] = [
                 ("hits", &|order| names::hits(&way, read, order)),
                 ("recycled", &|order| names::recycled(&way, read, order)),
@@ -191,7 +192,7 @@ fn orders(table: &Table, subject: &Subject) -> Vec<Figure> {
                 let Some(ratio) = table.ratio(&shuffled, &sequential) else {
                     continue;
                 };
-                let what = format!("{part}: random against sequential, {way}, {size} reads");
+                let what = format!("{part}: random against sequential, {way}, {shown} reads");
                 let id = format!("order.{part}.{}.{size}", id(&way));
                 out.extend(Figure::typical(&id, &what, Unit::Times, &ratio));
             }
@@ -206,8 +207,9 @@ fn ahead(table: &Table, subject: &Subject) -> Vec<Figure> {
     let figure = |read: &u64| {
         let cell = |way: &str| names::recycled(way, *read, Order::Sequential);
         let ratio = table.ratio(&cell(&plain), &cell(&names::ahead(&plain)))?;
-        let size = names::kib(*read);
-        let what = format!("sequential, {size} reads, {plain}: without reading ahead against with");
+        let (size, shown) = (names::kib(*read), size_human(*read));
+        let what =
+            format!("sequential, {shown} reads, {plain}: without reading ahead against with");
         let id = format!("ahead.{}.{size}", id(&plain));
         Figure::typical(&id, &what, Unit::Times, &ratio)
     };
@@ -218,7 +220,7 @@ fn ahead(table: &Table, subject: &Subject) -> Vec<Figure> {
 fn ways(table: &Table, subject: &Subject) -> Vec<Figure> {
     let mut out = Vec::new();
     for &read in &subject.reads_bytes {
-        let size = names::kib(read);
+        let (size, shown) = (names::kib(read), size_human(read));
         let cell = |way: &str| names::hits(way, read, Order::Shuffled);
         let (least, most) = if read == 4096 { (2.0, 1.2) } else { (1.5, 1.1) };
         for way in all_ways(subject) {
@@ -235,14 +237,14 @@ fn ways(table: &Table, subject: &Subject) -> Vec<Figure> {
             if !way.starts_with("hash") && !way.starts_with("splay") {
                 continue;
             }
-            let what = format!("pread against a hit of {way}, {size} at random");
+            let what = format!("pread against a hit of {way}, {shown} at random");
             let ratio = table.ratio(&cell("pread"), &hit);
             add("pread", what, ratio, Goal::AtLeast(least));
-            let what = format!("a hit of {way} against mmap and copy, {size} at random");
+            let what = format!("a hit of {way} against mmap and copy, {shown} at random");
             let ratio = table.ratio(&hit, &cell("mmap"));
             // No request asked for more than one copy's worth where a read is long.
             add("mmap", what, ratio, Goal::Under(1.0));
-            let what = format!("a hit of {way} against the bare copy, {size} at random");
+            let what = format!("a hit of {way} against the bare copy, {shown} at random");
             let ratio = table.ratio(&hit, &cell("memcpy"));
             add("memcpy", what, ratio, Goal::Under(most));
         }
@@ -254,13 +256,13 @@ fn ways(table: &Table, subject: &Subject) -> Vec<Figure> {
 fn shares(table: &Table, subject: &Subject) -> Vec<Figure> {
     let mut out = Vec::new();
     for &read in &subject.reads_bytes {
-        let size = names::kib(read);
+        let (size, shown) = (names::kib(read), size_human(read));
         let mut add = |name: &str, what: &str, whole: &str, weights: &[(&str, f64)]| {
             let Some(center) = table.share(whole, weights) else {
                 return;
             };
             let id = format!("share.{name}.{size}");
-            let what = format!("{what}, {size} at random");
+            let what = format!("{what}, {shown} at random");
             out.extend(Figure::typical(&id, &what, Unit::Percent, &center));
         };
         let order = Order::Shuffled;

@@ -28,11 +28,9 @@ pub fn page(document: &Document) -> Page {
     page.summary = Some(summary(document));
     page.pictured(picture(document));
     if let Some(facts) = &document.target {
-        page.warnings.extend(
-            facts.no_device().map(|why| {
-                format!("{why}; cached reads need none, and nothing follows about a disk")
-            }),
-        );
+        page.warnings.extend(facts.no_device().map(|why| {
+            format!("{why}; cached reads need none, and permit no conclusion about a disk")
+        }));
     }
     page.head(document, &subject.left_out);
     page.heading("Hits: everything is in memory");
@@ -165,7 +163,7 @@ fn summary(document: &Document) -> Printed {
 
 /// Why random is slower than sequential, if it is.
 fn blame(document: &Document, read: u64) -> String {
-    let size = names::kib(read);
+    let (size, shown) = (names::kib(read), size_human(read));
     let of = |id: &str| figure(document, &format!("random.{id}.{size}"));
     let (Some(whole), Some(memory), Some(lookup)) =
         (of("hash.16k"), of("memory"), of("lookup.hash.16k"))
@@ -174,7 +172,7 @@ fn blame(document: &Document, read: u64) -> String {
     };
     if whole.proven != Some(true) || whole.interval.low <= 0.0 {
         return format!(
-            "Random reads of {size} are slower than sequential ones by no more than {}, not \
+            "Random reads of {shown} are slower than sequential ones by no more than {}, not \
              significant.",
             whole.at_most()
         );
@@ -187,7 +185,7 @@ fn blame(document: &Document, read: u64) -> String {
         "by memory and lookup together"
     };
     format!(
-        "Random reads of {size} are slower than sequential ones by {}, {culprit}: bare copy {}, \
+        "Random reads of {shown} are slower than sequential ones by {}, {culprit}: bare copy {}, \
          lookup {}.",
         whole.amount(),
         memory.amount(),
@@ -229,7 +227,7 @@ fn row(document: &Document, table: &Table, part: &str, way: &str, read: u64) -> 
         "hits" => names::hits(way, read, order),
         _ => names::recycled(way, read, order),
     };
-    let mut cells = vec![Cell::text(way), Cell::text(names::kib(read))];
+    let mut cells = vec![Cell::text(way), Cell::text(size_human(read))];
     for &order in &document.subject.orders {
         let time = table.typical(&name(order))?;
         cells.push(Cell::interval(&time, 0));
@@ -341,10 +339,10 @@ fn lookups(page: &mut Page, document: &Document) {
 fn meaning(document: &Document) -> Vec<String> {
     let mut out = Vec::new();
     for &read in &document.subject.reads_bytes {
-        let size = names::kib(read);
+        let (size, shown) = (names::kib(read), size_human(read));
         out.push(blame(document, read));
         out.push(format!(
-            "A random pread of {size}: {} copy, {} system call and page cache. A hit of the cache \
+            "A random pread of {shown}: {} copy, {} system call and page cache. A hit of the cache \
              class: {} copy, {} lookup, {} path of the request; with a splay tree, the lookup is \
              {}.",
             share(document, &format!("share.kernel.copy.{size}")),
@@ -428,7 +426,7 @@ fn then_and_now(page: &mut Page, document: &Document) {
         columns,
     );
     let here = |index: &str, order: Order| {
-        let title = format!("{}, reads of 16k, {}", main_way(index), order.word());
+        let title = format!("{}, reads of 16 KiB, {}", main_way(index), order.word());
         let all = profiles(document);
         let profile = all
             .iter()

@@ -11,6 +11,7 @@ use super::names;
 use super::orders::Order;
 use super::subject::{Document, MAIN_BLOCK_BYTES};
 use std::fmt::Write as _;
+use ugeom_measure::units::size_human;
 
 /// A row before the shares are known.
 struct Step {
@@ -162,7 +163,7 @@ fn hits(document: &Document, table: &Table, way: &str, read: u64, order: Order) 
     steps.extend(outermost(table, (calls, runs), total_ns, inner_ns)?);
     let title = format!(
         "Hits, {way}, reads of {}, {}",
-        names::kib(read),
+        size_human(read),
         order.word()
     );
     Some(Profile { title, steps })
@@ -204,7 +205,7 @@ fn recycled(
     let title = format!(
         "Buffers recycled ({:.0} reads below for 100), {way}, reads of {}, {}",
         misses * 100.0,
-        names::kib(read),
+        size_human(read),
         order.word()
     );
     Some(Profile { title, steps })

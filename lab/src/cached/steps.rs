@@ -276,7 +276,7 @@ mod tests {
         let error = (cell.run)(128).unwrap_err().to_string();
         assert_eq!(
             error,
-            "cell past: 64 blocks were not in the state that the case needs"
+            "case past: 64 blocks were not in the state that the case needs"
         );
     }
 

@@ -246,7 +246,7 @@ fn the_page_has_all_parts_and_says_whether_2006_holds() {
         "the result of 2006 is reproduced",
         "time   seconds   seconds    calls  ns/call  ns/call  name",
         "md (the read below)",
-        "Buffers recycled (90 reads below for 100), hash 16k, reads of 16k",
+        "Buffers recycled (90 reads below for 100), hash 16k, reads of 16 KiB",
         "getnewbuf",
         "466",
         "COUNTERS OF THE CACHES",

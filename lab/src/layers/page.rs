@@ -92,7 +92,7 @@ fn of_a_disk(document: &Document) -> String {
     let disk = &document.subject.disk;
     if document.subject.target.is_some() && !disk_served(document) {
         return format!(
-            "No device served these reads: {}, so nothing follows about a disk.",
+            "No device served these reads: {}, so they permit no conclusion about a disk.",
             no_device(document)
         );
     }

@@ -68,7 +68,7 @@ impl Disk {
 
     /// The time of the target's own disk, past the system's cache.
     pub fn measured(read_ns: f64) -> Self {
-        let source = "measured past the system's cache; the drive may have one of its own";
+        let source = "measured directly (O_DIRECT); the drive may have a cache";
         Self {
             read_ns,
             source: source.to_owned(),

@@ -22,7 +22,7 @@ const DEVICES_MAX: usize = 64;
 pub struct BlockDevice {
     /// Its name in `/sys/block`: `vda`, `loop0`, `dm-1`.
     pub name: String,
-    /// Its folder there.
+    /// Its folder in `/sys/block`.
     folder: PathBuf,
 }
 

@@ -17,7 +17,7 @@ pub(super) fn is_available() -> bool {
 const XOR3: i32 = 0x96;
 /// Ch: the second where the first has ones, else the third.
 const CHOOSE: i32 = 0xca;
-/// Maj.
+/// Maj: what at least two of the three have.
 const MAJORITY: i32 = 0xe8;
 
 macro_rules! sigma {

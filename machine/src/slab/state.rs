@@ -9,7 +9,7 @@ const FILLING: u32 = 1 << 31;
 pub(super) struct State(AtomicU32);
 
 impl State {
-    /// No owner.
+    /// A block without an owner and without leases.
     pub fn new() -> Self {
         Self(AtomicU32::new(0))
     }

@@ -255,42 +255,6 @@ Difference at 80.0% confidence
     }
 
     #[test]
-    fn options_leave_parts_out() {
-        let lines = |options| text(&[IGUANA, CHAMELEON], options);
-        let quiet = lines(MinistatOptions {
-            quiet: true,
-            statistics_only: true,
-            ..CLASSIC
-        });
-        let expected = "\
-x   7            50           750           200           300     238.04761
-+   5           150           930           500           540     299.08193
-";
-        assert_eq!(quiet, expected);
-        let without_plot = lines(MinistatOptions {
-            no_plot: true,
-            ..CLASSIC
-        });
-        assert!(!without_plot.contains("--") && without_plot.contains("No difference"));
-    }
-
-    #[test]
-    fn the_plot_keeps_its_habits() {
-        // As Debian's program prints it. Set 1 stacks three values: row 3 is cut off because the
-        // last set needs two, and row 2 is wiped when that set adds it again. Where sets 1 and 2
-        // meet stands the symbol of set 3.
-        let expected = "\
-+--------------------------------------------------------------------------+
-|                                                             *            |
-|            *                          +                     *            |
-||___________M|___|______A_____________AM_____A___|___________M|__________||
-+--------------------------------------------------------------------------+
-";
-        let plot = text(&["0\n0\n0\n9\n", "0\n5\n9\n", "9\n9\n0\n"], CLASSIC);
-        assert!(plot.contains(expected), "{plot}");
-    }
-
-    #[test]
     fn what_the_original_cannot_plot_is_refused() {
         let wide = "-1e308\n1e308\n1e308\n";
         assert_eq!(
@@ -303,15 +267,5 @@ x   7            50           750           200           300     238.04761
         };
         assert!(Report::new(&sets(&[wide]), options).is_ok());
         assert!(text(&["1\n1\n1\n"], CLASSIC).contains("\n[no plot, span is zero width]\n"));
-    }
-
-    #[test]
-    fn a_column_whose_name_is_wrong_is_kept() {
-        assert_eq!(Confidence::P99_5.critical(1000), 3.090);
-        assert_eq!(Confidence::P99_5.critical(100), 3.174);
-        assert_eq!(Confidence::P95.critical(10), 2.228);
-        assert_eq!(Confidence::P95.critical(101), 1.960);
-        assert_eq!(Confidence::from_percent(99.5), Some(Confidence::P99_5));
-        assert_eq!(Confidence::from_percent(97.0), None);
     }
 }

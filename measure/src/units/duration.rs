@@ -11,7 +11,7 @@ pub enum TimeUnit {
     Microseconds,
     /// 10^-3 s.
     Milliseconds,
-    /// Seconds.
+    /// 1 s.
     Seconds,
     /// 60 s.
     Minutes,

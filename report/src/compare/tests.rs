@@ -206,19 +206,3 @@ fn what_cannot_be_compared_is_refused_by_name() {
 fn wobbled(cell: usize, round: u64) -> u64 {
     1000 + wobble(cell, round)
 }
-
-#[test]
-fn what_is_no_result_is_refused_by_name() {
-    let refused = |text: &str| Loaded::read("x.json", text).unwrap_err().to_string();
-    assert!(refused("").starts_with("x.json: reading a saved result: EOF"));
-    assert!(refused("{}").contains("missing field `schema`"));
-    assert!(
-        refused(r#"{"schema": 99, "experiment": "layers"}"#)
-            .contains("it has schema 99, this program reads 1")
-    );
-    let empty = result("one.json", &["A"], 1, wobbled);
-    let mut document = empty.document;
-    document.processes[0].rounds.clear();
-    let text = document.to_json().unwrap();
-    assert!(refused(&text).contains("it holds no whole round"));
-}

@@ -5,7 +5,6 @@ use super::*;
 use proptest::prelude::*;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -213,49 +212,6 @@ fn what_the_user_has_chosen_to_count_stays() {
         assert_eq!(timing.one_in, if timing.counts { 7 } else { 0 });
         assert_eq!(target.stack.options().statistics, chosen);
     }
-}
-
-#[test]
-fn only_the_owner_may_open_the_socket_and_it_goes_with_the_server() {
-    let watched = watched();
-    let mode = fs::metadata(&watched.path)
-        .expect("the socket")
-        .permissions();
-    assert_eq!(mode.mode() & 0o777, 0o600);
-    let names = fs::read_dir(watched.path.parent().expect("a folder")).expect("a list");
-    assert_eq!(names.count(), 1, "nothing else was left");
-    let error = Control::start(&watched.target.stack, &settings(&watched.path));
-    let error = error.err().expect("in use").to_string();
-    assert!(error.contains("another server listens to it"), "{error}");
-    let Watched { control, path, .. } = watched;
-    drop(control);
-    assert!(!path.exists());
-    let error = Client::connect(&path).err().expect("no server").to_string();
-    assert!(error.contains("no server listens to"), "{error}");
-    assert!(place::may_look(1000, 1000) && place::may_look(0, 1000));
-    assert!(!place::may_look(1001, 1000) && !place::may_look(1000, 0));
-}
-
-#[test]
-fn a_socket_takes_the_place_of_one_that_nobody_answers_and_of_nothing_else() {
-    let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("control");
-    drop(UnixListener::bind(&path).expect("a socket"));
-    let control = Control::start(&target.stack, &settings(&path)).expect("a socket");
-    Client::connect(&path).expect("a client");
-    fs::remove_file(&path).expect("removed");
-    fs::write(&path, "precious").expect("a file");
-    drop(control);
-    assert_eq!(fs::read(&path).expect("the file"), b"precious");
-    let error = Control::start(&target.stack, &settings(&path)).err();
-    let error = error.expect("a file is there").to_string();
-    assert!(error.contains("no socket"), "{error}");
-    let long = folder.path().join("x".repeat(108));
-    let error = Control::start(&target.stack, &settings(&long)).err();
-    assert!(error.expect("too long").to_string().contains("too long"));
-    let error = Control::start(&target.stack, &settings(Path::new("/no/such/folder/s")));
-    assert!(error.is_err());
 }
 
 #[test]

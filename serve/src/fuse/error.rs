@@ -26,7 +26,7 @@ pub enum FuseError {
         source: Option<io::Error>,
     },
     /// A transport that was asked for by name cannot be had.
-    #[error("FUSE over io_uring cannot be had: {0}")]
+    #[error("FUSE over io_uring is not available: {0}")]
     Transport(String),
     /// The system refused something that every server needs.
     #[error("{what}: {source}")]

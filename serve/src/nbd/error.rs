@@ -8,7 +8,7 @@ use std::io;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum ServeError {
     /// An address that is none.
-    #[error("`{address}` is no address: {problem}; write unix:PATH or tcp:HOST:PORT")]
+    #[error("`{address}` is not an address: {problem}; write unix:PATH or tcp:HOST:PORT")]
     Address {
         address: String,
         /// What is wrong with it.

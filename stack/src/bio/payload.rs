@@ -5,9 +5,9 @@ use ugeom_machine::buffer::{IoMemory, Segment};
 /// The answer to a GETATTR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// A number (`GEOM::fwsectors`).
+    /// As of `GEOM::fwsectors`.
     Number(i64),
-    /// A text (`PART::type`).
+    /// As of `PART::type`.
     Text(String),
 }
 

@@ -6,9 +6,9 @@ use crate::pki::certificates;
 use crate::run::{Ended, UGEOM, command, run};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use tempfile::TempDir;
-use ugeom_testkit::program;
+use ugeom_testkit::{Server, program};
 
 /// The names of the exports that a client is told of, sorted.
 fn listed(info: &Path, uri: &str) -> Vec<String> {
@@ -23,17 +23,6 @@ fn listed(info: &Path, uri: &str) -> Vec<String> {
     let mut names: Vec<String> = exports.iter().map(name).collect();
     names.sort();
     names
-}
-
-/// A server that ends with the test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A server with rules about certificates and users, over TCP and a Unix socket.

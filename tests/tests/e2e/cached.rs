@@ -29,21 +29,3 @@ fn a_cache_stands_wherever_a_target_does() {
     let first = ugeom(&["read", &part, "--length", "4k"]).stdout;
     assert_eq!(first, content[2048 * 512..2048 * 512 + 4096], "a partition");
 }
-
-#[test]
-fn a_cache_that_cannot_be_is_refused_with_the_reason() {
-    for (options, reason) in [
-        ("1k", "do not hold one block of 16384"),
-        ("1e", "less than"),
-        ("1m,block=12k", "a power of two from 4k to 64k"),
-    ] {
-        let refused = ugeom(&["show", &format!("md:1m | cache:{options}")]).failed(2);
-        assert!(refused.contains(reason), "{options}: {refused}");
-    }
-    let large = "md:1m,sectorsize=32k | cache";
-    let refused = ugeom(&["show", large]).failed(2);
-    assert!(
-        refused.contains("smaller than a sector of md0"),
-        "{refused}"
-    );
-}

@@ -50,22 +50,12 @@ fn what_is_no_result_is_1_and_wrong_usage_is_2() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.json");
     let file = disks::text(&path);
-    for (text, problem) in [
-        (&b""[..], "it is empty"),
-        (b"[1, 2]", "no object"),
-        (
-            b"{\"schema\": 7, \"experiment\": \"layers\"}",
-            "it has schema 7",
-        ),
-        (b"\xff\xfe", "byte 0: not UTF-8; a result"),
-    ] {
-        std::fs::write(&path, text).expect("a file");
-        let stderr = ugeom(&["compare", &file]).failed(1);
-        assert!(
-            stderr.contains(&file) && stderr.contains(problem),
-            "{stderr}"
-        );
-    }
+    std::fs::write(&path, b"[1, 2]").expect("a file");
+    let stderr = ugeom(&["compare", &file]).failed(1);
+    assert!(
+        stderr.contains(&file) && stderr.contains("no object"),
+        "{stderr}"
+    );
     let missing = ugeom(&["compare", "/no/such.json"]).failed(1);
     assert!(missing.contains("/no/such.json: No such file"), "{missing}");
     for wrong in [

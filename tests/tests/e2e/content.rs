@@ -80,6 +80,10 @@ fn no_kind_of_content_is_overwritten_unasked() {
             std::fs::read(&path).expect("the image") == before,
             "{title}"
         );
+        let forced = ["part", "create", "-s", "gpt", "--destroy", &target];
+        assert_eq!(ugeom(&forced).code, 0, "{title}");
+        let left = ugeom(&["part", "create", "-s", "gpt", &target]).failed(1);
+        assert!(left.contains("a GPT") && !left.contains(title), "{left}");
         let forced = ugeom_with(&["write", "--destroy", &target], b"hello");
         assert_eq!(forced.code, 0, "{}", forced.stderr);
         assert!(

@@ -196,7 +196,7 @@ fn a_check_that_is_wrong_is_no_finding() {
 fn wrong_uses_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     for (arguments, problem) in [
-        (&["--check", "true"][..], "what is to be recorded"),
+        (&["--check", "true"][..], "nothing to record"),
         (
             &["--check", "true", "--run", "true", "--size", "1"],
             "whole number of sectors",

@@ -1,8 +1,9 @@
 //! Images for tests: the real disks of 2001 and 2002, and new ones.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use ugeom_testkit::RecordedDisk;
 
 /// The names of the real disks.
 pub const REAL: [&str; 8] = [
@@ -26,58 +27,25 @@ pub struct RealDisk {
 
 /// Makes the image of a real disk; `None`, after saying so, where they are not at hand.
 pub fn real(test: &str, name: &str) -> Option<RealDisk> {
-    let from = ugeom_testkit::shared(test, "fixtures/phk-disks")?;
-    let read = |suffix: &str| {
-        let path = from.join(format!("{name}.{suffix}"));
-        std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-    };
-    let (xml, listing) = (read("xml"), read("ref"));
+    let disk = RecordedDisk::open(test, name)?;
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("md34");
-    make_image(&xml, &image).expect("an image");
-    let number = |tag| number(&xml, tag).unwrap_or(0);
-    let (sectors, heads) = (number("fwsectors"), number("fwheads"));
-    let target = match (sectors, heads) {
-        (0, _) | (_, 0) => text(&image),
-        _ => format!("{}?fwsectors={sectors}&fwheads={heads}", text(&image)),
+    let file = File::create(&image).expect("an image");
+    file.set_len(disk.media_size_bytes).expect("its size");
+    for (offset, bytes) in &disk.sectors {
+        file.write_all_at(bytes, *offset).expect("a sector");
+    }
+    let target = match disk.geometry {
+        None => text(&image),
+        Some((heads, sectors)) => {
+            format!("{}?fwsectors={sectors}&fwheads={heads}", text(&image))
+        }
     };
     Some(RealDisk {
         folder,
         target,
-        listing,
+        listing: disk.listing,
     })
-}
-
-/// Writes the sectors that the XML lists into a sparse file. A size of 0 means: up to ten sectors
-/// behind the last.
-fn make_image(xml: &str, path: &Path) -> std::io::Result<()> {
-    let sector = number(xml, "sectorsize").expect("a sector size");
-    let mut file = File::create(path)?;
-    let mut last = 0;
-    for entry in xml.split("<sector>").skip(1) {
-        let offset = number(entry, "offset").expect("an offset");
-        let (_, data) = entry.split_once("<hexdata>").expect("data");
-        let data = data.split('<').next().unwrap_or("");
-        let digits: Vec<u8> = data
-            .chars()
-            .filter_map(|c| c.to_digit(16))
-            .map(|digit| digit as u8)
-            .collect();
-        let bytes: Vec<u8> = digits
-            .chunks_exact(2)
-            .map(|pair| pair[0] << 4 | pair[1])
-            .collect();
-        file.seek(SeekFrom::Start(offset))?;
-        file.write_all(&bytes)?;
-        last = offset.max(last);
-    }
-    let size = number(xml, "mediasize").filter(|&size| size > 0);
-    file.set_len(size.unwrap_or(last + 10 * sector))
-}
-
-fn number(xml: &str, tag: &str) -> Option<u64> {
-    let (_, rest) = xml.split_once(&format!("<{tag}>"))?;
-    rest.split('<').next()?.trim().parse().ok()
 }
 
 /// A file of random bytes, the same ones for the same seed, in a folder of its own.
@@ -113,10 +81,8 @@ pub fn partitioned_image(sectors: u64, start: u32, length: u32) -> (tempfile::Te
     let mut entry = vec![0, 0xfe, 0xff, 0xff, 0x83, 0xfe, 0xff, 0xff];
     entry.extend(start.to_le_bytes());
     entry.extend(length.to_le_bytes());
-    let mut file = File::options().write(true).open(&path).expect("the image");
-    file.seek(SeekFrom::Start(446)).expect("seeking");
-    file.write_all(&entry).expect("writing");
-    file.seek(SeekFrom::Start(510)).expect("seeking");
-    file.write_all(&[0x55, 0xaa]).expect("writing");
+    let file = File::options().write(true).open(&path).expect("the image");
+    file.write_all_at(&entry, 446).expect("an entry");
+    file.write_all_at(&[0x55, 0xaa], 510).expect("a signature");
     (folder, path)
 }

@@ -3,6 +3,7 @@
 
 use crate::disks;
 use crate::run::{PATIENCE, UGEOM, command, end_within, other, run, ugeom};
+use crate::serve::noise;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -68,13 +69,8 @@ impl Drop for Mounted {
 
 /// Whether an error says that this machine cannot mount.
 pub fn lacks_mounts(said: &str) -> bool {
-    let lacks = ["cannot be had", "mounting ", "/dev/fuse"];
+    let lacks = ["is not available", "mounting ", "/dev/fuse"];
     lacks.iter().any(|it| said.contains(it))
-}
-
-fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    (0..length).map(|_| random.u8(..)).collect()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::disks;
 use crate::files::Mounted;
-use crate::run::{command, other, run, ugeom, ugeom_with};
+use crate::run::{command, other, part, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,6 @@ impl Disk {
         let (folder, path) = disks::empty_image(content.len() as u64 + (8 << 20));
         let image = disks::text(&path);
         let disk = Self { folder, image };
-        let part = |arguments: &[&str]| ugeom(&[&["part"], arguments].concat()).quiet();
         part(&["create", "-s", "gpt", &disk.image]);
         part(&["add", "-t", "freebsd-swap", "-s", "2m", &disk.image]);
         part(&["add", "-t", kind, &disk.image]);

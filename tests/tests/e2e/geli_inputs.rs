@@ -1,7 +1,7 @@
 //! Wrong input of `ugeom geli`, and `attach -C`.
 
 use crate::geli::{Files, files, geli, refused};
-use crate::run::{ugeom, ugeom_with};
+use crate::run::{part, ugeom, ugeom_with};
 use std::fs;
 
 /// `attach -C` tries a key and changes nothing; without -C it names the target that does the same.
@@ -178,7 +178,6 @@ fn wrong_input_of_the_other_verbs_is_refused() {
 /// A partition of 20 MiB with GELI, whose metadata is also in a backup, resized to `size`.
 fn resized(size: &str) -> (Files, String, String) {
     let files = files(40 << 20);
-    let part = |arguments: &[&str]| ugeom(&[&["part"], arguments].concat()).quiet();
     part(&["create", "-s", "gpt", &files.image]);
     part(&["add", "-t", "freebsd-zfs", "-s", "20m", &files.image]);
     let (target, backup) = (

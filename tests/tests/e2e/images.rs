@@ -221,55 +221,6 @@ fn an_overlay_is_written_and_its_base_stays() {
     assert!(std::fs::read(bench.path("base.qcow2")).expect("the base") == base);
 }
 
-/// Kills servers while a client writes: each time what was flushed is there, and no structure is
-/// damaged.
-#[test]
-fn a_killed_server_leaves_a_sound_image() {
-    let Some(bench) = Bench::new("a_killed_server_leaves_a_sound_image") else {
-        return;
-    };
-    for (name, options) in [
-        ("plain.qcow2", &[][..]),
-        ("zstd.qcow2", &["-o", "compression_type=zstd"]),
-    ] {
-        assert!(bench.convert("qcow2", options, name));
-        let mut random = fastrand::Rng::with_seed(11);
-        for round in 0..6_u8 {
-            let folder = tempfile::tempdir().expect("a folder");
-            let mut served = Served::start(folder, &bench.path(name), &["--rw"]);
-            let pattern = round + 1;
-            let mut script = format!("write -P {pattern} {}M 1M\nflush\n", round + 8);
-            for _ in 0..2000 {
-                let at = (16 << 20) + random.u64(0..(7 << 20)) / 512 * 512;
-                script += &format!("aio_write -q -P {} {at} 9k\n", random.u8(..));
-            }
-            let mut io = command("qemu-io", &["-f", "raw", &served.uri]);
-            let mut client = io.spawn().expect("qemu-io");
-            let mut stdin = client.stdin.take().expect("its stdin");
-            let fed = std::thread::spawn(move || {
-                // It ends when its server does.
-                let _ = std::io::Write::write_all(&mut stdin, script.as_bytes());
-            });
-            std::thread::sleep(Duration::from_millis(300 + random.u64(..200)));
-            served.signal("-KILL");
-            let _ = client.kill();
-            let _ = client.wait();
-            fed.join().expect("the feeder");
-            wait_for_free(&bench.path(name));
-            bench.check(name, "qcow2", true);
-            let read = bench.as_qemu_reads(name, "qcow2");
-            let at = (usize::from(round) + 8) << 20;
-            if let Some(first) = read[at..at + (1 << 20)].first().filter(|&&byte| byte != 0) {
-                assert!(
-                    read[at..][..1 << 20].iter().all(|byte| byte == first),
-                    "{name}"
-                );
-            }
-            let _ = bench.img(&["check", "-q", "-r", "leaks", "-f", "qcow2", name]);
-        }
-    }
-}
-
 /// Waits until no process holds a lock of an image: a child of a killed server ends a moment later.
 fn wait_for_free(path: &str) {
     let began = Instant::now();

@@ -75,7 +75,7 @@ fn a_stack_and_a_wrong_interval_are_refused_in_words() {
         (
             &["md:1m | nop"][..],
             1,
-            "is a stack: it counts in its own process",
+            "is a stack, which exists only in its process",
         ),
         (&["/no/such/file", "1"], 1, "/no/such/file"),
         (&["0"], 2, "`0` is not an interval"),

@@ -8,9 +8,9 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr};
+use std::process::ChildStderr;
 use std::time::{Duration, Instant};
-use ugeom_testkit::{program, python};
+use ugeom_testkit::{Server, program, python};
 
 /// Reads a page with the parser of Prometheus and prints what the test compares.
 const PARSE: &str = "\
@@ -70,7 +70,7 @@ fn the_parser_of_prometheus_reads_what_was_moved() {
 
 /// A server with metrics.
 struct Measured {
-    child: Child,
+    _server: Server,
     /// Where the metrics are, as the server reports it.
     url: String,
     /// What was printed before that.
@@ -104,19 +104,11 @@ impl Measured {
         let stdout = child.stdout.take().expect("stdout");
         BufReader::new(stdout).read_line(&mut uri).expect("a line");
         Self {
-            child,
+            _server: Server(child),
             url,
             before,
             _stderr: stderr,
         }
-    }
-}
-
-impl Drop for Measured {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -261,7 +253,7 @@ fn metrics_for_other_hosts_come_with_a_warning() {
         run(command(UGEOM, &all), b"")
     };
     let usage = serve("localhost").failed(2);
-    assert!(usage.contains("`localhost` is no address"), "{usage}");
+    assert!(usage.contains("`localhost` is not an address"), "{usage}");
     let port = served.url.rsplit(':').next().expect("a port");
     let port = port.trim_end_matches("/metrics");
     let used = serve(&format!("tcp:0.0.0.0:{port}")).failed(1);

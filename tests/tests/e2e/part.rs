@@ -1,16 +1,9 @@
 //! `ugeom part` in the manner of gpart, with sgdisk and sfdisk as judges.
 
 use crate::disks;
-use crate::run::{other, ugeom};
+use crate::part_verbs::parted;
+use crate::run::{other, part, part_refused as refused, ugeom};
 use serde_json::Value;
-
-fn part(arguments: &[&str]) -> String {
-    ugeom(&[&["part"], arguments].concat()).quiet()
-}
-
-fn refused(arguments: &[&str], code: i32) -> String {
-    ugeom(&[&["part"], arguments].concat()).failed(code)
-}
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -224,20 +217,10 @@ fn judged(disk: &str, scheme: &str, expected: &[(u32, u64, u64)]) {
     if let Some(said) = run("sfdisk", &["--verify"]) {
         assert!(said.contains("No errors detected."), "{said}");
     }
-    let parted = ugeom_testkit::program(test, "parted");
-    let Some(parted) = parted else { return };
-    let said = other(parted, &["-s", "-m", disk, "unit", "s", "print"]);
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let kind = if scheme == "mbr" { "msdos" } else { scheme };
-    assert!(said.contains(&format!(":{kind}:")), "{said}");
-    let listed = |line: &str| {
-        let sector = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok();
-        let mut fields = line.split(':');
-        let index = fields.next()?.parse::<u32>().ok()?;
-        Some((index, sector(fields.next()?)?, sector(fields.next()?)?))
-    };
-    let listed: Vec<_> = said.lines().filter_map(listed).collect();
-    assert_eq!(listed, expected, "{said}");
+    let label = if scheme == "mbr" { "msdos" } else { scheme };
+    if let Some(listed) = parted(disk, label) {
+        assert_eq!(listed, expected);
+    }
 }
 
 #[test]

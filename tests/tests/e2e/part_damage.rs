@@ -2,14 +2,10 @@
 //! as judges.
 
 use crate::disks;
-use crate::run::{other, ugeom};
+use crate::run::{other, part, ugeom};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use ugeom_testkit::program;
-
-fn part(arguments: &[&str]) -> String {
-    ugeom(&[&["part"], arguments].concat()).quiet()
-}
 
 /// An image with a GPT of two partitions, and its bytes.
 fn gpt() -> (tempfile::TempDir, PathBuf, Vec<u8>) {

@@ -1,7 +1,7 @@
 //! Logical partitions by the verbs of gpart: what an extended boot record allows, and what not.
 
 use crate::disks;
-use crate::run::{ugeom, ugeom_with};
+use crate::run::{part, ugeom, ugeom_with};
 use std::path::PathBuf;
 
 /// A disk with a slice, and an extended partition with the logical partition s5.
@@ -42,10 +42,6 @@ impl Logical {
         assert!(self.bytes() == before, "{arguments:?} wrote");
         said
     }
-}
-
-fn part(arguments: &[&str]) -> String {
-    ugeom(&[&["part"], arguments].concat()).quiet()
 }
 
 /// The words of each line of a saved table.

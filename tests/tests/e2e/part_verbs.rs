@@ -2,19 +2,11 @@
 //! know.
 
 use crate::disks;
-use crate::run::{other, ugeom, ugeom_with};
+use crate::run::{other, part, part_refused as refused, ugeom, ugeom_with};
 use std::io::{Seek, SeekFrom, Write};
 
 #[path = "../../../format/tests/common/ldm.rs"]
 mod ldm;
-
-fn part(arguments: &[&str]) -> String {
-    ugeom(&[&["part"], arguments].concat()).quiet()
-}
-
-fn refused(arguments: &[&str], code: i32) -> String {
-    ugeom(&[&["part"], arguments].concat()).failed(code)
-}
 
 /// A scheme with a type, another one, the suffixes of its first two partitions, and their index.
 struct Known {
@@ -106,7 +98,7 @@ fn every_verb_works_on_every_scheme() {
 }
 
 /// What parted lists: number, first and last sector.
-fn parted(disk: &str, label: &str) -> Option<Vec<(u32, u64, u64)>> {
+pub fn parted(disk: &str, label: &str) -> Option<Vec<(u32, u64, u64)>> {
     let parted = ugeom_testkit::program("part_verbs", "parted")?;
     let said = other(parted, &["-s", "-m", disk, "unit", "s", "print"]);
     let said = String::from_utf8_lossy(&said).into_owned();
@@ -263,7 +255,7 @@ fn a_table_goes_from_one_disk_to_several_with_its_labels() {
     let text = saved.as_bytes();
     let refused = ugeom_with(&["part", "restore", "-l", &one, &small], text).failed(1);
     assert!(
-        refused.contains("are not inside the usable ones"),
+        refused.contains("are outside the usable range"),
         "{refused}"
     );
     assert!(

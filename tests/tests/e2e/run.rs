@@ -55,6 +55,16 @@ pub fn ugeom_with<A: AsRef<OsStr>>(arguments: &[A], input: &[u8]) -> Ended {
     run(command(UGEOM, arguments), input)
 }
 
+/// Stdout of `ugeom part`, which succeeds without a word on stderr.
+pub fn part(arguments: &[&str]) -> String {
+    ugeom(&[&["part"], arguments].concat()).quiet()
+}
+
+/// Stderr of `ugeom part`, which fails with this code.
+pub fn part_refused(arguments: &[&str], code: i32) -> String {
+    ugeom(&[&["part"], arguments].concat()).failed(code)
+}
+
 /// Runs another program, which must succeed, and gives its stdout.
 pub fn other<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: &[A]) -> Vec<u8> {
     let name = program.as_ref().to_string_lossy().into_owned();

@@ -1,17 +1,17 @@
 //! `ugeom serve --nbd` beside the programs that speak NBD: libnbd's, qemu's, nbdkit, fio.
 
 use crate::disks;
-use crate::run::{Ended, UGEOM, command, other, run, ugeom};
+use crate::run::{UGEOM, command, other, run, ugeom};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use tempfile::TempDir;
-use ugeom_testkit::program;
+use ugeom_testkit::{Server, program};
 
 /// A server that runs, with a folder for its socket and its image.
 pub struct Served {
-    child: Child,
+    child: Server,
     pub uri: String,
     folder: TempDir,
 }
@@ -32,6 +32,7 @@ impl Served {
         BufReader::new(stdout).read_line(&mut uri).expect("a line");
         assert!(uri.starts_with("nbd+unix:///?socket="), "{uri}");
         let uri = uri.trim().to_owned();
+        let child = Server(child);
         Self { child, uri, folder }
     }
 
@@ -45,16 +46,7 @@ impl Served {
     }
 
     pub fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
-        other("kill", &[signal, &self.child.id().to_string()]);
-        self.child.wait().expect("it ends")
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.signal(signal)
     }
 }
 
@@ -273,116 +265,6 @@ fn fio_verifies_what_it_has_written() {
     let job = &json["jobs"][0];
     assert_eq!(job["error"], 0);
     assert!(job["write"]["total_ios"].as_u64() > Some(100), "{job}");
-}
-
-/// Runs a script with libnbd's Python module, or says that it is not there.
-fn python(test: &str, script: &str, arguments: &[&str]) -> Option<Ended> {
-    let python = ugeom_testkit::python(test, "nbd")?;
-    let arguments = [&["-c", script], arguments].concat();
-    Some(run(command(python, &arguments), b""))
-}
-
-#[test]
-fn a_client_that_keeps_no_rule_gets_the_errors_of_the_protocol() {
-    const SCRIPT: &str = r#"
-import errno, nbd, sys
-h = nbd.NBD()
-h.add_meta_context("base:allocation")
-h.set_strict_mode(0)
-h.connect_uri(sys.argv[1])
-size = h.get_size()
-def code(call):
-    try:
-        call()
-        return "OK"
-    except nbd.Error as error:
-        return error.errno or "none"
-print(code(lambda: h.pread(512, size)))
-print(code(lambda: h.pread(512, size - 511)))
-print(code(lambda: h.pread(1, 2**63 - 1)))
-print(code(lambda: h.pwrite(b"x" * 10, size - 5)))
-print(code(lambda: h.trim(512, size)))
-print(code(lambda: h.zero(4096, size - 4095)))
-print(code(lambda: h.pread(512, 0, nbd.CMD_FLAG_REQ_ONE)))
-print(code(lambda: h.flush(nbd.CMD_FLAG_DF)))
-print(code(lambda: h.zero(4096, 0, nbd.CMD_FLAG_FAST_ZERO)))
-print(code(lambda: h.cache(4096, 0)))
-h.pwrite(b"still here", 3)
-print(h.pread(10, 3) == b"still here")
-h.shutdown()
-"#;
-    let folder = tempfile::tempdir().expect("a folder");
-    let served = Served::start(folder, "md:1m", &["--rw"]);
-    let test = "a_client_that_keeps_no_rule";
-    let Some(ended) = python(test, SCRIPT, &[&served.uri]) else {
-        return;
-    };
-    let expected = "EINVAL\nEINVAL\nEINVAL\nENOSPC\nENOSPC\nENOSPC\nEINVAL\nEINVAL\nOK\nOK\nTrue\n";
-    assert_eq!(
-        (ended.text().as_str(), ended.stderr.as_str()),
-        (expected, "")
-    );
-}
-
-#[test]
-fn a_killed_server_has_lost_nothing_that_a_flush_acknowledged() {
-    // Writes without end; says which blocks a FLUSH has covered.
-    const SCRIPT: &str = r#"
-import nbd, random, sys
-h = nbd.NBD()
-h.connect_uri(sys.argv[1])
-rng = random.Random(int(sys.argv[2]))
-pending = []
-number = 0
-while True:
-    number += 1
-    block = rng.randrange(2048)
-    h.pwrite(number.to_bytes(8, "big") * 512, block * 4096)
-    pending.append((block, number))
-    if len(pending) == 20:
-        h.flush()
-        for block, number in pending:
-            print(block, number)
-        sys.stdout.flush()
-        pending = []
-"#;
-    let test = "a_killed_server_has_lost_nothing";
-    for layer in ["", " | cache:size=1m"] {
-        for round in 0..3 {
-            let folder = tempfile::tempdir().expect("a folder");
-            let path = folder.path().join("disk.img");
-            std::fs::write(&path, vec![0; 8 << 20]).expect("an image");
-            let target = format!("{}{layer}", path.display());
-            let mut served = Served::start(folder, &target, &["--rw"]);
-            let seed = round.to_string();
-            let uri = served.uri.clone();
-            let client = std::thread::spawn(move || python(test, SCRIPT, &[&uri, &seed]));
-            std::thread::sleep(std::time::Duration::from_millis(300 + 100 * round));
-            served.signal("-KILL");
-            let Some(ended) = client.join().expect("a client") else {
-                return;
-            };
-            let mut kept = std::collections::BTreeMap::new();
-            for line in ended.text().lines() {
-                let (block, number) = line.split_once(' ').expect("two numbers");
-                let numbers = (block.parse::<usize>(), number.parse::<u64>());
-                let (Ok(block), Ok(number)) = numbers else {
-                    panic!("{line}");
-                };
-                kept.insert(block, number);
-            }
-            let image = std::fs::read(&path).expect("the image");
-            for (block, number) in kept {
-                let at = block * 4096;
-                let found = u64::from_be_bytes(*image[at..].first_chunk().expect("8 bytes"));
-                // Something newer may lie there, which was not acknowledged yet.
-                assert!(
-                    found >= number,
-                    "block {block}: {found} instead of {number}"
-                );
-            }
-        }
-    }
 }
 
 #[test]

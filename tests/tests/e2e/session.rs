@@ -101,7 +101,7 @@ fn the_session_of_the_readme_prints_what_it_says() {
     let ended = run(bash, b"");
     leave(&at("mnt"));
     let said = format!("{}{}", ended.text(), ended.stderr);
-    if ["cannot be had", "mounting ", "/dev/fuse"]
+    if ["is not available", "mounting ", "/dev/fuse"]
         .iter()
         .any(|it| said.contains(it))
     {

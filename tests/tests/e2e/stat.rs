@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use ugeom_testkit::program;
+use ugeom_testkit::{Server, program};
 
 /// How long something may take that happens soon.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A server that runs, with a folder for its sockets.
 struct Served {
-    child: Child,
+    child: Server,
     uri: String,
 }
 
@@ -42,24 +42,12 @@ impl Served {
         BufReader::new(stdout).read_line(&mut uri).expect("a line");
         assert!(uri.starts_with("nbd+unix:///?socket="), "{uri}");
         let uri = uri.trim().to_owned();
+        let child = Server(child);
         Self { child, uri }
-    }
-
-    fn end(&mut self, signal: &str) {
-        other("kill", &[signal, &self.child.id().to_string()]);
-        self.child.wait().expect("it ends");
     }
 
     fn control(&self, folder: &Path) -> PathBuf {
         folder.join(format!("ugeom/{}.sock", self.child.id()))
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -263,16 +251,13 @@ fn what_is_read_from_a_file_of_the_mount_is_counted_like_any_other() {
         .env("XDG_RUNTIME_DIR", folder)
         .env("TMPDIR", folder)
         .spawn();
-    let mut served = Served {
-        child: child.expect("a server"),
-        uri: String::new(),
-    };
+    let mut served = Server(child.expect("a server"));
     let mut line = String::new();
-    let stdout = served.child.stdout.take().expect("stdout");
+    let stdout = served.stdout.take().expect("stdout");
     BufReader::new(stdout).read_line(&mut line).expect("a line");
     if line.is_empty() {
         let mut reason = String::new();
-        let mut stderr = served.child.stderr.take().expect("stderr");
+        let mut stderr = served.stderr.take().expect("stderr");
         stderr.read_to_string(&mut reason).expect("UTF-8");
         return ugeom_testkit::skip("what_is_read_from_a_file", reason.trim());
     }
@@ -286,9 +271,7 @@ fn what_is_read_from_a_file_of_the_mount_is_counted_like_any_other() {
     }
     watching.kill().expect("killed");
     watching.wait().expect("it ends");
-    other("kill", &["-TERM", &served.child.id().to_string()]);
-    let status = served.child.wait().expect("it ends");
-    assert_eq!(status.code(), Some(0));
+    assert_eq!(served.signal("-TERM").code(), Some(0));
     for name in ["md0", "md0.nop"] {
         let (reads, kib) = (sums.of(name, "read/s"), sums.of(name, "read-KiB/s"));
         assert_eq!((reads, kib), (200.0, 800.0), "{name}");
@@ -328,14 +311,14 @@ fn the_socket_is_the_owners_and_goes_with_the_server() {
     let one = disks::text(&socket);
     stat(folder, &["-b", "-I", "50ms", "--socket", &one]).quiet();
     // One that was killed leaves its socket behind, which counts for nothing.
-    second.end("-KILL");
+    second.child.signal("-KILL");
     assert!(second.control(folder).exists());
     // The kernel may take a moment longer to close what it listened with.
     wait_for("the end of its socket", || {
         stat(folder, &["-b", "-I", "50ms"]).quiet();
         !second.control(folder).exists()
     });
-    first.end("-TERM");
+    first.child.signal("-TERM");
     assert!(!socket.exists());
     let error = stat(folder, &["-b", "--socket", &one]).failed(1);
     assert!(error.contains("no server listens to"), "{error}");
@@ -411,7 +394,7 @@ fn a_server_that_goes_ends_the_watching_and_what_was_shown_stays() {
     let mut stdout = BufReader::new(watching.stdout.take().expect("stdout"));
     let mut first = String::new();
     stdout.read_line(&mut first).expect("a line");
-    served.end("-KILL");
+    served.child.signal("-KILL");
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).expect("the rest");
     assert!(

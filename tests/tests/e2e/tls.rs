@@ -8,14 +8,14 @@ use crate::serve::noise;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
-use ugeom_testkit::program;
+use ugeom_testkit::{Server, program};
 
 /// A server that runs over TCP and a Unix socket.
 struct Served {
-    child: Child,
+    _server: Server,
     port: String,
     socket: PathBuf,
     image: PathBuf,
@@ -56,7 +56,7 @@ impl Served {
         let port = port.trim_end_matches('/').to_owned();
         lines.next().expect("a line").expect("the socket's");
         Self {
-            child,
+            _server: Server(child),
             port,
             socket,
             image,
@@ -83,14 +83,6 @@ impl Served {
                 ]
             }
         }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -5,37 +5,33 @@ use crate::pki::certificates;
 use crate::run::{UGEOM, command, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use ugeom_testkit::program;
+use ugeom_testkit::{Server, program};
 
 const BYTES: usize = 3 << 20;
 
-/// A server over TLS on a Unix socket, which ends with the test.
-struct Server {
-    child: Child,
+/// A server over TLS on a Unix socket.
+struct TlsServer {
+    _server: Server,
     folder: TempDir,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Server {
+impl TlsServer {
     /// Starts a program, which listens to `socket` in the folder.
     fn start(folder: TempDir, mut program: Command) -> Self {
         program.stdin(Stdio::null()).stdout(Stdio::null());
-        let mut child = program.stderr(Stdio::null()).spawn().expect("a server");
+        let child = program.stderr(Stdio::null()).spawn();
+        let mut server = Server(child.expect("a server"));
         while std::os::unix::net::UnixStream::connect(folder.path().join("socket")).is_err() {
-            assert!(child.try_wait().expect("its state").is_none(), "it ended");
+            assert!(server.try_wait().expect("its state").is_none(), "it ended");
             std::thread::sleep(Duration::from_millis(5));
         }
-        Self { child, folder }
+        Self {
+            _server: server,
+            folder,
+        }
     }
 
     fn path(&self, name: &str) -> String {
@@ -55,17 +51,17 @@ impl Server {
     }
 }
 
-fn nbdkit(test: &str, options: &[&str]) -> Option<Server> {
+fn nbdkit(test: &str, options: &[&str]) -> Option<TlsServer> {
     let (nbdkit, folder) = (program(test, "nbdkit")?, certificates(test)?);
     let path = |name: &str| disks::text(&folder.path().join(name));
     let certificates = format!("--tls-certificates={}", path("pki"));
     let (size, socket) = (BYTES.to_string(), path("socket"));
     let all = ["-f", "-U", &socket, &certificates, "memory", &size];
     let command = command(nbdkit, &[options, &all].concat());
-    Some(Server::start(folder, command))
+    Some(TlsServer::start(folder, command))
 }
 
-fn qemu(test: &str) -> Option<Server> {
+fn qemu(test: &str) -> Option<TlsServer> {
     let (qemu, folder) = (program(test, "qemu-nbd")?, certificates(test)?);
     let path = |name: &str| disks::text(&folder.path().join(name));
     std::fs::write(path("disk.img"), vec![0; BYTES]).expect("an image");
@@ -88,10 +84,10 @@ fn qemu(test: &str) -> Option<Server> {
         &image,
     ];
     let command = command(qemu, &all);
-    Some(Server::start(folder, command))
+    Some(TlsServer::start(folder, command))
 }
 
-fn own(test: &str, mode: &str) -> Option<Server> {
+fn own(test: &str, mode: &str) -> Option<TlsServer> {
     let folder = certificates(test)?;
     let path = |name: &str| disks::text(&folder.path().join(name));
     let (address, pki) = (format!("unix:{}", path("socket")), path("pki"));
@@ -109,11 +105,11 @@ fn own(test: &str, mode: &str) -> Option<Server> {
     ];
     let mut serve = command(UGEOM, &all);
     serve.env("XDG_RUNTIME_DIR", folder.path());
-    Some(Server::start(folder, serve))
+    Some(TlsServer::start(folder, serve))
 }
 
 /// Writes everything, reads it back in several ways, and refuses to be served by others.
-fn data_travels(server: &Server) {
+fn data_travels(server: &TlsServer) {
     let target = server.target("pki", "");
     let bytes = noise(3, BYTES);
     ugeom_with(&["write", &target], &bytes).quiet();

@@ -41,15 +41,6 @@ fn any_offset_and_length_reads_what_lies_there() {
 }
 
 #[test]
-fn reading_is_what_dd_does() {
-    let (_folder, path, _) = disks::random_image(3 * MIB, 2);
-    let path = disks::text(&path);
-    let input = format!("if={path}");
-    let arguments = [&input, "bs=1", "skip=1000003", "count=70001", "status=none"];
-    assert!(other("dd", &arguments) == read(&path, 1_000_003, 70_001));
-}
-
-#[test]
 fn writing_changes_the_bytes_meant_and_no_others() {
     let (_folder, path, mut content) = disks::random_image(6 * MIB, 3);
     let target = disks::text(&path);
@@ -124,23 +115,6 @@ fn an_input_that_is_too_short_is_written_and_said() {
     let image = std::fs::read(&path).expect("the image");
     assert_eq!(&image[..10], b"0123456789");
     assert_eq!(&image[20..26], b"abcd\0\0");
-}
-
-#[test]
-fn a_disk_with_a_table_is_not_overwritten_unasked() {
-    let (_folder, path) = disks::partitioned_image(2048, 63, 100);
-    let target = disks::text(&path);
-    let before = std::fs::read(&path).expect("the image");
-    let refused = ugeom_with(&["write", &target, "--offset", "1m", "--length", "0"], b"x");
-    let refused = refused.failed(1);
-    assert!(
-        refused.starts_with("ugeom: disk.img carries an MBR"),
-        "{refused}"
-    );
-    assert!(refused.contains("--destroy"), "{refused}");
-    assert!(std::fs::read(&path).expect("the image") == before);
-    ugeom_with(&["write", &target, "--destroy"], &[0; 512]).quiet();
-    assert_eq!(ugeom(&["show", &target]).quiet().lines().count(), 2);
 }
 
 #[test]

@@ -6,11 +6,11 @@ use crate::run::command as process;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
 use ugeom_format::wire::nbd::{OptionHeader, Request, command, option};
-use ugeom_testkit::program;
+use ugeom_testkit::{Server, program};
 
 /// `nbdkit --filter=cache file`: it keeps writes in memory until FLUSH. It can be killed and
 /// started again.
@@ -19,7 +19,7 @@ pub struct Upstream {
     folder: TempDir,
     /// The folders with certificates, if it speaks TLS only.
     certificates: Option<TempDir>,
-    child: Child,
+    child: Server,
 }
 
 impl Upstream {
@@ -76,15 +76,7 @@ impl Upstream {
     }
 }
 
-impl Drop for Upstream {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn(nbdkit: &Path, folder: &Path, certificates: Option<&TempDir>) -> Child {
+fn spawn(nbdkit: &Path, folder: &Path, certificates: Option<&TempDir>) -> Server {
     let place = |name: &str| disks::text(&folder.join(name));
     for name in ["up", "pid"] {
         // Those of the one before, if there was one.
@@ -112,7 +104,7 @@ fn spawn(nbdkit: &Path, folder: &Path, certificates: Option<&TempDir>) -> Child 
         ]);
     }
     nbdkit.stdin(Stdio::null()).stdout(Stdio::null());
-    let child = nbdkit.stderr(Stdio::null()).spawn().expect("nbdkit");
+    let child = Server(nbdkit.stderr(Stdio::null()).spawn().expect("nbdkit"));
     while std::fs::read(&pid).map_or(true, |pid| pid.is_empty()) {
         std::thread::sleep(Duration::from_millis(2));
     }

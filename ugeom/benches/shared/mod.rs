@@ -2,11 +2,12 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Delta, Statistics};
+use ugeom_testkit::Server;
 
 /// What a bench may fail with.
 pub(crate) type Failure = Box<dyn Error>;
@@ -16,16 +17,8 @@ const START_MAX: Duration = Duration::from_secs(60);
 
 /// A server that runs; it is killed with this value.
 pub(crate) struct Process {
-    pub child: Child,
+    pub child: Server,
     pub socket: PathBuf,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Where a program is.
@@ -53,7 +46,7 @@ impl Process {
         let mut command = Command::new(&line[0]);
         command.args(&line[1..]).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.map_err(|error| format!("starting {}: {error}", line[0]))?;
+        let child = Server(child.map_err(|error| format!("starting {}: {error}", line[0]))?);
         let socket = socket.to_owned();
         let mut server = Self { child, socket };
         let started = Instant::now();

@@ -24,9 +24,9 @@ Measures targets, job files or commands in the same rounds, in random order, and
 faster or slower each is than the first one, with a confidence interval.
 
 A target is read (--size, --random, --depth). A command is run by a shell, and the time that \
-passes is its result, or with --printed the last number that it prints. A job file is run as it \
-stands (ugeom run), and the time of one request is its result, so that jobs with a runtime= are \
-compared by their IOPS.
+passes is its result, or with --printed the last number that it prints. A job file runs unchanged \
+(ugeom run), and the time of one request is its result, so that jobs with a runtime= are compared \
+by their IOPS.
 
 A file that ends in .fio or .job is a job file. Anything that is neither a device class nor an \
 existing file is a command if its first word is a program; so is an executable file. ugeom prints \
@@ -43,7 +43,7 @@ Examples:
   ugeom ab md:64m 'md:64m | nop'                 what does a layer cost?
   ugeom ab --set-b dispatch=queued md:64m md:64m  what do threads between the layers cost?
   ugeom ab --random --depth 32 old.img new.img   reads at random, 32 in flight
-  ugeom ab before.fio after.fio                  two job files, as they stand
+  ugeom ab before.fio after.fio                  two job files, unchanged
   ugeom ab 'sort a.txt' 'sort --parallel=1 a.txt'
   ugeom ab --scan n=1,2,4 'sort --parallel={n} a.txt'
   ugeom ab --scan sched=none,mq-deadline --prepare \\
@@ -102,8 +102,8 @@ pub struct Ab {
     )]
     names: Vec<String>,
 
-    /// One candidate for each value, which stands where texts have {NAME}: depth=1,4,16 or
-    /// n=1..64:8; may be repeated
+    /// One candidate for each value, which replaces {NAME} in all texts: depth=1,4,16 or n=1..64:8;
+    /// may be repeated
     #[arg(long = "scan", value_name = "NAME=VALUES", value_parser = Scan::parse)]
     scans: Vec<Scan>,
 
@@ -122,7 +122,7 @@ pub struct Ab {
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = opening::size)]
     size: u64,
 
-    /// Read targets at random places
+    /// Read targets at random offsets
     #[arg(long)]
     random: bool,
 
@@ -238,7 +238,7 @@ enum PrintedArg {
     Ms,
     /// Seconds
     S,
-    /// A rate, so many in a second
+    /// A rate per second
     PerSecond,
 }
 

@@ -11,8 +11,7 @@ use ugeom_classes::spec::{self, OptionDefault, OptionDoc};
 use ugeom_classes::{ClassEntry, Role};
 
 const LONG_ABOUT: &str = "\
-Lists the classes that a target can be made of; with a NAME, what one class does and what its \
-options mean.
+Lists the classes that targets are made of. With a NAME, it describes one class and its options.
 
 A bottom class creates a provider, a layer attaches to one, and a table creates a provider for \
 each partition. In options, TIME is a number with ns, us, ms, s, m, h or d (a bare number counts \

@@ -21,8 +21,8 @@ The first file is the base, each other one is compared with it; with --against a
 are one side, and those after it the other. With one result of ugeom, its cases are compared with \
 the first of them, or with --base.
 
-Results of different times are compared by the Mann-Whitney test; whatever else changed meanwhile \
-is in their difference. `ugeom ab` measures candidates in the same rounds.";
+Results of different times are compared by the Mann-Whitney test; their difference includes every \
+other change in between. `ugeom ab` measures candidates in the same rounds.";
 
 const EXAMPLES: &str = "\
 Examples:

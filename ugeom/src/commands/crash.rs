@@ -91,7 +91,7 @@ pub struct Crash {
     #[arg(long, requires = "fs")]
     fsck: bool,
 
-    /// Number of states at most, spread over all barriers, none twice; all: every subset of up to
+    /// Maximum number of states, spread over all barriers, none twice; all: every subset of up to
     /// six volatile writes
     #[arg(long, value_name = "N|all", default_value = "1000", value_parser = points)]
     points: Points,
@@ -169,14 +169,14 @@ struct OneState<'a> {
 impl Crash {
     pub fn run(&self) -> Result<()> {
         if self.run.is_none() && self.log.is_none() {
-            let message = "what is to be recorded? --run COMMAND, or --log PATH of an earlier run";
+            let message = "nothing to record: give --run COMMAND, or --log PATH of an earlier run";
             return Err(Usage(message.to_owned()).into());
         }
         if self.size == 0 || !self.size.is_multiple_of(512) {
             return Err(Usage("--size is a whole number of sectors of 512 bytes".into()).into());
         }
         if self.fs.is_some() && !rustix::process::geteuid().is_root() {
-            return Err(Usage("--fs mounts file systems, which only root may".into()).into());
+            return Err(Usage("--fs mounts a file system and needs root".into()).into());
         }
         let interrupted = Arc::new(AtomicBool::new(false));
         let tried = self.view(&interrupted).and_then(|view| self.tried(&view));

@@ -24,11 +24,11 @@ const LONG_ABOUT: &str = "\
 Keeps results over commits or days, and finds where they changed.
 
 `add` appends the results of a commit: files of ugeom, fio, hyperfine, criterion, Go's benchmarks \
-or iostat. `show` looks at each series as a whole and prints its change points; 5 of 100 histories \
-without a change show one. `check` is for CI: it prints PASS (exit code 0), FAIL (3) or UNDECIDED \
-(4). UNDECIDED names two commits: measure both again with `ugeom ab --json FILE`, the older one \
-first, and give the file to --confirm. Both steps together claim a change that is none in at most \
-2 of 100 series of 50 commits.";
+or iostat. `show` prints the change points of each whole series; 5 of 100 histories without a \
+change show one. `check` is for CI: it prints PASS (exit code 0), FAIL (3) or UNDECIDED (4). \
+UNDECIDED names two commits: measure both again with `ugeom ab --json FILE`, the older one first, \
+and give the file to --confirm. Both steps together report a false change in at most 2 of 100 \
+series of 50 commits.";
 
 const EXAMPLES: &str = "\
 Examples:

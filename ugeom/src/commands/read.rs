@@ -16,10 +16,10 @@ the sector size.
 
 Holes of the provider are not read, and zeroes become holes where stdout is a file.
 
-When a read fails, the bytes before it have been written, the error names the layer, the offset \
-and the reason, and the exit code is 1. With --skip-errors the rest is read all the same: first \
-what is easy to read, forward and backward, then single sectors. --map remembers what was read, in \
-the format of GNU ddrescue, so that a later run continues; the exit code is 1 while sectors are \
+When a read fails, the bytes before it are on stdout, the error names the layer, the offset and \
+the reason, and the exit code is 1. --skip-errors continues after an error: it reads large blocks \
+first, forward and backward, then single sectors. --map keeps a map of the sectors that were read, \
+in the format of GNU ddrescue, so that a later run continues. The exit code is 1 while sectors are \
 missing.";
 
 const EXAMPLES: &str = "\
@@ -41,15 +41,15 @@ pub struct Read {
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
     length: Option<u64>,
 
-    /// Go on after errors; what cannot be read becomes zeroes. Stdout has to be a file
+    /// Continue after errors; unreadable sectors become zeroes. Stdout must be a file
     #[arg(long)]
     skip_errors: bool,
 
-    /// With --skip-errors: remember in this file what was read, and continue from there
+    /// With --skip-errors: keep the map in this file, and continue from it
     #[arg(long, value_name = "FILE", requires = "skip_errors")]
     map: Option<PathBuf>,
 
-    /// With --skip-errors: try bad sectors again so many times
+    /// With --skip-errors: read each bad sector up to N more times
     #[arg(long, value_name = "N", default_value_t = 0, requires = "skip_errors")]
     retries: u32,
 
@@ -61,7 +61,7 @@ pub struct Read {
 impl Read {
     pub fn run(&self) -> Result<()> {
         if std::io::stdout().is_terminal() && !self.force {
-            bail!("stdout is a terminal, and disks are not made to be read there; --force does it");
+            bail!("stdout is a terminal; --force writes to it");
         }
         let target = self.from.target.open()?;
         let provider = opening::top(&target)?;

@@ -143,7 +143,7 @@ pub fn text(path: &Path) -> Result<String> {
     limited.read_to_end(&mut bytes).with_context(name)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         bail!(
-            "{}: larger than {FILE_BYTES_MAX} bytes, which no result is",
+            "{}: larger than {FILE_BYTES_MAX} bytes: not a result",
             name()
         );
     }

@@ -174,8 +174,8 @@ impl Serve {
         let passed = !given.listening.is_empty();
         let stdio = self.sockets.stdio && !passed;
         if self.nbd.is_empty() && self.run.is_none() && !self.files.wanted() && !stdio && !passed {
-            let message = "no way to serve is given: name at least one of --nbd ADDRESS, \
-                           --fuse DIR, --run COMMAND and --stdio";
+            let message = "nothing to serve on: give at least one of --nbd ADDRESS, --fuse DIR, \
+                           --run COMMAND and --stdio";
             return Err(crate::failure::Usage(message.to_owned()).into());
         }
         let (mut addresses, rules) = (self.addresses()?, self.tls.rules()?);

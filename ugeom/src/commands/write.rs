@@ -15,16 +15,16 @@ use ugeom_stack::Delta;
 
 const LONG_ABOUT: &str = "\
 Writes bytes from stdin to a provider, and flushes them. Offset and length need not be multiples \
-of the sector size: what lies beside them in a sector stays as it is.
+of the sector size: the other bytes of a sector stay as they are.
 
-A disk or image that is mounted, and a provider that carries a partition table or a file system, \
-are refused with the name of what was found, unless --destroy is given. A partition that is \
-addressed (disk.img@s1) and carries nothing known is written to.
+Without --destroy, ugeom refuses a mounted disk or image and a provider with a partition table or \
+a file system, and names what it found. An addressed partition (disk.img@s1) without known content \
+needs no option.
 
 Without --length all of stdin is written, which must fit before the end of the media; with it \
-exactly so many bytes are. A file on stdin that is too long or too short is refused \
-before the first byte. Ctrl-C flushes what was written, reports how much that is, and ends with \
-exit code 130. Images are locked while they are written. Holes of a file on stdin become holes.";
+exactly that many bytes. A file on stdin that is too long or too short is refused before the first \
+byte is written. Ctrl-C flushes, reports the number of bytes written, and ends with exit code 130. \
+Images are locked while they are written. Holes of a file on stdin become holes.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -140,7 +140,7 @@ fn continued(path: &Path, sectors: &Range<u64>, out: &File) -> Result<Map> {
         found => found.with_context(|| format!("looking at {shown}"))?.len(),
     };
     if size > MAP_BYTES_MAX {
-        bail!("{shown} has {size} bytes: no map is as long as that");
+        bail!("{shown} has {size} bytes: too large for a map");
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
     let mut map = Map::parse(&text).with_context(|| format!("{shown} is no map"))?;

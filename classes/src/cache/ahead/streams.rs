@@ -168,32 +168,6 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_streams_are_told_apart() {
-        let mut streams = Streams::new(64);
-        for stream in 0..8 {
-            assert_eq!(streams.missed(stream * 10_000, stream * 10_000 + 3), None);
-        }
-        for stream in 0..8 {
-            let at = stream * 10_000 + 4;
-            assert_eq!(streams.missed(at, at + 3), window(at + 4, 4));
-        }
-        for stream in 0..8 {
-            let at = stream * 10_000 + 8;
-            assert_eq!(streams.used(at), window(at + 4, 8));
-        }
-    }
-
-    #[test]
-    fn random_reads_cause_nothing() {
-        let mut streams = Streams::new(64);
-        let mut random = fastrand::Rng::with_seed(3);
-        for _ in 0..10_000 {
-            let first = random.u64(0..1 << 40);
-            assert_eq!(streams.missed(first, first + random.u64(0..4)), None);
-        }
-    }
-
-    #[test]
     fn parts_of_one_read_are_no_stream() {
         let mut streams = Streams::new(64);
         assert_eq!(streams.missed(10, 40), None);

@@ -23,7 +23,7 @@ pub enum EditError {
         sectorsize_bytes: u32,
     },
     /// No class would look for the table there.
-    #[error("a {scheme} table on {provider} would never be looked for: {reason}")]
+    #[error("{scheme} on {provider} would never be found: {reason}")]
     Nested {
         provider: String,
         /// The scheme that was asked for.

@@ -84,6 +84,7 @@ pub struct Lseek {
 
 /// A request of the kernel, without its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "some opcodes say it by their names")]
 pub enum Request<'a> {
     /// FUSE_INIT, the first message.
     Init(Init),
@@ -95,7 +96,6 @@ pub enum Request<'a> {
     SetAttributes(SetAttributes),
     /// Opens a file; the flags of open(2).
     Open(u32),
-    /// Reads.
     Read(Transfer),
     /// Writes the data that follows the argument.
     Write(Transfer),
@@ -105,11 +105,8 @@ pub enum Request<'a> {
     Sync(u64),
     /// A descriptor of a handle is closed.
     Flush(u64),
-    /// Opens a directory.
     OpenDirectory,
-    /// Lists a directory.
     ReadDirectory(Transfer),
-    /// Closes a directory.
     ReleaseDirectory,
     /// Size and room of the file system.
     FileSystem,

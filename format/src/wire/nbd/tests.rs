@@ -224,22 +224,4 @@ proptest! {
         let failed = ErrorChunk { error: length_bytes, message: name };
         prop_assert_eq!(ErrorChunk::decode(&failed.encode()), Ok(failed));
     }
-
-    #[test]
-    fn any_bytes_are_a_message_or_an_error(
-        bytes in proptest::collection::vec(any::<u8>(), 0..300),
-    ) {
-        let _ = Greeting::decode(&bytes);
-        let _ = OptionHeader::decode(&bytes);
-        let _ = OptionReplyHeader::decode(&bytes);
-        let _ = export_name(&bytes);
-        let _ = decode_block_status(&bytes);
-        let _ = decode_extended_status(&bytes);
-        let _ = ErrorChunk::decode(&bytes);
-        if let Ok(request) = InfoRequest::decode(&bytes) {
-            prop_assert_eq!(request.encode(), bytes);
-        } else if let Ok(request) = MetaRequest::decode(&bytes) {
-            prop_assert_eq!(request.encode(), bytes);
-        }
-    }
 }

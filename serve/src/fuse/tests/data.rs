@@ -91,24 +91,6 @@ fn requests_that_layers_delay_are_under_way_side_by_side() {
 }
 
 #[test]
-fn two_writers_of_one_sector_do_not_undo_each_other() {
-    let test = "two_writers_of_one_sector";
-    each_as_usual(test, "md:1m", |running| {
-        let file = running.open("md0");
-        side_by_side(4, |number| {
-            for turn in 0..200_u64 {
-                let at = 1000 + number * 10;
-                file.write_all_at(&[turn as u8; 10], at).expect("a write");
-            }
-        });
-        let mut found = [0; 60];
-        file.read_exact_at(&mut found, 990).expect("data");
-        let expected = [&[0; 10][..], &[199; 40], &[0; 10]].concat();
-        assert_eq!(found[..], expected);
-    });
-}
-
-#[test]
 fn the_end_is_the_end_of_the_media() {
     let test = "the_end";
     each_as_usual(test, "md:1m", |running| {

@@ -136,38 +136,6 @@ fn a_mount_that_is_in_use_is_taken_away_all_the_same() {
 }
 
 #[test]
-fn a_mount_that_somebody_takes_away_is_missed() {
-    each_as_usual("a_mount_that_is_removed", "md:1m", |mut running| {
-        let path = running.folder.path();
-        let flags = rustix::mount::UnmountFlags::empty();
-        if let Err(error) = rustix::mount::unmount(path, flags) {
-            eprintln!("SKIP a_mount_that_is_removed: only root does so here ({error})");
-            return;
-        }
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while running.ended.load(Ordering::SeqCst) == 0 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        assert_eq!(running.ended.load(Ordering::SeqCst), 1);
-        running.stop();
-    });
-}
-
-#[test]
-fn a_place_that_is_mounted_on_is_not_mounted_on_again() {
-    each_as_usual("mounted_on_again", "md:1m", |running| {
-        let place = running.folder.path().to_owned();
-        let error = start("md:1m", |settings| settings.directory = place);
-        let error = error.err().expect("a refusal").to_string();
-        assert!(
-            error.contains("(fuse.ugeom) is mounted here already"),
-            "{error}"
-        );
-        assert_eq!(running.names(), ["md0"]);
-    });
-}
-
-#[test]
 fn a_killed_writer_to_a_slow_device_ends_at_once() {
     each_as_usual(
         "a_killed_writer",

@@ -151,32 +151,6 @@ fn holes_are_told_and_not_sent() {
 }
 
 #[test]
-fn two_writers_of_one_sector_do_not_undo_each_other() {
-    let running = serve("md:32k,sectorsize=4k", |_| {});
-    let write = |half: u64| {
-        let mut client = running.client("", half == 0);
-        move || {
-            for round in 0..400_u64 {
-                let data = [(round % 251) as u8; 2048];
-                let at = 2048 * (2 * (round % 8) + half);
-                assert_eq!(client.write(0, at, &data).error, 0);
-                assert_eq!(client.read(at, 2048), data);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(write(0));
-        scope.spawn(write(1));
-    });
-    let mut client = running.client("", false);
-    let all = client.read(0, 32 << 10);
-    for (number, half) in all.chunks(2048).enumerate() {
-        let last = (392 + (number / 2) as u64) % 251;
-        assert!(half.iter().all(|&byte| u64::from(byte) == last), "{number}");
-    }
-}
-
-#[test]
 fn a_small_read_that_fails_or_waits_is_answered_like_any_other() {
     let running = serve("md:1m | nop:rfail=100%", |settings| {
         settings.limits.requests = 2;

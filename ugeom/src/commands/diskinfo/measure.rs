@@ -47,7 +47,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     time: Option<u64>,
 
-    /// The seed of random places [default: any]
+    /// Seed of the random offsets [default: any]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -117,7 +117,7 @@ impl MeasureArgs {
         ];
         match alone.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(Usage(format!(
-                "{flag} is for what is measured: give -c, -t, -i or -wS, too"
+                "{flag} needs a measurement: -c, -t, -i or -wS"
             ))),
             None => Ok(()),
         }

@@ -23,18 +23,17 @@ use ugeom_stack::{AttributeValue, Channel, Delta, IoError, Opened, ProviderView,
 
 const LONG_ABOUT: &str = "\
 Prints FreeBSD's diskinfo line for each provider of the targets, sorted by name: name, sector \
-size, media size, sectors, stripe size and stripe offset, and where the drive tells them \
-cylinders, heads and sectors, with tabs between. With an address (disk.img@s1) that provider \
-alone.
+size, media size, sectors, stripe size and stripe offset, and, where the drive reports them, \
+cylinders, heads and sectors, separated by tabs. An address (disk.img@s1) selects one provider.
 
-With -c, -t, -i or -wS it measures instead, as diskinfo(8) does, with direct I/O (O_DIRECT): the \
-provider that the target means (its top layer, or the address), and prints -v before it. Ctrl-C \
-ends early; what was measured until then is printed.";
+With -c, -t, -i or -wS it measures instead, as diskinfo(8) does, with direct I/O (O_DIRECT). It \
+measures the top layer of the target, or the addressed provider, and prints -v first. Ctrl-C ends \
+early and prints what was measured.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom diskinfo disk.img           one line for each provider
-  ugeom diskinfo -v zero            all there is to know, labelled
+  ugeom diskinfo -v zero            every attribute with its label
   ugeom diskinfo disk.img@s1a | cut -f3  size of a partition in bytes
   ugeom diskinfo -c -t /dev/sda     command overhead, seek times, transfer rates
   ugeom diskinfo -i 'disk:preset=ata2004'  random reads of a disk of 2004
@@ -50,7 +49,7 @@ pub struct Diskinfo {
           value_parser = crate::opening::word())]
     targets: Vec<String>,
 
-    /// Print all there is to know, labelled
+    /// Print every attribute with its label
     #[arg(short, group = "form")]
     verbose: bool,
 
@@ -372,16 +371,6 @@ mod tests {
             stripeoffset_bytes: 0,
             attributes: Attributes::default(),
         }
-    }
-
-    #[test]
-    fn the_published_listing_of_gzero_comes_out() {
-        let text = gzero().verbose();
-        let published = "gzero\n\t512         \t# sectorsize\n\
-                         \t1152921504606846976\t# mediasize in bytes (1.0E)\n\
-                         \t2251799813685248\t# mediasize in sectors\n";
-        assert!(text.starts_with(published), "{text}");
-        assert!(text.ends_with("# Rotation rate in RPM\n\n"), "{text}");
     }
 
     #[test]

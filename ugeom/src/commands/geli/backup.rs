@@ -129,7 +129,7 @@ fn write(path: &str, bytes: &[u8], new: bool) -> std::io::Result<()> {
 /// How metadata is written into a last sector that may carry something else.
 #[derive(Args)]
 pub struct LastSectorArgs {
-    /// Overwrite what else stands in the last sector
+    /// Overwrite other metadata in the last sector
     #[arg(long)]
     destroy: bool,
 

@@ -23,9 +23,9 @@ and write what is inside, put the layer eli on the provider: `disk.img | eli:key
 target \
 of every command, and `ugeom serve` exports it.
 
-Each change is one durable write of the metadata. What was there before is saved to a file first, \
-but for kill and delkey, which exist to make keys unreadable: they save it only to a file that -B \
-names.";
+Each change is one durable write of the metadata. The old metadata is saved to a file first, \
+except by kill and delkey, which exist to make keys unreadable: they save it only to a file that \
+-B names.";
 
 const EXAMPLES: &str = "\
 Examples:

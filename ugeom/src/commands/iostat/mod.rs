@@ -19,16 +19,15 @@ use ugeom_machine::{clock, interrupt};
 use ugeom_measure::units::{self, TimeUnit};
 
 const LONG_ABOUT: &str = "\
-Prints what block devices and processors did: first since the machine started, then, with an \
-INTERVAL (2, 500ms, 5m; a bare number counts seconds), in each interval, COUNT times or until \
-Ctrl-C.
+Prints the load of block devices and processors: first since boot, then, with an INTERVAL (2, \
+500ms, 5m; a bare number counts seconds), of each interval, COUNT times or until Ctrl-C.
 
 The columns are those of BSD's iostat: KB/t is the size of a transfer, tps transfers a second, and \
 us ni sy in id the per cent of all cores' time (in is interrupts). With -x they are those of \
 sysstat's iostat -x.
 
-A TARGET is a device (vda, /dev/vda) or a file, which stands for the disk that it lies on, through \
-partitions. Without one all devices that were ever used are shown.";
+A TARGET is a device (vda, /dev/vda) or a file, which stands for the disk below it, through \
+partitions. The default is every device that has completed a request.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,7 +35,7 @@ Examples:
   ugeom iostat -x . 2 5       the disk of this folder, five times, with queue and waiting times
   ugeom iostat --json vda     one line of JSON a report";
 
-/// Print what devices and processors did, as iostat does
+/// Print the load of devices and processors, as iostat does
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Iostat {
@@ -215,7 +214,7 @@ fn devices(target: Option<&str>) -> Result<Vec<BlockDevice>> {
         };
         let devices: Vec<BlockDevice> = block_device::all().into_iter().filter(used).collect();
         if devices.is_empty() {
-            bail!("the kernel tells of no block device that was used");
+            bail!("no block device has completed a request");
         }
         return Ok(devices);
     };
@@ -224,8 +223,8 @@ fn devices(target: Option<&str>) -> Result<Vec<BlockDevice>> {
     }
     if !path_of(text).exists() && is_path(text).is_none() {
         bail!(
-            "{text} is a stack: it counts in its own process, and no other program can read that; \
-             ugeom stat watches one that is served, and ugeom lab sweep shows its own counters"
+            "{text} is a stack, which exists only in its process; ugeom stat watches a served one, \
+             and ugeom lab sweep prints its counters"
         );
     }
     let below = block_device::below(&path_of(text)).with_context(|| text.to_owned())?;
@@ -302,12 +301,5 @@ mod tests {
             let error = asked(text).unwrap_err().to_string();
             assert!(error.starts_with(word), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn a_stack_and_a_missing_path_are_told_apart() {
-        let error = |text: &str| devices(Some(text)).unwrap_err().to_string();
-        assert!(error("md:1m | nop").contains("is a stack"));
-        assert!(error("/no/such/file").contains("/no/such/file"));
     }
 }

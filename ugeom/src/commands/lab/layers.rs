@@ -19,14 +19,15 @@ use ugeom_trace::tree::{Class, KernelTree};
 
 const LAYERS_ABOUT: &str = "\
 Repeats the GEOM benchmarks of 2002 on this machine: 512-byte reads of sector 0 of a memory disk, \
-of its slice, and of the partition in that slice, with GEOM and without; and what explains the \
-figures: sizes, stacks of N layers, statistics, dispatch. The published figures stand beside.
+of its slice, and of the partition in that slice, with GEOM and without. Further cases explain the \
+figures: sizes, stacks of N layers, statistics, dispatch. The published figures are printed \
+beside.
 
-With a TARGET the same is measured for its providers. It is only read.
+With a TARGET it measures the providers of the target, which is only read.
 
-With --kernel each device of a chain of the kernel is read past the page cache (512 bytes and \
-4 KiB, queue depth 1 and 32), once with the processors as they are and once kept awake; the cost \
-of a layer is the difference to the one below within rounds. At queue depth 1 the same reads are \
+With --kernel it reads each device of a chain of the kernel directly (O_DIRECT; 512 bytes and 4 \
+KiB, queue depth 1 and 32), with idle processors and with processors kept awake. The cost of a \
+layer is the difference to the one below within rounds. At queue depth 1 the same reads are \
 traced, too (this needs root): the exclusive time of each layer, and where workers wake. With \
 --faithful the program of 2002 runs on each layer instead. It is measured in one process, so that \
 --processes, --full and --goals are refused.";
@@ -54,15 +55,15 @@ pub struct Layers {
     #[arg(long)]
     faithful: bool,
 
-    /// Measure the kernel's own layers below a device or a file instead: each is read past the page
-    /// cache, in the same rounds
+    /// Measure the kernel's own layers below a device or a file instead, by direct reads (O_DIRECT)
+    /// of each in the same rounds
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath,
           conflicts_with_all = ["target", "full", "processes", "goals"])]
     kernel: Option<String>,
 
-    /// What the chain of --kernel stands on: its own device, or memory (its loop devices and
-    /// partitions are made again over a file in /dev/shm, anew for each pass, where no disk hides
-    /// what a layer costs)
+    /// Bottom of the chain of --kernel: its own device, or memory, which makes its loop devices and
+    /// partitions again over a file in /dev/shm for each pass, so that no disk hides the cost of a
+    /// layer
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Bottom::Device,
           requires = "kernel")]
     bottom: Bottom,

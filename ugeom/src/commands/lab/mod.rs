@@ -50,7 +50,7 @@ pub struct Lab {
     #[command(flatten)]
     flags: flags::Flags,
 
-    /// Where the report of all experiments goes
+    /// File for the report of all experiments
     #[arg(long, value_name = "FILE", default_value = "report.html",
           value_hint = ValueHint::FilePath)]
     report: PathBuf,

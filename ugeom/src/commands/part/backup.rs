@@ -36,7 +36,7 @@ pub struct Backup {
 const RESTORE_ABOUT: &str = "\
 Writes the table that stdin describes, in the format of gpart backup, to each target: with the \
 same sectors, or not at all where they do not fit. Nothing is written before the table fits on all \
-targets. What the partitions hold is not changed.
+targets. The contents of the partitions do not change.
 
 A target that carries a table or a file system is refused without -F, which wipes what is there.";
 
@@ -180,7 +180,7 @@ fn text_of_stdin() -> Result<String> {
     let mut stdin = stdin;
     stdin.read_to_end(&mut bytes).context("stdin")?;
     if bytes.len() > MAX_TEXT_BYTES {
-        bail!("stdin: more than {MAX_TEXT_BYTES} bytes are no partition table");
+        bail!("stdin: more than {MAX_TEXT_BYTES} bytes: not a partition table");
     }
     String::from_utf8(bytes).context("stdin: no backup of a partition table")
 }

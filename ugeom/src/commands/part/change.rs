@@ -50,12 +50,12 @@ pub struct Create {
 const ALIGN_BYTES: u64 = 1 << 20;
 
 const ADD_ABOUT: &str = "\
-Adds a partition to a table. Without a start the smallest free space that is large enough is \
-taken, from a multiple of 1 MiB on where there is room; without a size all of the largest.
+Adds a partition to a table. Without a start it takes the smallest free space that is large \
+enough, from a multiple of 1 MiB on where there is room; without a size, all of the largest.
 
 Starts, sizes and alignments are in sectors, or in bytes with a suffix (64k, 1m, 1.5g). A type is \
 gpart's name (freebsd-ufs, linux-data, efi, ms-basic-data; `part types` lists them), or ! and its \
-number or GUID. Of PC98 and VTOC8 starts and sizes are whole cylinders.";
+number or GUID. In PC98 and VTOC8 tables, starts and sizes are whole cylinders.";
 
 const ADD_EXAMPLES: &str = "\
 Examples:

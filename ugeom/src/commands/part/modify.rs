@@ -39,9 +39,9 @@ pub struct Modify {
 }
 
 const RESIZE_ABOUT: &str = "\
-Gives a partition another length; its first sector stays. Without a size it reaches up to the \
-next partition or the end. What the partition holds is not changed: shrink a file system before, \
-and grow it afterwards.";
+Changes the length of a partition; its first sector stays. Without a size it extends to the next \
+partition or the end. The contents do not change: shrink a file system before, and grow it \
+afterwards.";
 
 const RESIZE_EXAMPLES: &str = "\
 Examples:
@@ -122,8 +122,8 @@ struct Attribute {
 }
 
 const DESTROY_ABOUT: &str = "\
-Removes a partition table. What its partitions hold stays where it is, but is no longer listed. A \
-table with partitions is refused without --force.";
+Removes a partition table. The contents of its partitions stay on the disk and are no longer \
+listed. A table with partitions is refused without --force.";
 
 const DESTROY_EXAMPLES: &str = "\
 Examples:
@@ -137,7 +137,7 @@ pub struct Destroy {
     #[command(flatten)]
     common: Common,
 
-    /// Also with partitions in it
+    /// Destroy a table that has partitions, too
     #[arg(short = 'F', long)]
     force: bool,
 

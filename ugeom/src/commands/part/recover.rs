@@ -25,7 +25,7 @@ the two with --dry-run first. A disk that is a member of a mirror has the mirror
 the backup would be written: recover the table on the mirror, --destroy overwrites the metadata. \
 With --from, an ordinary MBR in sector 0 is replaced, too.
 
-What is overwritten is kept in a file, which is named: a hex dump with the bytes' places on the \
+The old sectors are kept in a file, whose name is printed: a hex dump with offsets on the \
 provider, for `xxd -r FILE disk.img`.";
 
 const RECOVER_EXAMPLES: &str = "\
@@ -50,7 +50,7 @@ pub struct Recover {
     #[arg(long)]
     dry_run: bool,
 
-    /// Overwrite what else stands where the copies belong, such as the metadata of a mirror
+    /// Overwrite other metadata in the place of a copy, such as that of a mirror
     #[arg(long)]
     destroy: bool,
 

@@ -30,15 +30,15 @@ Searches a medium for partitions that no table lists: by superblocks of file sys
 btrfs, F2FS, UFS, HFS+, NTFS, FAT, exFAT and others) and by the copies of these elsewhere, by swap \
 space, LUKS, LVM2, MD RAID, and by copies of GPTs. Nothing is written.
 
-First the places where partitions usually begin are looked at (multiples of 1 MiB and of a \
-cylinder, the ends of what was found), then every sector, at the speed of the device. Ctrl-C ends \
-the search and prints what was found until then.
+It reads the usual first sectors of partitions first (multiples of 1 MiB and of a cylinder, the \
+ends of what was found), then every sector, at the speed of the device. Ctrl-C ends the search and \
+prints what was found.
 
 The logical volumes of a physical volume of LVM2 are listed with their places, if they are linear: \
 `disk.img | nop:offset=OFFSET,size=BYTES` is such a volume.
 
-The partitions that do not lie over each other make a table, which --format prints as text for \
-sfdisk or for `ugeom part restore`. Check it, and write it to a copy of the disk first.";
+The partitions that do not overlap form a table, which --format prints as text for sfdisk or for \
+`ugeom part restore`. Check it, and write it to a copy of the disk first.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -16,11 +16,11 @@ use ugeom_stack::{Delta, ProviderId, Tree};
 
 const LONG_ABOUT: &str = "\
 Shows partition tables with their partitions and free space, in gpart's columns: first sector, \
-sectors, place in the table, type and size. All tables of each target are shown; with an address \
-(disk.img@s1) those on that provider. What a partition carries stands at the end of its line.
+sectors, place in the table, type and size. It shows all tables of each target, or with an address \
+(disk.img@s1) those on that provider. The content of a partition is at the end of its line.
 
-A damaged table is marked [CORRUPT], and what is wrong with it is printed on stderr. Nothing is \
-repaired; `ugeom part recover` does that.";
+A damaged table is marked [CORRUPT], and stderr describes the damage. Only `ugeom part recover` \
+repairs.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use ugeom_format::plan::{Scheme, TypeName};
 
 const LONG_ABOUT: &str = "\
-Lists the types that have a name in gpart, with what stands on the medium: a number (MBR, EBR, \
+Lists the types that have a name in gpart, with their value on the medium: a number (MBR, EBR, \
 BSD, BSD64, PC98, VTOC8), a GUID (GPT, BSD64) or a text (APM). Any other type is given as ! and \
 that value.";
 

@@ -11,11 +11,11 @@ use ugeom_format::raidtest::{RaidtestKind, Totals};
 
 const LONG_ABOUT: &str = "\
 raidtest(8): genfile makes a file of random requests, test sends them to a device from several \
-workers and says how many there were in a second. The files are those of the original.
+workers and prints the IOPS. The files are those of the original.
 
-Differences: every request is run (the original leaves out what does not divide by the number of \
-processes), a request that fails ends the test, times are not cut to whole seconds, and nothing \
-is opened for writing unless there are writes.";
+Differences: every request is sent (the original drops the remainder of a division by the number \
+of processes), a failed request ends the test, times are not cut to whole seconds, and only a test \
+with writes opens the device for writing.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -28,8 +28,8 @@ consecutive share of them, one after the other. On the path of a file or device 
 processes and I/O is direct (O_DIRECT, as in the original); on a stack of layers they are threads \
 that share the stack.
 
-With writes the device must carry nothing, and not be mounted, unless --destroy is given: what is \
-written are zeroes, or what was read last.";
+Without --destroy, a test with writes refuses a mounted device and one that carries a partition \
+table or a file system. It writes zeroes, or the data that it read last.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -314,7 +314,7 @@ impl Workers {
         for child in &mut self.0 {
             let line = next_line(child)?;
             if line != "ready\n" {
-                bail!("a process could not begin; it has said why");
+                bail!("a process could not start; its error is above");
             }
         }
         Ok(())
@@ -354,7 +354,7 @@ fn next_line(child: &mut Child) -> Result<String> {
 fn last_line(child: &mut Child) -> Result<String> {
     let line = next_line(child)?;
     if line.is_empty() {
-        bail!("a process failed; it has said why");
+        bail!("a process failed; its error is above");
     }
     Ok(line)
 }

@@ -21,8 +21,8 @@ pub use watch::may_write;
 
 const LONG_ABOUT: &str = "\
 Runs fio's jobs: job files, or the same settings as arguments. A target (--filename) is a file, a \
-block device, or a stack such as 'md:1g | nop:delay=1ms'. What is printed is what fio prints, as \
-text or as JSON.
+block device, or a stack such as 'md:1g | nop:delay=1ms'. It prints what fio prints, as text or as \
+JSON.
 
 Options of jobs are fio's (--cmdhelp lists them, --cmdhelp=NAME describes one). Before the first \
 --name they are defaults for all jobs of the command line and of the first job file. Besides there \
@@ -50,7 +50,7 @@ are:
   --destroy                write to what carries a partition table or a file system, or is mounted
 
 Errors in a job file, unknown options and missing values are reported with file, line and the \
-nearest name; settings without effect are warned of.";
+nearest name; settings without effect give a warning.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,20 +12,20 @@ use clap::{Args, ValueHint};
 use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree, conf};
 
 const LONG_ABOUT: &str = "\
-Shows the providers of a target as a tree: each with its class, its size, the number and size of \
-its sectors, its access counts (readers, writers, exclusive holders), type and label as its \
-table has them, and its content: the file system, volume, image or table that it carries.
+Shows the providers of a target as a tree. Each line has class, size, number and size of the \
+sectors, access counts (readers, writers, exclusive holders), type and label from the table, and \
+the content: a file system, volume, image or table.
 
-A partition that reaches past the end of its parent, overlaps another, or is damaged otherwise \
-is listed with a line that begins with `!`. Metadata too damaged to use is named on stderr. \
-Nothing is repaired.
+A line that begins with `!` reports a partition that reaches past the end of its parent, overlaps \
+another, or is otherwise damaged. Stderr names metadata that is too damaged to use. Nothing is \
+repaired.
 
-With an address (disk.img@s1) only that provider and what stands on it are shown.
+An address (disk.img@s1) limits the tree to that provider and the layers above it.
 
 With --kernel the layers are those of the running kernel: disks, partitions, loop devices with \
-their files, mapped devices, RAID, file systems. MODE is ro or rw, since the kernel does not count \
-openings for others; CONTENT is the scheduler and the queue depth; -v adds limits and settings. \
-Only the targets of mapped devices need root.";
+their files, mapped devices, RAID, file systems. MODE is ro or rw, since the kernel publishes no \
+access counts; CONTENT is the scheduler and the queue depth; -v adds limits and settings. Only the \
+targets of mapped devices need root.";
 
 const EXAMPLES: &str = "\
 Examples:

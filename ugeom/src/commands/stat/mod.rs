@@ -50,7 +50,7 @@ Examples:
   ugeom stat --openmetrics         all counters, for Prometheus
   ugeom stat --json -b | jq '.rows[] | {name, exclusive_ns}'";
 
-/// Watch what each layer of a server does and costs, as gstat does
+/// Watch the load and the cost of each layer of a server, as gstat does
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Stat {
@@ -107,7 +107,7 @@ pub struct Stat {
     #[arg(short = 's')]
     sizes: bool,
 
-    /// End after so many reports
+    /// End after N reports
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 

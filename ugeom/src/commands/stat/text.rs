@@ -159,7 +159,7 @@ pub fn remarks(interval: &Interval, wanted_s: f64) -> [String; 2] {
     }
     let second = format!(
         "{timed}, two clock readings of {:.0} ns a layer (~: mostly these); \
-         a look takes {look:.0} us",
+         sampling cost {look:.0} us",
         interval.clock_ns
     );
     [first, second]
@@ -291,6 +291,6 @@ mod tests {
         let [first, second] = remarks(&interval(), 1.0);
         assert_eq!(first, "dT: 1.002s  w: 1.000s");
         assert!(second.starts_with("one request in 64 is timed, two clock readings of 20 ns"));
-        assert!(second.ends_with("a look takes 85 us"));
+        assert!(second.ends_with("sampling cost 85 us"));
     }
 }

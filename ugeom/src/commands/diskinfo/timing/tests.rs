@@ -157,22 +157,6 @@ fn what_is_stopped_early_has_told_what_it_measured() {
 }
 
 #[test]
-fn what_is_too_small_names_the_size_it_takes() {
-    let small = |text, settings| match run(text, settings, 99).ended {
-        Err(error @ DiskinfoError::TooSmall { .. }) => error.to_string(),
-        other => panic!("{other:?}"),
-    };
-    let error = small("md:512k", only(|settings| settings.reads = true));
-    assert!(error.contains("it has 524288 bytes"), "{error}");
-    assert!(error.contains("at least 1048576 "), "{error}");
-    let error = small(
-        "md:4m,sectorsize=4k",
-        only(|settings| settings.seeks = true),
-    );
-    assert!(error.contains("at least 8388608 "), "{error}");
-}
-
-#[test]
 fn what_a_layer_fails_is_told_with_the_step() {
     let broken = run(
         "md:1m | nop:rfail=1",
