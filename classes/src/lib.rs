@@ -50,6 +50,7 @@ pub mod part;
 mod path;
 pub mod physpath;
 pub mod registry;
+pub mod result_file;
 pub mod spec;
 pub mod target;
 pub mod zero;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_classes::result_file::refuse_carrying;
 
 use crate::Job;
 use crate::error::JobError;
@@ -44,7 +44,7 @@ fn run(job: &Job, command: &str, when: &str, notes: &Mutex<Vec<String>>) -> Resu
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(note);
-    let created = refuse_block_device(Path::new(&path)).and_then(|()| File::create(&path));
+    let created = refuse_carrying(Path::new(&path), |_| false).and_then(|()| File::create(&path));
     let ended = created.and_then(|output| {
         let errors = output.try_clone()?;
         let mut shell = Command::new("/bin/sh");

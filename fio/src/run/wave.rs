@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_classes::result_file::refuse_carrying;
 
 use ugeom_engine::{Choice, EngineError, EngineOptions};
 use ugeom_harness::crew;
@@ -366,7 +366,7 @@ fn write_logs(
             .write(true)
             .truncate(begins)
             .append(!begins);
-        refuse_block_device(Path::new(&name))
+        refuse_carrying(Path::new(&name), |_| false)
             .and_then(|()| options.open(&name))
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| JobError::caused(&job.name, format!("writing {name}"), error))?;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_classes::result_file::refuse_carrying;
 
 use ugeom_load::door::{Kind, Request};
 use ugeom_machine::clock;
@@ -22,7 +22,7 @@ impl Iolog {
     /// # Errors
     /// It cannot be written.
     pub fn create(path: &str, regions: &[Region]) -> io::Result<Self> {
-        refuse_block_device(Path::new(path))?;
+        refuse_carrying(Path::new(path), |_| false)?;
         let mut log = Self {
             out: BufWriter::new(File::create(path)?),
             begun: clock::ticks(),

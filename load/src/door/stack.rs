@@ -20,9 +20,10 @@ enum Slot {
 
 /// Requests on a provider.
 pub struct StackDoor {
+    /// Before the channel, which waits in its end for the requests that these hold.
+    slots: Vec<Slot>,
     channel: Channel,
     opened: Arc<Opened>,
-    slots: Vec<Slot>,
     /// Requests that the channel had no bio for, which can only be a defect of the caller.
     refused: Vec<Event>,
     story: Option<IoError>,

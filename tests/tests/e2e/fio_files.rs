@@ -545,3 +545,41 @@ fn exit_codes_are_those_of_fio() {
         }
     }
 }
+
+#[test]
+fn logs_and_outputs_of_a_job_are_not_written_over_a_disk() {
+    let folder = folder(&[]);
+    let (at, disk) = (|name: &str| folder.path().join(name), "disk.img");
+    let image = std::fs::File::create(at(disk)).expect("an image");
+    image.set_len(1 << 20).expect("its size");
+    let created = crate::run::ugeom(&["part", "create", "-s", "gpt", &at(disk).to_string_lossy()]);
+    assert_eq!(created.code, 0, "{}", created.stderr);
+    let before = std::fs::read(at(disk)).expect("the image");
+    for (option, written) in [
+        ("--write_iolog=x.img", "x.img"),
+        ("--write_bw_log=x", "x_bw.1.log"),
+        ("--exec_prerun=true", "x.prerun.txt"),
+    ] {
+        std::fs::write(at(written), &before).expect("a copy");
+        let job = [
+            "run",
+            "--name=x",
+            "--filename=r.bin",
+            "--size=64k",
+            "--rw=write",
+            option,
+        ];
+        let mut command = command(UGEOM, &job);
+        command.current_dir(folder.path());
+        let ended = run(command, b"");
+        let said = &ended.stderr;
+        assert!(
+            ended.code == 1 && said.contains("it carries a GPT"),
+            "{option}: {said}"
+        );
+        assert!(
+            std::fs::read(at(written)).expect("the copy") == before,
+            "{option}"
+        );
+    }
+}

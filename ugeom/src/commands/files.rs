@@ -3,10 +3,8 @@
 use crate::failure::Usage;
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read};
 use std::path::Path;
-use ugeom_format::content::{self, Content};
 use ugeom_machine::result_file::refuse_block_device;
 
 /// The path that means standard output.
@@ -83,38 +81,6 @@ fn is_replaceable(path: &Path, what: Written) -> Result<bool> {
         .read_to_end(&mut head)
         .with_context(name)?;
     Ok(what.is_ours(&String::from_utf8_lossy(&head)))
-}
-
-/// Refuses to overwrite a block device, and a file that carries what a disk does: a table, a file
-/// system, an image.
-/// What `is_replaceable` is true for may be overwritten.
-///
-/// # Errors
-/// [`io::ErrorKind::AlreadyExists`] with what it carries; it is a block device; it cannot be read.
-pub fn refuse_carrying(path: &Path, is_replaceable: impl Fn(&Content) -> bool) -> io::Result<()> {
-    let Ok(about) = std::fs::metadata(path) else {
-        return Ok(());
-    };
-    refuse_block_device(path)?;
-    if !about.is_file() {
-        return Ok(());
-    }
-    let mut file = File::open(path)?;
-    let size_bytes = file.seek(io::SeekFrom::End(0))?;
-    let mut found = content::identify(size_bytes, &mut |offset, length| {
-        let mut bytes = vec![0; length];
-        let read = file.read_exact_at(&mut bytes, offset);
-        read.map(|()| bytes).map_err(|error| error.to_string())
-    })
-    .contents;
-    found.retain(|content| !is_replaceable(content));
-    match found.first() {
-        None => Ok(()),
-        Some(first) => Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            format!("it carries {first}; nothing was written, name another file"),
-        )),
-    }
 }
 
 #[cfg(test)]

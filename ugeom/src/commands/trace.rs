@@ -1,6 +1,5 @@
 //! `ugeom trace`: where the time of requests to the kernel's devices goes.
 
-use super::files;
 use super::show::kernel;
 use crate::control::ask_servers;
 use crate::failure::{Reported, Usage};
@@ -15,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use ugeom_classes::result_file;
 use ugeom_machine::interrupt;
 use ugeom_measure::units;
 use ugeom_report::Page;
@@ -352,7 +352,7 @@ impl Form {
 
 /// A new file in place of one that is no disk.
 fn create(path: &Path) -> io::Result<File> {
-    files::refuse_carrying(path, |_| false)?;
+    result_file::refuse_carrying(path, |_| false)?;
     File::create(path)
 }
 

@@ -1,7 +1,6 @@
 //! Backups of metadata: `geli backup`, `geli restore`, and those before each change.
 
 use super::Ready;
-use crate::commands::files;
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
@@ -10,6 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use ugeom_classes::eli::admin::{self, EliDisk};
+use ugeom_classes::result_file;
 use ugeom_format::content::{Content, ContentUse};
 
 /// Where backups go unless the user names a file, as for geli(8).
@@ -114,7 +114,7 @@ fn write(path: &str, bytes: &[u8], new: bool) -> std::io::Result<()> {
         let first = found.places.first();
         found.usage == ContentUse::Encrypted && first.is_some_and(|place| place.offset_bytes == 0)
     };
-    files::refuse_carrying(Path::new(path), is_backup)?;
+    result_file::refuse_carrying(Path::new(path), is_backup)?;
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.create_new(new).open(path)?;

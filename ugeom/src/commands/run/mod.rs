@@ -2,8 +2,6 @@
 
 mod watch;
 
-use super::files;
-
 use crate::failure::{JobsFailed, JobsInterrupted, JobsRefused, Usage};
 use crate::output;
 use anyhow::{Context, Result};
@@ -11,6 +9,7 @@ use clap::{Args, CommandFactory, Parser};
 use std::fs;
 use std::io;
 use std::path::Path;
+use ugeom_classes::result_file;
 use ugeom_fio::language::Section;
 use ugeom_fio::{
     self, Arguments, Environment, Job, JobError, Loader, Outcome, Report, Understood, Watcher as _,
@@ -218,7 +217,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
         output::print(&head)?;
     }
     if let Some(path) = &report.output {
-        files::refuse_carrying(Path::new(path), |_| false).with_context(|| path.clone())?;
+        result_file::refuse_carrying(Path::new(path), |_| false).with_context(|| path.clone())?;
     }
     let mut terminal = Terminal::new(report, normal && to_stdout)?;
     let outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;

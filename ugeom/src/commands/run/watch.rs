@@ -1,6 +1,5 @@
 //! What is shown while jobs run, and what keeps them from writing where they must not.
 
-use crate::commands::files;
 use crate::output;
 use crate::safety;
 use anyhow::Result;
@@ -8,6 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use ugeom_classes::result_file;
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_fio::{Meaning, Progress, Report, Watcher, output as text};
 
@@ -160,7 +160,7 @@ pub fn may_write(target: &Meaning) -> Result<(), String> {
                     if about.is_file() && about.len() < 512 {
                         let name = path.display();
                         let carries = |error| format!("{name}: {error}");
-                        return files::refuse_carrying(path, |_| false).map_err(carries);
+                        return result_file::refuse_carrying(path, |_| false).map_err(carries);
                     }
                     safety::refuse_content_of_path(path).map_err(said)
                 })
