@@ -81,6 +81,130 @@ ioengine=filedelete
 unlink=0
 ";
 
+/// Files that are there before.
+const ALL: &[&str] = &["j.0.0", "j.0.1", "j.0.2"];
+
+/// Jobs, and the files that are there before.
+const JOBS: &[(&str, &[&str])] = &[
+    ("job", &[]),
+    ("job --section=delete --openfiles=4", &[]),
+    // What has no size: one request a file.
+    ("--name=j --nrfiles=3 --ioengine=filecreate", &[]),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --size=24k --bs=2k",
+        ALL,
+    ),
+    ("--name=j --nrfiles=3 --ioengine=filecreate --size=10k", &[]),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --size=6k --unlink=1",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --bs=64k",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=12k --loops=3",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --io_size=40k",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --number_ios=2",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --numjobs=2",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --rw=randwrite",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=16k --rw=write --fsync=1",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --loops=2 \
+          --unlink_each_loop=1",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --readonly",
+        &[],
+    ),
+    ("--name=j --ioengine=filecreate --filename=dir", &[]),
+    ("--name=j --ioengine=filecreate --filename=missing/f", &[]),
+    ("--name=j --nrfiles=3 --ioengine=filestat", ALL),
+    ("--name=j --nrfiles=3 --ioengine=filestat", &[]),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=4k --loops=2 --iodepth=4",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=12k --rw=write --openfiles=1",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=12k --rw=trim",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=16k --offset=8k \
+          --file_service_type=random",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --disable_lat=1",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --disable_clat=1",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --max_latency=1ns",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --create_on_open=1",
+        &[],
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --create_only=1",
+        &[],
+    ),
+    (
+        "--name=j --ioengine=filestat --filename=dir --stat_type=statx",
+        &[],
+    ),
+    (
+        "--name=j --ioengine=filestat --filename=link --stat_type=lstat",
+        &[],
+    ),
+    (
+        "--name=j --ioengine=filestat --filename=/dev/loop-control --size=4k \
+          --stat_type=no",
+        &[],
+    ),
+    ("--name=j --nrfiles=3 --ioengine=filedelete", ALL),
+    (
+        "--name=j --nrfiles=3 --ioengine=filedelete --filesize=4k --loops=2",
+        &[],
+    ),
+    (
+        "--name=j --ioengine=filedelete --filename=j.0.0:j.0.2 --unlink=1",
+        ALL,
+    ),
+    (
+        "--name=j --nrfiles=3 --ioengine=filedelete --create_on_open=1 --filesize=4k",
+        &[],
+    ),
+];
+
 #[test]
 fn files_are_counted_and_left_as_by_fio() {
     let test = "files_are_counted_and_left_as_by_fio";
@@ -88,126 +212,7 @@ fn files_are_counted_and_left_as_by_fio() {
         return;
     };
     let fio = fio.to_str().expect("UTF-8");
-    let all = ["j.0.0", "j.0.1", "j.0.2"];
-    for (line, names) in [
-        ("job", &[][..]),
-        ("job --section=delete --openfiles=4", &[]),
-        // What has no size: one request a file.
-        ("--name=j --nrfiles=3 --ioengine=filecreate", &[]),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --size=24k --bs=2k",
-            &all,
-        ),
-        ("--name=j --nrfiles=3 --ioengine=filecreate --size=10k", &[]),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --size=6k --unlink=1",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --bs=64k",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=12k --loops=3",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --io_size=40k",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --number_ios=2",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --numjobs=2",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --rw=randwrite",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=16k --rw=write --fsync=1",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --loops=2 \
-          --unlink_each_loop=1",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --readonly",
-            &[],
-        ),
-        ("--name=j --ioengine=filecreate --filename=dir", &[]),
-        ("--name=j --ioengine=filecreate --filename=missing/f", &[]),
-        ("--name=j --nrfiles=3 --ioengine=filestat", &all),
-        ("--name=j --nrfiles=3 --ioengine=filestat", &[]),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=4k --loops=2 --iodepth=4",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=12k --rw=write --openfiles=1",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=12k --rw=trim",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=16k --offset=8k \
-          --file_service_type=random",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --disable_lat=1",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --disable_clat=1",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --max_latency=1ns",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --create_on_open=1",
-            &[],
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --create_only=1",
-            &[],
-        ),
-        (
-            "--name=j --ioengine=filestat --filename=dir --stat_type=statx",
-            &[],
-        ),
-        (
-            "--name=j --ioengine=filestat --filename=link --stat_type=lstat",
-            &[],
-        ),
-        (
-            "--name=j --ioengine=filestat --filename=/dev/loop-control --size=4k \
-          --stat_type=no",
-            &[],
-        ),
-        ("--name=j --nrfiles=3 --ioengine=filedelete", &all),
-        (
-            "--name=j --nrfiles=3 --ioengine=filedelete --filesize=4k --loops=2",
-            &[],
-        ),
-        (
-            "--name=j --ioengine=filedelete --filename=j.0.0:j.0.2 --unlink=1",
-            &all,
-        ),
-        (
-            "--name=j --nrfiles=3 --ioengine=filedelete --create_on_open=1 --filesize=4k",
-            &[],
-        ),
-    ] {
+    for (line, names) in JOBS {
         let theirs = did(&[fio, "--thread"], line, names);
         let ours = did(&[UGEOM, "run"], line, names);
         let is_language = ours.1.is_empty();
