@@ -25,9 +25,9 @@ const LOOKUPS: u32 = 4096;
 /// Descriptors whose devices are remembered: those below this number.
 const FILES_MAX: usize = 4096;
 
-/// The most requests that wait for each other before a busy device gets them, and which part of its
-/// limit they are at most.
+/// The largest batch for a busy device.
 const BATCH_MAX: u32 = 12;
+/// A batch is at most this part of the device's limit.
 const BATCH_PART: u32 = 8;
 
 /// A device among those that are known.

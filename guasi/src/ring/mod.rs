@@ -61,17 +61,19 @@ const SLEEP_MAX: u32 = 128;
 /// How often a batch is offered again at once while the kernel has no resources for it.
 const OFFERS_MAX: u32 = 100;
 
-/// For how many calls of the program completions may stay unseen while requests wait for their
-/// device, but nobody for them. A device that was full has as many requests as it can do meanwhile.
+/// How many submissions and fetches may pass before completions are asked for, while requests wait
+/// for their device and no thread waits for them. A busy device has work for longer than that.
 const CALLS_MAX: u32 = 16;
 
-/// The most requests that are held while the program fetches what has ended, which part of all its
-/// requests they are at most, and how many those are at least.
+/// The largest batch of requests that are held while there are results to fetch.
 const HELD_MAX: u32 = 16;
+/// A batch is at most this part of the queue depth, so that the device keeps the rest.
 const HELD_PART: u32 = 8;
+/// The smallest queue depth with batches: at less, the device runs dry.
 const HELD_DEPTH_MIN: u32 = 32;
 
-/// How soon after another a submission comes of a program that comes by all the time.
+/// Submissions that follow each other sooner than this, ns, come from a program that will call again
+/// soon.
 const QUICK_NS: u64 = 10_000;
 
 /// How soon it is offered again by a fetcher that would else sleep.
@@ -218,9 +220,9 @@ impl Ring {
         kernel.devices.waiting() > 0 || self.has_queue(priorities)
     }
 
-    /// Whether requests that were queued just now may wait for the program's next call. It has
-    /// `results` to fetch and comes by every few microseconds, and others keep the device busy. One
-    /// io_uring_enter(2) then hands over several requests.
+    /// Whether requests that were queued just now may wait for the program's next call, so that one
+    /// io_uring_enter(2) hands over several. The program has `results` to fetch and submits every few
+    /// microseconds, so it will call again; other requests keep the device busy.
     #[inline]
     fn holds(&self, results: impl FnOnce() -> usize) -> bool {
         let now = clock::ticks();
@@ -231,7 +233,7 @@ impl Ring {
         if !is_quick || held > HELD_MAX || self.since_fetch.load(Ordering::Relaxed) > HELD_MAX {
             return false;
         }
-        // Another thread that came by after the requests were queued has seen them in the queue.
+        // A second thread either is seen here, or sees these requests in the queue.
         fence(Ordering::SeqCst);
         if !self.rings.has_one_user() {
             return false;
@@ -429,7 +431,7 @@ impl Ring {
     }
 }
 
-/// Why a thread of the program comes by.
+/// Which call of the program moves the ring's requests on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drive {
     /// It has queued requests.

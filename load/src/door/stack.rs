@@ -20,7 +20,7 @@ enum Slot {
 
 /// Requests on a provider.
 pub struct StackDoor {
-    /// Before the channel, which waits in its end for the requests that these hold.
+    /// Dropped before the channel, to which the requests in them return.
     slots: Vec<Slot>,
     channel: Channel,
     opened: Arc<Opened>,

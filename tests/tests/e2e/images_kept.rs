@@ -1,51 +1,19 @@
 //! What a qcow2 image holds besides the bytes that are written stays: neighbours in the same
 //! cluster, older data at a power cut, snapshots, bitmaps.
 
+use crate::images_killed::Image;
 use crate::run::{Ended, UGEOM, command, run, ugeom, ugeom_with};
 use crate::serve::Served;
-use std::path::PathBuf;
 use std::process::Stdio;
-use tempfile::TempDir;
-use ugeom_testkit::program;
-
-struct Image {
-    folder: TempDir,
-    qemu_img: PathBuf,
-}
 
 impl Image {
-    /// A new image `a.qcow2` of 16 MiB.
-    fn new(test: &str, options: &str) -> Option<Self> {
-        let qemu_img = program(test, "qemu-img")?;
-        program(test, "qemu-io")?;
-        program(test, "qemu-nbd")?;
-        let folder = tempfile::tempdir().expect("a folder");
-        let image = Self { folder, qemu_img };
-        image.img(&[
-            "create", "-q", "-f", "qcow2", "-o", options, "a.qcow2", "16M",
-        ]);
-        Some(image)
-    }
-
-    fn path(&self) -> String {
-        self.folder.path().join("a.qcow2").display().to_string()
-    }
-
-    fn img(&self, arguments: &[&str]) -> Ended {
-        let mut command = command(&self.qemu_img, arguments);
-        command.current_dir(self.folder.path());
-        let ended = run(command, b"");
-        assert_eq!(ended.code, 0, "{arguments:?}: {}", ended.stderr);
-        ended
-    }
-
     fn served(&self) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
-        Served::start(folder, &self.path(), &["--rw", "--no-taste"])
+        Served::start(folder, &self.path("a.qcow2"), &["--rw", "--no-taste"])
     }
 
     fn disk(&self) -> Vec<u8> {
-        self.img(&["convert", "-f", "qcow2", "-O", "raw", "a.qcow2", "raw.img"]);
+        self.done(&["convert", "-f", "qcow2", "-O", "raw", "a.qcow2", "raw.img"]);
         std::fs::read(self.folder.path().join("raw.img")).expect("the copy")
     }
 }
@@ -64,11 +32,15 @@ fn client(served: &Served, script: &str) -> Ended {
 fn zeroes_in_a_cluster_spare_a_write_beside_them() {
     const CLUSTER: usize = 8 << 10;
     const COUNT: usize = (16 << 20) / CLUSTER;
-    let Some(image) = Image::new("zeroes_in_a_cluster_spare_a_write", "cluster_size=8k") else {
+    let Some(image) = Image::new(
+        "zeroes_in_a_cluster_spare_a_write",
+        &["qemu-io", "qemu-nbd"],
+        "cluster_size=8k",
+    ) else {
         return;
     };
     for zero in ["-z -u", "-z"] {
-        image.img(&[
+        image.done(&[
             "create",
             "-q",
             "-f",
@@ -105,20 +77,23 @@ fn zeroes_in_a_cluster_spare_a_write_beside_them() {
 #[test]
 fn bitmaps_of_an_image_stay_valid() {
     let test = "bitmaps_of_an_image_stay_valid";
-    let Some(image) = Image::new(test, "compat=1.1") else {
+    let Some(image) = Image::new(test, &["qemu-io", "qemu-nbd"], "compat=1.1") else {
         return;
     };
-    image.img(&["bitmap", "--add", "a.qcow2", "backup"]);
-    let written = ugeom_with(&["write", &image.path(), "--offset", "3m"], b"data");
+    image.done(&["bitmap", "--add", "a.qcow2", "backup"]);
+    let written = ugeom_with(
+        &["write", &image.path("a.qcow2"), "--offset", "3m"],
+        b"data",
+    );
     assert_eq!(written.code, 0, "{}", written.stderr);
-    let served = ugeom(&["serve", &image.path(), "--rw", "--run", "true"]);
+    let served = ugeom(&["serve", &image.path("a.qcow2"), "--rw", "--run", "true"]);
     assert_eq!(served.code, 0, "{}", served.stderr);
-    let checked = image.img(&["check", "-f", "qcow2", "a.qcow2"]);
+    let checked = image.done(&["check", "-f", "qcow2", "a.qcow2"]);
     assert!(!checked.stderr.contains("bitmap"), "{}", checked.stderr);
-    let info = image.img(&["info", "--output=json", "a.qcow2"]).text();
+    let info = image.done(&["info", "--output=json", "a.qcow2"]).text();
     assert!(info.contains("\"backup\""), "{info}");
     assert!(!info.contains("in-use"), "{info}");
-    let mut without = command(UGEOM, &["write", &image.path()]);
+    let mut without = command(UGEOM, &["write", &image.path("a.qcow2")]);
     without.env("PATH", "/nowhere");
     let error = run(without, b"x").failed(1);
     assert!(
@@ -132,7 +107,9 @@ fn bitmaps_of_an_image_stay_valid() {
 #[test]
 fn a_power_cut_spares_what_lies_beside_a_write() {
     let test = "a_power_cut_spares_what_lies_beside_a_write";
-    if !crate::crash::has_files(test) || Image::new(test, "compat=1.1").is_none() {
+    if !crate::crash::has_files(test)
+        || Image::new(test, &["qemu-io", "qemu-nbd"], "compat=1.1").is_none()
+    {
         return;
     }
     let snapshot = "qemu-img create -q -f qcow2 $dev 8M

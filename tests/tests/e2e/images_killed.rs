@@ -18,22 +18,24 @@ const SLOT_BYTES: usize = 9 << 10;
 /// Behind the slots, writes without a waiter.
 const NOISE_AT: usize = 8 << 20;
 
-struct Image {
-    folder: TempDir,
+/// An image in a folder of its own, and the tool that looks at it.
+pub struct Image {
+    pub folder: TempDir,
     qemu_img: PathBuf,
 }
 
 impl Image {
-    fn new(test: &str, options: &str) -> Option<Self> {
+    /// A new image `a.qcow2` of 16 MiB, if these programs are there.
+    pub fn new(test: &str, programs: &[&str], options: &str) -> Option<Self> {
         let qemu_img = program(test, "qemu-img")?;
-        program(test, "qemu-io")?;
-        program(test, "stdbuf")?;
+        for name in programs {
+            program(test, name)?;
+        }
         let folder = tempfile::tempdir().expect("a folder");
         let image = Self { folder, qemu_img };
-        let made = image.img(&[
+        image.done(&[
             "create", "-q", "-f", "qcow2", "-o", options, "a.qcow2", "16M",
         ]);
-        assert_eq!(made.code, 0, "{}", made.stderr);
         Some(image)
     }
 
@@ -43,7 +45,14 @@ impl Image {
         run(command, b"")
     }
 
-    fn path(&self, name: &str) -> String {
+    /// Runs qemu-img, which succeeds.
+    pub fn done(&self, arguments: &[&str]) -> Ended {
+        let ended = self.img(arguments);
+        assert_eq!(ended.code, 0, "{arguments:?}: {}", ended.stderr);
+        ended
+    }
+
+    pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
@@ -131,7 +140,7 @@ fn what_was_acknowledged_as_durable_survives_kills() {
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     for options in ["compat=1.1", "cluster_size=4k", "lazy_refcounts=on"] {
-        let Some(image) = Image::new(test, options) else {
+        let Some(image) = Image::new(test, &["qemu-io", "stdbuf"], options) else {
             return;
         };
         let mut state = [0; SLOTS];
@@ -179,7 +188,7 @@ fn restore(image: &Image, slot: usize, pattern: u8) {
 fn a_file_that_cannot_grow_leaves_a_sound_image() {
     let test = "a_file_that_cannot_grow_leaves_a_sound_image";
     for options in ["compat=1.1", "cluster_size=4k", "preallocation=metadata"] {
-        let Some(image) = Image::new(test, options) else {
+        let Some(image) = Image::new(test, &["qemu-io", "stdbuf"], options) else {
             return;
         };
         let data = noise(5, 6 << 20);
