@@ -72,8 +72,8 @@ const HELD_PART: u32 = 8;
 /// The smallest queue depth with batches: at less, the device runs dry.
 const HELD_DEPTH_MIN: u32 = 32;
 
-/// Submissions that follow each other sooner than this, ns, come from a program that will call again
-/// soon.
+/// Submissions that follow each other sooner than this, ns, come from a program that will soon
+/// call again.
 const QUICK_NS: u64 = 10_000;
 
 /// How soon it is offered again by a fetcher that would else sleep.
@@ -221,8 +221,8 @@ impl Ring {
     }
 
     /// Whether requests that were queued just now may wait for the program's next call, so that one
-    /// io_uring_enter(2) hands over several. The program has `results` to fetch and submits every few
-    /// microseconds, so it will call again; other requests keep the device busy.
+    /// io_uring_enter(2) hands over several. The program has `results` to fetch and submits every
+    /// few microseconds, so it will call again; other requests keep the device busy.
     #[inline]
     fn holds(&self, results: impl FnOnce() -> usize) -> bool {
         let now = clock::ticks();

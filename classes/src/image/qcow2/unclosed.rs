@@ -3,9 +3,9 @@
 //! `imago` may write pointers before the counts of the clusters that they use are durable, and
 //! `engine::ordered` keeps the order of pointers and data only. So a process that is killed, or a
 //! machine that loses power, may leave counts that are too small. Reading is not affected, but the
-//! next writer would allocate clusters that are in use. The format has this bit for it: a writer has
-//! to recount the clusters first. qemu does so, and ugeom leaves such an image to qemu (`plan` in
-//! the module above).
+//! next writer would allocate clusters that are in use. The format has this bit for it: a writer
+//! has to recount the clusters first. qemu does so, and ugeom leaves such an image to qemu (`plan`
+//! in the module above).
 
 use std::fs::File;
 use std::io;
