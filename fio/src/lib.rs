@@ -14,6 +14,7 @@
 
 mod calculate;
 mod content;
+mod draws;
 pub mod error;
 pub mod language;
 pub mod options;

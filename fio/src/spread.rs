@@ -1,177 +1,209 @@
-//! How random places are spread over a file: evenly, or by Zipf's law, Pareto's, the normal one, or
-//! in zones, as fio's `random_distribution` has it.
+//! How random places are spread over a file: evenly, by Zipf's law, Pareto's, a bell curve, or in
+//! zones, as `random_distribution` has it. Formulas are those of fio, so that the same places come
+//! in the same order; they are good approximations of the laws.
 //!
 //! Zipf after J. Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994.
-//! The popular blocks of Zipf's and Pareto's law are scattered by multiplying the rank with an odd
-//! constant modulo the number of blocks, else they would all stand at the beginning.
+//! Ranks are scattered over the file by a multiplication with an odd number modulo the number of
+//! blocks, else the popular blocks would all be at the beginning.
 
+use ugeom_load::places::Below;
+
+use super::draws::Draws;
 use super::settings::Distribution;
 
-/// A large odd number: 2^64 divided by the golden ratio (D. Knuth, TAOCP 3, 6.4).
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// 2^64 less 2^64 divided by the golden ratio (D. Knuth, TAOCP 3, 6.4).
+const SCATTER: u64 = 0x61c8_8646_80b5_83eb;
 
-/// The terms of the zeta sum that are added one by one; the rest is the integral.
-const ZETA_TERMS: u64 = 100_000;
+/// How many terms of the zeta sum count, as by fio: more change the places little.
+const ZETA_TERMS_MAX: u64 = 10_000_000;
 
-/// Draws blocks: those of a law, moved to its centre.
+/// How many numbers make one of the bell curve.
+const NORMAL_DRAWS: u64 = 12;
+
+/// The largest number of 32 bits.
+const NUMBER_MAX: f64 = u32::MAX as f64;
+
+/// The zeta sum that was computed last: files of one size share it.
+#[derive(Default)]
+pub struct ZetaSum(Option<(u64, f64, f64)>);
+
+impl ZetaSum {
+    /// The sum of 1 / i^theta for i from 1 to `n`, added in this order.
+    fn of(&mut self, n: u64, theta: f64) -> f64 {
+        let n = n.min(ZETA_TERMS_MAX);
+        match self.0 {
+            Some((terms, power, sum)) if (terms, power) == (n, theta) => sum,
+            _ => {
+                let sum = (1..=n).map(|i| (1.0 / i as f64).powf(theta)).sum();
+                self.0 = Some((n, theta, sum));
+                sum
+            }
+        }
+    }
+}
+
+/// Draws blocks of a law, which has random numbers of its own.
 pub struct Spread {
     law: Law,
-    /// How far all blocks are moved, as a share of the file, with those behind the end at the
-    /// beginning.
-    moved: f64,
+    blocks: u64,
+    /// How far all blocks are moved; those behind the end come at the beginning.
+    moved: u64,
+    scattered: bool,
+    numbers: Draws,
 }
 
 /// Which blocks are drawn how often.
 enum Law {
-    /// Every block alike.
-    Even,
-    /// Zipf's law.
-    Zipf {
-        theta: f64,
-        /// Sum of the weights of all ranks.
-        zeta_n: f64,
-        /// Of the first two.
-        zeta_2: f64,
-    },
-    /// Pareto's law, with its power.
+    Zipf(Zipf),
+    /// The power of a uniform number.
     Pareto(f64),
-    /// The normal law around the middle, with its deviation as a share of the file.
-    Normal(f64),
-    /// Ends of the zones, as shares of accesses and of the file from the beginning.
-    Zones(Vec<(f64, f64)>),
+    /// The width of a uniform number that is added to the sum, in blocks.
+    Normal(u64),
+}
+
+struct Zipf {
+    theta: f64,
+    zeta_n: f64,
+    /// 1 / (1 - theta).
+    alpha: f64,
+    eta: f64,
 }
 
 impl Spread {
-    /// A spread over `blocks` blocks.
+    /// The spread of `distribution` over `blocks` blocks, of which there is at least one; `None`
+    /// where blocks are drawn alike, everywhere or in zones. `scattered`: not in the order of their
+    /// ranks.
     #[must_use]
-    pub fn new(distribution: &Distribution, blocks: u64) -> Self {
-        let (law, moved) = match distribution {
-            Distribution::Uniform => (Law::Even, 0.0),
+    pub fn new(
+        distribution: &Distribution,
+        blocks: u64,
+        seed: u64,
+        scattered: bool,
+        zeta: &mut ZetaSum,
+    ) -> Option<Self> {
+        let mut numbers = Draws::short(seed);
+        let share = |center: f64| (blocks as f64 * center) as i64 as u64;
+        let (law, moved) = match *distribution {
+            Distribution::Uniform | Distribution::Zoned(_) => return None,
             Distribution::Zipf(theta, center) => {
-                let law = Law::Zipf {
-                    theta: *theta,
-                    zeta_n: zeta(blocks, *theta),
-                    zeta_2: zeta(2.min(blocks), *theta),
-                };
-                (law, center.unwrap_or(0.0))
+                let drawn = numbers.number();
+                let zeta_n = zeta.of(blocks, theta);
+                let law = Law::Zipf(Zipf::new(theta, blocks, zeta_n));
+                (law, center.map_or(drawn, share))
             }
             Distribution::Pareto(power, center) => {
+                let drawn = numbers.number();
                 let law = Law::Pareto(power.ln() / (1.0 - power).ln());
-                (law, center.unwrap_or(0.0))
+                (law, center.map_or(drawn, share))
             }
-            // The law itself has its centre in the middle.
             Distribution::Normal(percent, center) => {
-                let moved = center.map_or(0.0, |center| (center - 0.5).rem_euclid(1.0));
-                (Law::Normal(percent / 100.0), moved)
-            }
-            Distribution::Zoned(zones) => {
-                let ends = zones.iter().scan((0.0, 0.0), |end, zone| {
-                    *end = (end.0 + zone.0 / 100.0, end.1 + zone.1 / 100.0);
-                    Some(*end)
-                });
-                (Law::Zones(ends.collect()), 0.0)
+                let width = (blocks as f64 * percent / 100.0).ceil() as u64;
+                // The law itself has its centre in the middle.
+                let moved = center.map_or(0, |center| share(center - 0.5));
+                (Law::Normal(width.min(blocks / 2)), moved)
             }
         };
-        Self { law, moved }
+        Some(Self {
+            law,
+            blocks,
+            moved,
+            scattered,
+            numbers,
+        })
     }
 
-    /// Whether every block is drawn alike.
+    /// The next block.
+    pub fn draw(&mut self) -> u64 {
+        let rank = match &self.law {
+            Law::Zipf(zipf) => zipf.rank(self.numbers.number() as f64 / NUMBER_MAX, self.blocks),
+            Law::Pareto(power) => {
+                let uniform = self.numbers.number() as f64 / NUMBER_MAX;
+                ((self.blocks - 1) as f64 * uniform.powf(*power)) as u64
+            }
+            Law::Normal(width) => normal(&mut self.numbers, *width, self.blocks),
+        };
+        let block = match self.scattered {
+            true => rank.wrapping_mul(SCATTER),
+            false => rank,
+        };
+        block.wrapping_add(self.moved) % self.blocks
+    }
+}
+
+impl Zipf {
+    fn new(theta: f64, blocks: u64, zeta_n: f64) -> Self {
+        let zeta_2 = 1.0 + 0.5_f64.powf(theta);
+        Self {
+            theta,
+            zeta_n,
+            alpha: 1.0 / (1.0 - theta),
+            eta: (1.0 - (2.0 / blocks as f64).powf(1.0 - theta)) / (1.0 - zeta_2 / zeta_n),
+        }
+    }
+
+    /// The rank of a share of all accesses, 0 to 1.
+    fn rank(&self, uniform: f64, blocks: u64) -> u64 {
+        let weight = uniform * self.zeta_n;
+        if weight < 1.0 {
+            return 0;
+        }
+        if weight < 1.0 + 0.5_f64.powf(self.theta) {
+            return 1;
+        }
+        let base = self.eta * uniform - self.eta + 1.0;
+        (blocks as f64 * base.powf(self.alpha)) as u64
+    }
+}
+
+/// The mean of twelve blocks (the sum of uniform numbers tends to the normal law), and up to half
+/// of `width` to either side of it.
+fn normal(numbers: &mut Draws, width: u64, blocks: u64) -> u64 {
+    let sum: u64 = (0..NORMAL_DRAWS)
+        .map(|_| numbers.number() % (blocks + 1))
+        .sum();
+    let mean = sum.div_ceil(NORMAL_DRAWS);
+    if width == 0 {
+        return mean;
+    }
+    let mut aside = numbers.below(width) as i64 - (width / 2) as i64;
+    while aside != 0
+        && mean
+            .checked_add_signed(aside)
+            .is_none_or(|block| block >= blocks)
+    {
+        aside /= 2;
+    }
+    mean.saturating_add_signed(aside)
+}
+
+/// Zones of a file: which part of it a percentage of the accesses goes to.
+pub struct Zones([(u8, u8); 100]);
+
+impl Zones {
+    /// The zones of a distribution that has some.
     #[must_use]
-    pub fn is_even(&self) -> bool {
-        matches!(self.law, Law::Even)
-    }
-
-    /// A block below `blocks`, which is not 0.
-    #[inline]
-    pub fn draw(&self, random: &mut fastrand::Rng, blocks: u64) -> u64 {
-        let drawn = self.law.draw(random, blocks);
-        if self.moved == 0.0 {
-            return drawn;
+    pub fn of(distribution: &Distribution) -> Option<Self> {
+        let Distribution::Zoned(zones) = distribution else {
+            return None;
+        };
+        let mut table = [(0, 100); 100];
+        let (mut accesses, mut begin) = (0, 0);
+        for zone in zones {
+            let end = begin + zone.1 as u8;
+            let last = (accesses + zone.0 as usize).min(table.len());
+            table[accesses..last].fill((begin, end));
+            (accesses, begin) = (last, end);
         }
-        let moved = (self.moved * blocks as f64) as u64;
-        ((u128::from(drawn) + u128::from(moved)) % u128::from(blocks)) as u64
+        Some(Self(table))
     }
-}
 
-impl Law {
-    #[inline]
-    fn draw(&self, random: &mut fastrand::Rng, blocks: u64) -> u64 {
-        match self {
-            Self::Even => random.u64(0..blocks),
-            Self::Zipf {
-                theta,
-                zeta_n,
-                zeta_2,
-            } => {
-                let rank = zipf_rank(random.f64(), blocks, *theta, *zeta_n, *zeta_2);
-                scattered(rank, blocks)
-            }
-            Self::Pareto(power) => {
-                let rank = (blocks as f64 - 1.0) * random.f64().powf(*power);
-                scattered(rank as u64, blocks)
-            }
-            Self::Normal(deviation) => normal_block(random, *deviation, blocks),
-            Self::Zones(ends) => {
-                let at = random.f64();
-                let index = ends
-                    .iter()
-                    .position(|end| at < end.0)
-                    .unwrap_or(ends.len() - 1);
-                let from = if index == 0 { 0.0 } else { ends[index - 1].1 };
-                let share = from + (ends[index].1 - from) * random.f64();
-                ((share * blocks as f64) as u64).min(blocks - 1)
-            }
-        }
+    /// The zone of a percentage, 1 to 100: its first block, and how many there are, of `blocks`.
+    #[must_use]
+    pub fn range(&self, percentage: u8, blocks: u64) -> (u64, u64) {
+        let (begin, end) = self.0[usize::from(percentage) - 1];
+        let share = |percent: u8| (u128::from(blocks) * u128::from(percent) / 100) as u64;
+        (share(begin), share(end - begin))
     }
-}
-
-fn scattered(rank: u64, blocks: u64) -> u64 {
-    let product = u128::from(rank.wrapping_mul(GOLDEN)) * u128::from(blocks);
-    (product >> 64) as u64
-}
-
-/// The sum of 1 / i^theta for i from 1 to `n`; beyond some terms by the integral, which is within
-/// a millionth of it there.
-fn zeta(n: u64, theta: f64) -> f64 {
-    let terms = n.min(ZETA_TERMS);
-    let sum: f64 = (1..=terms).map(|i| (i as f64).powf(-theta)).sum();
-    if n == terms {
-        return sum;
-    }
-    let integral = |x: f64| x.powf(1.0 - theta) / (1.0 - theta);
-    sum + integral(n as f64 + 0.5) - integral(terms as f64 + 0.5)
-}
-
-/// For theta above 1, too, where Gray's closed form does not hold: there the inverse of the
-/// integral serves for all ranks but the first two.
-fn zipf_rank(uniform: f64, n: u64, theta: f64, zeta_n: f64, zeta_2: f64) -> u64 {
-    let weight = uniform * zeta_n;
-    if weight < 1.0 {
-        return 0;
-    }
-    if weight < zeta_2 {
-        return 1.min(n - 1);
-    }
-    let rest = weight - zeta_2;
-    let power = 1.0 - theta;
-    // Sum from 3 to k of i^-theta is about the integral from 2.5 to k + 0.5.
-    let base = rest * power + 2.5_f64.powf(power);
-    let rank = base.max(f64::MIN_POSITIVE).powf(1.0 / power) - 0.5;
-    (rank.max(2.0) as u64).min(n - 1)
-}
-
-/// By the polar method of Box, Muller and Marsaglia (TAOCP 2, 3.4.1); what falls outside of the
-/// file is folded back.
-fn normal_block(random: &mut fastrand::Rng, deviation: f64, blocks: u64) -> u64 {
-    let normal = loop {
-        let (x, y) = (2.0 * random.f64() - 1.0, 2.0 * random.f64() - 1.0);
-        let square = x * x + y * y;
-        if square > 0.0 && square < 1.0 {
-            break x * (-2.0 * square.ln() / square).sqrt();
-        }
-    };
-    let place = (0.5 + normal * deviation).rem_euclid(1.0);
-    ((place * blocks as f64) as u64).min(blocks - 1)
 }
 
 #[cfg(test)]
@@ -182,17 +214,21 @@ mod tests {
     const DRAWS: usize = 200_000;
 
     fn counts(distribution: &Distribution) -> Vec<usize> {
-        let spread = Spread::new(distribution, BLOCKS);
-        let mut random = fastrand::Rng::with_seed(7);
+        counts_of(distribution, true)
+    }
+
+    fn counts_of(distribution: &Distribution, scattered: bool) -> Vec<usize> {
+        let zeta = &mut ZetaSum::default();
+        let mut spread = Spread::new(distribution, BLOCKS, 7, scattered, zeta).unwrap();
         let mut counts = vec![0; BLOCKS as usize];
         for _ in 0..DRAWS {
-            counts[spread.draw(&mut random, BLOCKS) as usize] += 1;
+            counts[spread.draw() as usize] += 1;
         }
         counts
     }
 
     fn share_of_the_busiest(distribution: &Distribution, blocks: usize) -> f64 {
-        let mut counts = counts(distribution);
+        let mut counts = counts_of(distribution, false);
         counts.sort_unstable_by(|a, b| b.cmp(a));
         counts[..blocks].iter().sum::<usize>() as f64 / DRAWS as f64
     }
@@ -225,23 +261,30 @@ mod tests {
     }
 
     #[test]
-    fn the_normal_law_stays_around_the_middle() {
-        let counts = counts(&Distribution::Normal(10.0, None));
-        let middle: usize = counts[400..600].iter().sum();
-        let share = middle as f64 / DRAWS as f64;
-        assert!((share - 0.6827).abs() < 0.01, "{share}");
+    fn the_normal_law_stays_around_its_centre() {
+        let mean_and_deviation = |distribution: &Distribution| {
+            let counts = counts_of(distribution, false);
+            let sum = |of: fn(f64) -> f64| {
+                let blocks = counts.iter().enumerate();
+                let weights = blocks.map(|(block, count)| of(block as f64) * *count as f64);
+                weights.sum::<f64>() / DRAWS as f64
+            };
+            let mean = sum(|block| block);
+            (mean, (sum(|block| block * block) - mean * mean).sqrt())
+        };
+        // The mean of twelve uniform numbers, and another one of a tenth of the blocks.
+        let expected = BLOCKS as f64 * (1.0 / 144.0 + 0.01 / 12.0_f64).sqrt();
+        let (mean, deviation) = mean_and_deviation(&Distribution::Normal(10.0, None));
+        assert!((mean - 500.0).abs() < 2.0, "{mean}");
+        assert!((deviation - expected).abs() < 1.0, "{deviation} {expected}");
+        let (mean, _) = mean_and_deviation(&Distribution::Normal(10.0, Some(0.6)));
+        assert!((mean - 600.0).abs() < 2.0, "{mean}");
     }
 
     #[test]
     fn a_centre_moves_the_blocks_that_are_drawn_most() {
-        let normal = counts(&Distribution::Normal(10.0, Some(0.25)));
-        let around: usize = normal[150..350].iter().sum();
-        assert!(
-            (around as f64 / DRAWS as f64 - 0.6827).abs() < 0.01,
-            "{around}"
-        );
         let zipf = |center| counts(&Distribution::Zipf(1.2, center));
-        let (unmoved, moved) = (zipf(None), zipf(Some(0.25)));
+        let (unmoved, moved) = (zipf(Some(0.0)), zipf(Some(0.25)));
         let moved_back: Vec<usize> = moved[250..].iter().chain(&moved[..250]).copied().collect();
         assert_eq!(moved_back, unmoved);
     }
@@ -249,28 +292,22 @@ mod tests {
     #[test]
     fn zones_get_what_they_were_given() {
         let zones = vec![(60.0, 10.0), (30.0, 20.0), (10.0, 70.0)];
-        let counts = counts(&Distribution::Zoned(zones));
-        let share = |range: std::ops::Range<usize>| {
-            counts[range].iter().sum::<usize>() as f64 / DRAWS as f64
-        };
-        assert!((share(0..100) - 0.6).abs() < 0.01);
-        assert!((share(100..300) - 0.3).abs() < 0.01);
-        assert!((share(300..1000) - 0.1).abs() < 0.01);
+        let zones = Zones::of(&Distribution::Zoned(zones)).unwrap();
+        let ranges = [1, 60, 61, 90, 91, 100].map(|percentage| zones.range(percentage, 1000));
+        let expected = [(0, 100), (100, 200), (300, 700)].map(|range| [range; 2]);
+        assert_eq!(ranges, *expected.as_flattened());
     }
 
     #[test]
-    fn the_even_spread_is_even_and_one_block_is_always_itself() {
-        let counts = counts(&Distribution::Uniform);
-        assert!(counts.iter().all(|count| (100..300).contains(count)));
-        let mut random = fastrand::Rng::with_seed(1);
+    fn the_only_block_is_always_drawn() {
         for distribution in [
-            Distribution::Uniform,
             Distribution::Zipf(1.1, None),
             Distribution::Pareto(0.2, None),
-            Distribution::Normal(20.0, None),
-            Distribution::Zoned(vec![(100.0, 100.0)]),
+            Distribution::Normal(20.0, Some(0.3)),
         ] {
-            assert_eq!(Spread::new(&distribution, 1).draw(&mut random, 1), 0);
+            let mut spread =
+                Spread::new(&distribution, 1, 1, true, &mut ZetaSum::default()).unwrap();
+            assert_eq!(spread.draw(), 0);
         }
     }
 }

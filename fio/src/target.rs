@@ -9,9 +9,11 @@ use std::sync::Arc;
 use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
 use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_load::places::Below as _;
 use ugeom_measure::units::Size;
 use ugeom_stack::Delta;
 
+use super::draws::{Draws, Purpose, Seeds};
 use super::error::JobError;
 use super::places::Region;
 use super::settings::{FadviseHint, Fallocate, FileOperation, Job, READ, Verify, WRITE, WriteSync};
@@ -38,6 +40,14 @@ pub fn meaning(job: &Job, clone: u32) -> Meaning {
     if job.ioengine == "null" {
         return Meaning::Nothing;
     }
+    match &job.filename {
+        Some(filename) if is_stack(filename) => Meaning::Stack(filename.clone()),
+        _ => Meaning::Paths(paths(job, clone)),
+    }
+}
+
+/// The files of a copy of a job.
+fn paths(job: &Job, clone: u32) -> Vec<PathBuf> {
     let folders = job.directory.as_deref().map_or(Vec::new(), split_names);
     let folder = |copy: usize| {
         folders
@@ -47,19 +57,12 @@ pub fn meaning(job: &Job, clone: u32) -> Meaning {
     let Some(filename) = &job.filename else {
         let folder = folder(clone as usize);
         let names = (0..job.nrfiles).map(|file| Path::new(folder).join(own_name(job, clone, file)));
-        return Meaning::Paths(names.collect());
+        return names.collect();
     };
-    if is_stack(filename) {
-        return Meaning::Stack(filename.clone());
-    }
     let names = split_names(filename);
     let folder = folder(0);
-    Meaning::Paths(
-        names
-            .iter()
-            .map(|name| Path::new(folder).join(name))
-            .collect(),
-    )
+    let names = names.iter().map(|name| Path::new(folder).join(name));
+    names.collect()
 }
 
 /// The name of a file of a job without a filename (`filename_format`).
@@ -179,11 +182,11 @@ pub fn file_regions(
     job: &Job,
     clone: u32,
     paths: &[PathBuf],
-    seed: u64,
+    seeds: &Seeds,
 ) -> Result<(Vec<Region>, Vec<Layout>), JobError> {
     let mut regions = Vec::new();
     let mut layouts = Vec::new();
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut numbers = seeds.draws(Purpose::FileSizes);
     let creates = job.file_operation() == Some(FileOperation::Create);
     for path in paths {
         let name = path.display().to_string();
@@ -195,7 +198,7 @@ pub fn file_regions(
             let message = format!("{name} does not exist, and allow_file_create=0");
             return Err(JobError::target(&job.name, message));
         }
-        let fixed = fixed_size(job, &found, &mut random);
+        let fixed = fixed_size(job, &found, &mut numbers);
         let mut region = match (&found, fixed) {
             (Found::Device(bytes), _) => region(job, clone, &name, Some(*bytes), paths.len())?,
             (Found::File(bytes), None) if job.size.is_none() && !job.fill_device => {
@@ -265,8 +268,12 @@ pub fn null_regions(job: &Job, clone: u32) -> Result<Vec<Region>, JobError> {
             return Err(JobError::language(job.origin_of("offset"), message));
         }
     };
-    let region = |_| Region {
-        name: "null".to_owned(),
+    // Nothing is there, but seeds and logs have the names.
+    let names = paths(job, clone);
+    let region = |file| Region {
+        name: names
+            .get(file as usize)
+            .map_or_else(String::new, |name| name.display().to_string()),
         start,
         length,
         file_bytes: whole.max(start.saturating_add(length)),
@@ -276,14 +283,14 @@ pub fn null_regions(job: &Job, clone: u32) -> Result<Vec<Region>, JobError> {
 
 /// The size of a file with `filesize`: that of a file whose size is within the range, else one that
 /// is drawn, a multiple of the smallest request.
-fn fixed_size(job: &Job, found: &Found, random: &mut fastrand::Rng) -> Option<u64> {
+fn fixed_size(job: &Job, found: &Found, numbers: &mut Draws) -> Option<u64> {
     let (low, high) = job.filesize?;
     if let Found::File(bytes) = found
         && (low..=high).contains(bytes)
     {
         return Some(*bytes);
     }
-    let drawn = random.u64(low..=high);
+    let drawn = low + numbers.below(high.saturating_sub(low));
     let rounded = drawn - drawn % job.smallest_bytes().max(1);
     Some(if low == high || rounded == 0 {
         drawn

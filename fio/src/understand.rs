@@ -154,17 +154,6 @@ fn settle(job: &mut Job, warnings: &mut Vec<String>) -> Result<(), JobError> {
         ));
         job.time_based = false;
     }
-    if job.seq_rand_sizes {
-        let some_follow = job.random_percent != [100; 3] || job.rw.modifier > 1;
-        if job.rw.random && some_follow {
-            let message = "bs_is_seq_rand needs requests that are all sequential or all random: \
-                           leave percentage_random and the `:N` of rw out, or set bs for reads \
-                           and writes";
-            return Err(JobError::language(job.origin_of("bs_is_seq_rand"), message));
-        }
-        let of_all = job.sizes[usize::from(job.rw.random)].clone();
-        job.sizes = [of_all.clone(), of_all.clone(), of_all];
-    }
     Ok(())
 }
 

@@ -4,6 +4,19 @@
 use super::block_map::BlockMap;
 use std::sync::Arc;
 
+/// Random numbers below a limit, each as likely as any other.
+pub trait Below {
+    /// The next number; it is below `limit`, which is not 0.
+    fn below(&mut self, limit: u64) -> u64;
+}
+
+impl Below for fastrand::Rng {
+    #[inline(always)]
+    fn below(&mut self, limit: u64) -> u64 {
+        self.u64(0..limit)
+    }
+}
+
 /// Steps of a stretch, one after the other, and again from its start.
 #[derive(Clone, Debug)]
 pub struct Sequence {
@@ -56,17 +69,17 @@ impl Iterator for Sequence {
 
 /// Steps of a stretch at random, each as likely as any other.
 #[derive(Clone, Debug)]
-pub struct Random {
+pub struct Random<R = fastrand::Rng> {
     start: u64,
     step: u64,
     steps: u64,
-    rng: fastrand::Rng,
+    rng: R,
 }
 
-impl Random {
+impl<R: Below> Random<R> {
     /// `steps` steps of `step` bytes each, of which there is at least one, from `start` on.
     #[must_use]
-    pub fn new(start: u64, step: u64, steps: u64, rng: fastrand::Rng) -> Self {
+    pub fn new(start: u64, step: u64, steps: u64, rng: R) -> Self {
         Self {
             start,
             step,
@@ -76,37 +89,37 @@ impl Random {
     }
 }
 
-impl Iterator for Random {
+impl<R: Below> Iterator for Random<R> {
     type Item = u64;
 
     #[inline(always)]
     fn next(&mut self) -> Option<u64> {
-        Some(self.start + self.rng.u64(0..self.steps) * self.step)
+        Some(self.start + self.rng.below(self.steps) * self.step)
     }
 }
 
 /// Steps at random, each once before any comes twice, by a map of those that came.
-pub struct Mapped {
-    random: Random,
+pub struct Mapped<R> {
+    random: Random<R>,
     map: BlockMap,
 }
 
-impl Mapped {
+impl<R: Below> Mapped<R> {
     /// Those of `random` that are free in `map`, and all again when none is.
     #[must_use]
-    pub fn new(random: Random, map: BlockMap) -> Self {
+    pub fn new(random: Random<R>, map: BlockMap) -> Self {
         Self { random, map }
     }
 }
 
-impl Iterator for Mapped {
+impl<R: Below> Iterator for Mapped<R> {
     type Item = u64;
 
     #[inline(always)]
     fn next(&mut self) -> Option<u64> {
         let Random { start, step, .. } = self.random;
         loop {
-            let drawn = self.random.rng.u64(0..self.random.steps);
+            let drawn = self.random.rng.below(self.random.steps);
             if let Some(block) = self.map.next_free(drawn) {
                 self.map.take(block);
                 return Some(start + block * step);

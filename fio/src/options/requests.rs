@@ -2,7 +2,7 @@
 
 use super::values::{distribution, request_bytes, rw, sizes, split};
 use super::{OptionEntry, idle_switch, switch, with};
-use crate::settings::{Job, Sizes};
+use crate::settings::{Job, RandomGenerator, Sizes};
 use crate::value::{
     amount, by_direction, bytes, nonzero, number, numbers_by_direction, percentage, truth,
 };
@@ -168,7 +168,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "randseed",
         &[],
         "N",
-        Value("0"),
+        Value("0x89"),
         "where random numbers begin",
         set_field!(randseed = number),
     ),
@@ -226,11 +226,11 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "lfsr: no place comes twice, also with norandommap",
         |job, text| {
             let known = [
-                ("tausworthe", false),
-                ("lfsr", true),
-                ("tausworthe64", false),
+                ("tausworthe", RandomGenerator::Tausworthe),
+                ("lfsr", RandomGenerator::Lfsr),
+                ("tausworthe64", RandomGenerator::Tausworthe64),
             ];
-            job.lfsr = choice(&known, text)?;
+            job.generator = choice(&known, text)?;
             Ok(())
         },
     ),

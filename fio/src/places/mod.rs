@@ -1,5 +1,6 @@
 //! Where the next request goes: which file, which offset, how long.
 
+mod drawn_files;
 mod order;
 mod simple;
 #[cfg(test)]
@@ -8,9 +9,11 @@ mod tests;
 use std::ops::Range;
 
 use ugeom_load::block_map::BlockMap;
+use ugeom_load::places::Below;
 
-use super::settings::{Distribution, Job, Sizes};
-use super::spread::Spread;
+use super::draws::{Draws, Lfsr, Purpose, Seeds};
+use super::settings::{Job, READ, RandomGenerator, Sizes, WRITE};
+use super::spread::{Spread, ZetaSum, Zones};
 use order::Order;
 pub use simple::Simple;
 
@@ -50,14 +53,25 @@ struct Zone {
     used: u64,
 }
 
+/// What the random places of a file come from.
+enum Source {
+    /// Any block, again and again.
+    Any,
+    /// Each block once.
+    Mapped(BlockMap),
+    /// Each block once, without a map.
+    Register(Lfsr),
+    /// Blocks of a law.
+    Law(Box<Spread>),
+}
+
 struct State {
     start: u64,
     length: u64,
     file_bytes: u64,
     /// What random places are drawn from, bytes: the whole region, or a zone.
     range: u64,
-    map: Option<BlockMap>,
-    spreads: [Spread; 3],
+    source: Source,
     /// Where the last request of each kind ended, from the start of the region.
     next: [u64; 3],
     /// Where the last request of each kind began, from the start of the region.
@@ -77,17 +91,33 @@ struct Rules {
     modifier: i64,
     identical: bool,
     unaligned: bool,
+    /// `bs_is_seq_rand`.
+    seq_rand_sizes: bool,
     time_based: bool,
+    /// Files are worked through more than once, each time in the same order.
+    repeats_passes: bool,
+    /// Zones of the places of each kind.
+    zones: [Option<Zones>; 3],
+}
+
+/// The random numbers of a job's places, a sequence for each purpose.
+struct Chance {
+    offsets: Draws,
+    zones: Draws,
+    sizes: [Draws; 3],
+    /// Whether a request follows the one before (`percentage_random`).
+    sequential: [Draws; 3],
 }
 
 /// The places of a job, one after the other.
 pub struct Places {
     files: Vec<State>,
     rules: Rules,
+    seeds: Seeds,
+    chance: Chance,
     /// Requests of any kind until a place is drawn; the ones before follow the last of their kind.
     run_left: i64,
     order: Order,
-    rng: fastrand::Rng,
     /// Files whose requests begin anew, or have ended, where that is asked for.
     closed: Option<Vec<u32>>,
 }
@@ -95,15 +125,18 @@ pub struct Places {
 impl Places {
     /// The places of `job` in `regions`.
     #[must_use]
-    pub fn new(job: &Job, regions: &[Region], seed: u64) -> Self {
+    pub fn new(job: &Job, regions: &[Region], seeds: &Seeds) -> Self {
         let rules = Rules::new(job);
-        let files = regions.iter().map(|region| State::new(job, region, &rules));
+        let zeta = &mut ZetaSum::default();
+        let regions_of_files = regions.iter();
+        let files = regions_of_files.map(|region| State::new(job, region, &rules, seeds, zeta));
         Self {
             files: files.collect(),
             rules,
+            seeds: *seeds,
+            chance: Chance::new(seeds),
             run_left: 1,
-            order: Order::new(job, regions.len()),
-            rng: fastrand::Rng::with_seed(seed),
+            order: Order::new(job, regions.len(), seeds),
             closed: job.file_operation().map(|_| Vec::new()),
         }
     }
@@ -114,9 +147,21 @@ impl Places {
         self.closed.iter_mut().flat_map(|files| files.drain(..))
     }
 
-    /// Begins anew, as if nothing had been visited.
+    /// Whether a map keeps places from coming twice.
+    #[must_use]
+    pub fn are_mapped(&self) -> bool {
+        let mut files = self.files.iter();
+        files.any(|file| matches!(file.source, Source::Mapped(_)))
+    }
+
+    /// Begins anew, as if nothing had been visited; with the same random numbers, where the job
+    /// repeats them.
     pub fn restart(&mut self) {
-        self.order.restart();
+        let repeated = self.seeds.repeats().then_some(&self.seeds);
+        if let Some(seeds) = repeated {
+            self.chance = Chance::new(seeds);
+        }
+        self.order.restart(repeated);
         self.files.iter_mut().for_each(State::restart);
         if let Some(closed) = &mut self.closed {
             closed.clear();
@@ -124,23 +169,27 @@ impl Places {
         }
     }
 
-    /// The next place for a request of this kind (an index as in `settings`); `None` when every
-    /// file has been visited to its end.
+    /// The next place, and the kind of its request (an index as in `settings`), which `choose` says
+    /// for each file that is tried; `None` when every file has been visited to its end.
     #[inline]
-    pub fn next(&mut self, kind: usize) -> Option<Place> {
-        let follows = self.follows();
-        let mut file = self.order.next(&mut self.rng)?;
+    pub fn next(&mut self, choose: &mut impl FnMut() -> usize) -> Option<(usize, Place)> {
         loop {
-            match self.files[file].next(kind, follows, &self.rules, &mut self.rng) {
-                Some((offset, length)) => {
-                    return Some(Place {
+            let file = self.order.next()?;
+            let kind = choose();
+            let follows = self.follows();
+            loop {
+                let place = self.files[file].next(kind, follows, &self.rules, &mut self.chance);
+                if let Some((offset, length)) = place {
+                    let place = Place {
                         file: file as u32,
                         offset: self.files[file].start + offset,
                         length: length as u32,
-                    });
+                    };
+                    return Some((kind, place));
                 }
-                None if self.goes_on_with(file) => {}
-                None => file = self.order.next(&mut self.rng)?,
+                if !self.goes_on_with(file, kind) {
+                    break;
+                }
             }
         }
     }
@@ -150,16 +199,23 @@ impl Places {
     /// others, it begins anew when its turn comes. Other files wait until all have been worked
     /// through.
     #[cold]
-    fn goes_on_with(&mut self, file: usize) -> bool {
+    fn goes_on_with(&mut self, file: usize, kind: usize) -> bool {
         let uneven = self.order.is_uneven();
         let alone = self.rules.random || self.files.len() == 1;
         let begins_anew = uneven || (self.rules.time_based && alone);
-        let begins_anew = begins_anew && self.files[file].was_used();
+        let state = &self.files[file];
+        let was_used = match self.rules.random {
+            true => state.next != [0; 3],
+            false => state.next[kind] != 0,
+        };
+        let begins_anew = begins_anew && was_used;
         let at_once = begins_anew && alone;
         if let Some(closed) = self.closed.as_mut().filter(|_| !at_once) {
             closed.push(file as u32);
         }
         match begins_anew {
+            // Each kind of sequential requests has its own place.
+            true if at_once && !self.rules.random => self.files[file].next[kind] = 0,
             true => self.files[file].restart(),
             false => self.order.worked_through(),
         }
@@ -197,7 +253,10 @@ impl Rules {
             modifier: job.rw.modifier,
             identical: job.identical,
             unaligned: job.unaligned,
+            seq_rand_sizes: job.seq_rand_sizes,
             time_based: job.time_based,
+            repeats_passes: job.randrepeat && (job.loops > 1 || job.io_size.is_some()),
+            zones: [0, 1, 2].map(|kind| Zones::of(&job.distribution[kind])),
         }
     }
 
@@ -210,62 +269,57 @@ impl Rules {
 
     /// A size of at most `room` bytes.
     #[inline]
-    fn size(&self, kind: usize, room: u64, rng: &mut fastrand::Rng) -> Option<u64> {
+    fn size(&self, kind: usize, room: u64, chance: &mut Chance) -> Option<u64> {
         let sizes = &self.sizes[kind];
         if room < sizes.min {
             return None;
         }
         match sizes.min == sizes.max {
             true => Some(sizes.min),
-            false => Some(self.drawn_size(sizes, room, rng)),
+            false => Some(self.drawn_size(sizes, room, &mut chance.sizes[kind])),
         }
     }
 
     /// One of several sizes that fit into `room`. They are multiples of the smallest one; what a
-    /// range has above the last multiple counts for its largest size, all as by fio.
-    fn drawn_size(&self, sizes: &Sizes, room: u64, rng: &mut fastrand::Rng) -> u64 {
-        let smallest = sizes.min.max(1);
-        let rounded = |size: u64| match self.unaligned {
-            true => size,
-            false => size / smallest * smallest,
-        };
-        if !sizes.split.is_empty() {
-            return rounded(Self::size_of_split(sizes, room, rng)).max(smallest);
+    /// range has above its largest size counts for that, all as by fio.
+    fn drawn_size(&self, sizes: &Sizes, room: u64, numbers: &mut Draws) -> u64 {
+        let unit = if self.unaligned { 1 } else { sizes.min.max(1) };
+        let can_fit = |(size, share): &(u64, u8)| *share > 0 && *size / unit * unit <= room;
+        if !sizes.split.is_empty() && !sizes.split.iter().any(can_fit) {
+            return sizes.min;
         }
-        let drawn = match (room >= sizes.max, self.unaligned) {
-            (true, _) => rng.u64(0..sizes.max),
-            (false, true) => rng.u64(0..=room - sizes.min),
-            (false, false) => rng.u64(0..rounded(room)),
-        };
-        rounded(sizes.min + drawn).min(sizes.max)
+        loop {
+            let drawn = match sizes.split.is_empty() {
+                true => sizes.min + numbers.below(sizes.max),
+                false => Self::size_of_split(sizes, room, numbers),
+            };
+            let size = (drawn / unit * unit).min(sizes.max);
+            if size <= room && size > 0 {
+                return size;
+            }
+        }
     }
 
-    /// A size of a split that does not fit gives way to the next one that does, as by fio.
-    fn size_of_split(sizes: &Sizes, room: u64, rng: &mut fastrand::Rng) -> u64 {
-        loop {
-            let drawn = rng.u8(0..100);
-            let mut end = 0;
-            let fits = sizes.split.iter().find(|(size, share)| {
-                end += share;
-                *share > 0 && drawn < end && *size <= room
-            });
-            if let Some((size, _)) = fits {
-                return *size;
-            }
-            // None that may be drawn fits.
-            if !sizes
-                .split
-                .iter()
-                .any(|(size, share)| *share > 0 && *size <= room)
-            {
-                return sizes.min;
+    /// A size of a split that does not fit gives way to the next one that does, and the last one
+    /// to another number.
+    fn size_of_split(sizes: &Sizes, room: u64, numbers: &mut Draws) -> u64 {
+        let number = numbers.number();
+        let percent = numbers.max() / 100;
+        let mut end = 0;
+        let mut last = sizes.min;
+        for (size, share) in sizes.split.iter().filter(|(_, share)| *share > 0) {
+            last = *size;
+            end += u64::from(*share);
+            if number / end <= percent && *size <= room {
+                break;
             }
         }
+        last
     }
 }
 
 impl State {
-    fn new(job: &Job, region: &Region, rules: &Rules) -> Self {
+    fn new(job: &Job, region: &Region, rules: &Rules, seeds: &Seeds, zeta: &mut ZetaSum) -> Self {
         let zone = job.zones.range().map(|range| Zone {
             bytes: job.zones.bytes,
             range,
@@ -274,24 +328,12 @@ impl State {
             used: 0,
         });
         let range = zone.map_or(region.length, |zone| zone.range.min(region.length));
-        let can_be_mapped = job
-            .distribution
-            .iter()
-            .all(|kind| matches!(kind, Distribution::Uniform | Distribution::Zoned(_)));
-        let aligned = job.align_bytes.iter().any(|align| *align > 0);
-        let wanted = !job.norandommap || job.lfsr;
-        let mapped = job.rw.random && can_be_mapped && wanted && !aligned;
-        let spread = |kind: usize| {
-            let places = rules.places(kind, range).max(1);
-            Spread::new(&job.distribution[kind], places)
-        };
         Self {
             start: region.start,
             length: region.length,
             file_bytes: region.file_bytes,
             range,
-            map: mapped.then(|| BlockMap::new(range / rules.unit)),
-            spreads: [0, 1, 2].map(spread),
+            source: Source::new(job, region, rules, range, seeds, zeta),
             next: [0; 3],
             last: [0; 3],
             zone,
@@ -301,14 +343,7 @@ impl State {
     /// Begins anew, as if nothing had been visited.
     fn restart(&mut self) {
         self.next = [0; 3];
-        if let Some(map) = &mut self.map {
-            map.clear();
-        }
-    }
-
-    /// Whether there was a place since it began.
-    fn was_used(&self) -> bool {
-        self.next != [0; 3]
+        self.source.restart();
     }
 
     #[inline]
@@ -317,15 +352,20 @@ impl State {
         kind: usize,
         follows: bool,
         rules: &Rules,
-        rng: &mut fastrand::Rng,
+        chance: &mut Chance,
     ) -> Option<(u64, u64)> {
         if self.zone.is_some() {
             self.enter_zone(kind, rules);
         }
-        let (offset, drawn) = self.offset(kind, follows, rules, rng)?;
+        let (offset, drawn) = self.offset(kind, follows, rules, chance)?;
         let (base, end) = self.bounds();
-        let mut length = rules.size(kind, end.checked_sub(offset)?, rng)?;
-        if drawn && let Some(map) = &mut self.map {
+        let sizes = match (rules.seq_rand_sizes, drawn) {
+            (false, _) => kind,
+            (true, false) => READ,
+            (true, true) => WRITE,
+        };
+        let mut length = rules.size(sizes, end.checked_sub(offset)?, chance)?;
+        if drawn && let Source::Mapped(map) = &mut self.source {
             let unit = rules.sizes[kind].min.max(1);
             let blocks = take_run(map, (offset - base) / unit, length.div_ceil(unit));
             length = length.min(blocks * unit);
@@ -345,7 +385,7 @@ impl State {
         kind: usize,
         follows: bool,
         rules: &Rules,
-        rng: &mut fastrand::Rng,
+        chance: &mut Chance,
     ) -> Option<(u64, bool)> {
         if !rules.random {
             return Some((self.in_sequence(kind, rules.modifier)?, false));
@@ -354,12 +394,13 @@ impl State {
             return Some((self.last[kind], false));
         }
         let percent = rules.random_percent[kind];
-        if follows || (percent < 100 && rng.u8(0..100) >= percent) {
+        let sequential = &mut chance.sequential[kind];
+        if follows || (percent < 100 && sequential.percentage() > percent) {
             let offset = self.in_sequence(kind, 0);
-            let offset = offset.or_else(|| self.at_random(kind, rules, rng))?;
+            let offset = offset.or_else(|| self.at_random(kind, rules, chance))?;
             return Some((offset, false));
         }
-        Some((self.at_random(kind, rules, rng)?, true))
+        Some((self.at_random(kind, rules, chance)?, true))
     }
 
     /// What is worked on now, from the start of the region: all of it, or a zone.
@@ -388,9 +429,7 @@ impl State {
                 zone.start = 0;
             }
             self.next[kind] = zone.start;
-            if let Some(map) = &mut self.map {
-                map.clear();
-            }
+            self.source.restart();
         }
         let end = zone.start.saturating_add(zone.range).min(self.length);
         let next = self.next[kind];
@@ -398,7 +437,7 @@ impl State {
             self.next[kind] = zone.start;
         }
         self.range = end - zone.start;
-        if let Some(map) = &mut self.map
+        if let Source::Mapped(map) = &mut self.source
             && map.next_free(0).is_none()
         {
             map.clear();
@@ -408,16 +447,17 @@ impl State {
     /// A place that the map does not have yet. Reads and writes of different sizes share the map,
     /// whose free blocks may lie behind the last place of a larger size: then there is none.
     #[inline]
-    fn at_random(&self, kind: usize, rules: &Rules, rng: &mut fastrand::Rng) -> Option<u64> {
+    fn at_random(&mut self, kind: usize, rules: &Rules, chance: &mut Chance) -> Option<u64> {
         let (base, end) = self.bounds();
         let places = rules.places(kind, self.range);
         if places == 0 {
             return None;
         }
-        let mut place = self.spreads[kind].draw(rng, places);
-        if let Some(map) = &self.map {
-            place = map.next_free(place)?;
-        }
+        let (first, count) = match &rules.zones[kind] {
+            None => (0, places),
+            Some(zones) => zones.range(chance.zones.percentage(), places),
+        };
+        let place = first + self.source.draw(&mut chance.offsets, count)?;
         let offset = place.saturating_mul(rules.align[kind]).saturating_add(base);
         (offset < end).then_some(offset)
     }
@@ -455,6 +495,75 @@ impl State {
                 let back = next.checked_add_signed(modifier);
                 back.or_else(|| end.checked_add_signed(modifier))
             }
+        }
+    }
+}
+
+impl Chance {
+    fn new(seeds: &Seeds) -> Self {
+        let sequential = seeds.short(Purpose::Sequential);
+        Self {
+            offsets: seeds.draws(Purpose::Offsets),
+            zones: seeds.short(Purpose::Zones),
+            sizes: seeds.sizes(),
+            sequential: [sequential.clone(), sequential.clone(), sequential],
+        }
+    }
+}
+
+impl Source {
+    fn new(
+        job: &Job,
+        region: &Region,
+        rules: &Rules,
+        range: u64,
+        seeds: &Seeds,
+        zeta: &mut ZetaSum,
+    ) -> Self {
+        // A law counts blocks of the smallest request of the kinds that the job has.
+        let kinds = (0..3).filter(|kind| job.rw.does[*kind]);
+        let block = kinds.map(|kind| job.sizes[kind].min.max(1)).min();
+        let blocks = region.length.div_ceil(block.unwrap_or(1)).max(1);
+        let seed = seeds.of_file(&region.name);
+        if let Some(spread) = Spread::new(&job.distribution[0], blocks, seed, true, zeta) {
+            return Self::Law(Box::new(spread));
+        }
+        let sizes = job
+            .rw
+            .does
+            .iter()
+            .zip(&rules.sizes)
+            .filter(|(does, _)| **does);
+        let alike = sizes
+            .clone()
+            .all(|(_, sizes)| (sizes.min, sizes.max) == (rules.unit, rules.unit));
+        if !job.rw.random || !job.visits_once() {
+            return Self::Any;
+        }
+        let blocks = range / rules.unit;
+        match job.generator == RandomGenerator::Lfsr && alike && blocks > 0 {
+            true => Self::Register(Lfsr::new(blocks, seeds.seed(Purpose::Offsets))),
+            false => Self::Mapped(BlockMap::new(blocks)),
+        }
+    }
+
+    /// All blocks can be drawn again.
+    fn restart(&mut self) {
+        match self {
+            Self::Any | Self::Law(_) => {}
+            Self::Mapped(map) => map.clear(),
+            Self::Register(register) => register.restart(),
+        }
+    }
+
+    /// A block below `blocks`; `None` where all have been drawn.
+    #[inline]
+    fn draw(&mut self, numbers: &mut Draws, blocks: u64) -> Option<u64> {
+        match self {
+            Self::Any => Some(numbers.below(blocks)),
+            Self::Mapped(map) => map.next_free(numbers.below(blocks)),
+            Self::Register(register) => register.next(),
+            Self::Law(spread) => Some(spread.draw()),
         }
     }
 }

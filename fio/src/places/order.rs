@@ -1,18 +1,24 @@
 //! Which file the next request goes to: `file_service_type` and `openfiles`.
 
-use crate::settings::{Distribution, FileOrder, Job};
-use crate::spread::Spread;
+use super::drawn_files::DrawnFiles;
+use crate::draws::Seeds;
+use crate::settings::{FileOrder, Job};
 
 /// The order of files.
 pub struct Order {
-    kind: FileOrder,
-    spread: Spread,
+    /// Files that are drawn; the other ones come in turn.
+    drawn: Option<DrawnFiles>,
+    /// The file whose turn it is gets all requests.
+    sequential: bool,
     files: usize,
     /// Files in use at a time, and those in use now.
     window: usize,
     open: Vec<usize>,
     /// The next file that has not been in use yet.
     unopened: usize,
+    /// The file that comes first. Others follow it, the first one after the last.
+    first: usize,
+    last: usize,
     /// The place in `open` of the file whose turn it is, and how many requests it still gets.
     turn: usize,
     left: u32,
@@ -21,34 +27,40 @@ pub struct Order {
 
 impl Order {
     /// The order of the `files` files of a job.
-    pub fn new(job: &Job, files: usize) -> Self {
+    pub fn new(job: &Job, files: usize, seeds: &Seeds) -> Self {
         let window = match job.openfiles {
             0 => files,
             some => (some as usize).min(files),
         };
-        let distribution = match &job.file_order {
-            FileOrder::Zipf(theta, center) => Distribution::Zipf(*theta, *center),
-            FileOrder::Pareto(power, center) => Distribution::Pareto(*power, *center),
-            FileOrder::Normal(deviation, center) => Distribution::Normal(*deviation, *center),
-            FileOrder::RoundRobin | FileOrder::Sequential | FileOrder::Random => {
-                Distribution::Uniform
-            }
-        };
+        let drawn = (files > 1)
+            .then(|| DrawnFiles::new(&job.file_order, files, window, seeds))
+            .flatten();
         Self {
-            kind: job.file_order,
-            spread: Spread::new(&distribution, window.max(1) as u64),
+            // The first of them is drawn, too.
+            left: if drawn.is_some() { 0 } else { job.file_run },
+            drawn,
+            sequential: job.file_order == FileOrder::Sequential,
             files,
             window,
             open: (0..window).collect(),
             unopened: window,
+            first: 0,
+            last: files.saturating_sub(1),
             turn: 0,
-            left: job.file_run,
             run: job.file_run,
         }
     }
 
-    /// All files can be worked on again.
-    pub fn restart(&mut self) {
+    /// All files can be worked on again; those that are drawn, with the numbers of `seeds` where
+    /// they are there.
+    pub fn restart(&mut self, seeds: Option<&Seeds>) {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.restart(seeds);
+            self.left = 0;
+            return;
+        }
+        // The turns go on behind the last one.
+        self.first = (self.last + 1) % self.files.max(1);
         self.open.clear();
         self.open.extend(0..self.window);
         self.unopened = self.window;
@@ -57,40 +69,43 @@ impl Order {
 
     /// The file of the next request; `None` when all have been worked through.
     #[inline]
-    pub fn next(&mut self, rng: &mut fastrand::Rng) -> Option<usize> {
+    pub fn next(&mut self) -> Option<usize> {
         if self.files == 1 {
             return self.open.first().copied();
         }
+        if let Some(drawn) = &mut self.drawn {
+            if self.left == 0 || drawn.current().is_none() {
+                drawn.draw();
+                self.left = self.run;
+            }
+            self.left -= 1;
+            return drawn.current();
+        }
         if self.left == 0 {
-            self.choose(rng);
+            self.choose();
         }
         if self.turn >= self.open.len() {
             self.turn = 0;
         }
         self.left -= 1;
-        self.open.get(self.turn).copied()
+        let turn = *self.open.get(self.turn)?;
+        self.last = (self.first + turn) % self.files;
+        Some(self.last)
     }
 
-    fn choose(&mut self, rng: &mut fastrand::Rng) {
+    fn choose(&mut self) {
         self.left = self.run;
+        if self.sequential {
+            return;
+        }
         let next = self.turn + 1;
-        let in_turn = self.kind == FileOrder::RoundRobin;
-        let has_next = next < self.open.len() || (in_turn && self.opens_next());
-        let open = self.open.len().max(1);
-        self.turn = match self.kind {
-            FileOrder::RoundRobin if has_next => next,
-            FileOrder::RoundRobin => 0,
-            FileOrder::Sequential => self.turn,
-            _ => self.spread.draw(rng, open as u64) as usize,
-        };
+        let has_next = next < self.open.len() || self.opens_next();
+        self.turn = if has_next { next } else { 0 };
     }
 
     /// Whether some files have more requests than others, so that none of them is ever done.
     pub fn is_uneven(&self) -> bool {
-        matches!(
-            self.kind,
-            FileOrder::Zipf(..) | FileOrder::Pareto(..) | FileOrder::Normal(..)
-        ) && self.files > 1
+        self.drawn.as_ref().is_some_and(DrawnFiles::is_uneven)
     }
 
     /// The file that the last request was for has no place left: another one takes its place.
@@ -99,14 +114,11 @@ impl Order {
             self.open.clear();
             return;
         }
+        if let Some(drawn) = &mut self.drawn {
+            return drawn.worked_through();
+        }
         self.left = self.run;
         if self.turn >= self.open.len() {
-            return;
-        }
-        let in_order = matches!(self.kind, FileOrder::RoundRobin | FileOrder::Sequential);
-        if !in_order && self.unopened < self.files {
-            self.open[self.turn] = self.unopened;
-            self.unopened += 1;
             return;
         }
         self.open.remove(self.turn);

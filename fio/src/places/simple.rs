@@ -4,16 +4,17 @@
 
 use ugeom_load::places::{Mapped, Random, Sequence};
 
-use super::Places;
+use super::{Places, Source};
+use crate::draws::Draws;
 
 /// The places of a simple job.
 pub enum Simple {
     /// One after the other.
     Sequence(Sequence),
     /// Drawn, and perhaps twice.
-    Random(Random),
+    Random(Random<Draws>),
     /// Drawn, each once before any comes twice.
-    Mapped(Mapped),
+    Mapped(Mapped<Draws>),
 }
 
 impl Places {
@@ -26,7 +27,10 @@ impl Places {
             return None;
         };
         let length = sizes.min.max(1);
-        let nothing_else = file.zone.is_none() && rules.align[kind] == length && !rules.unaligned;
+        let nothing_else = !rules.seq_rand_sizes
+            && file.zone.is_none()
+            && rules.align[kind] == length
+            && !rules.unaligned;
         if sizes.min != sizes.max || !nothing_else || file.length < length {
             return None;
         }
@@ -35,15 +39,21 @@ impl Places {
             let places = || Simple::Sequence(Sequence::new(file.start, length, steps));
             return (rules.modifier == 0).then(places);
         }
-        let even = file.spreads[kind].is_even();
         let alone = rules.random_percent[kind] == 100 && rules.modifier <= 1 && !rules.identical;
-        if !even || !alone || rules.unit != length {
+        if !alone || rules.zones[kind].is_some() || rules.unit != length {
             return None;
         }
-        let random = Random::new(file.start, length, file.length / length, self.rng.clone());
-        Some(match file.map.take() {
-            None => Simple::Random(random),
-            Some(map) => Simple::Mapped(Mapped::new(random, map)),
-        })
+        let numbers = self.chance.offsets.clone();
+        let random = Random::new(file.start, length, file.length / length, numbers);
+        match std::mem::replace(&mut file.source, Source::Any) {
+            Source::Any => Some(Simple::Random(random)),
+            Source::Mapped(map) if !rules.repeats_passes => {
+                Some(Simple::Mapped(Mapped::new(random, map)))
+            }
+            other => {
+                file.source = other;
+                None
+            }
+        }
     }
 }

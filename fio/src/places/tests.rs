@@ -29,8 +29,16 @@ fn regions(lengths: &[u64]) -> Vec<Region> {
     lengths.iter().map(region).collect()
 }
 
+fn next(places: &mut Places, kind: usize) -> Option<Place> {
+    places.next(&mut || kind).map(|(_, place)| place)
+}
+
+fn places_of(job: &Job, lengths: &[u64], number: u32) -> Places {
+    Places::new(job, &regions(lengths), &Seeds::of(job, number))
+}
+
 fn all(places: &mut Places, kind: usize) -> Vec<Place> {
-    std::iter::from_fn(|| places.next(kind))
+    std::iter::from_fn(|| next(places, kind))
         .take(1 << 20)
         .collect()
 }
@@ -38,7 +46,7 @@ fn all(places: &mut Places, kind: usize) -> Vec<Place> {
 #[test]
 fn a_sequence_covers_its_region_and_leaves_a_remainder_out() {
     let job = job(&[("rw", "read"), ("bs", "4k")]);
-    let mut places = Places::new(&job, &regions(&[4096 * 3 + 100]), 1);
+    let mut places = places_of(&job, &[4096 * 3 + 100], 1);
     let offsets: Vec<u64> = all(&mut places, 0)
         .iter()
         .map(|place| place.offset)
@@ -58,7 +66,7 @@ fn random_places_visit_every_byte_once_whatever_the_sizes() {
     ] {
         let job = job(&[("rw", "randread"), sizes]);
         let blocks = 1000_u64;
-        let mut places = Places::new(&job, &regions(&[blocks * 4096]), 5);
+        let mut places = places_of(&job, &[blocks * 4096], 5);
         let mut seen = vec![0; blocks as usize];
         for place in all(&mut places, 0) {
             let first = (place.offset - (1 << 20)) / 4096;
@@ -76,9 +84,9 @@ fn without_a_map_places_repeat_and_stay_inside() {
         ("norandommap", "1"),
         ("bsrange", "4k-16k"),
     ]);
-    let mut places = Places::new(&job, &regions(&[4096 * 10]), 5);
+    let mut places = places_of(&job, &[4096 * 10], 5);
     for _ in 0..1000 {
-        let place = places.next(0).unwrap();
+        let place = next(&mut places, 0).unwrap();
         let end = place.offset + u64::from(place.length);
         assert!(place.offset >= 1 << 20 && end <= (1 << 20) + 40960);
     }
@@ -87,13 +95,15 @@ fn without_a_map_places_repeat_and_stay_inside() {
 #[test]
 fn files_take_turns_and_the_modifier_makes_runs() {
     let job = job(&[("rw", "read"), ("bs", "4k")]);
-    let mut places = Places::new(&job, &regions(&[8192, 8192]), 1);
+    let mut places = places_of(&job, &[8192, 8192], 1);
     let files: Vec<u32> = all(&mut places, 0).iter().map(|place| place.file).collect();
     assert_eq!(files, [0, 1, 0, 1]);
 
     let job = self::job(&[("rw", "randread:4"), ("norandommap", "1"), ("bs", "4k")]);
-    let mut places = Places::new(&job, &regions(&[4096 * 100_000]), 1);
-    let offsets: Vec<u64> = (0..400).map(|_| places.next(0).unwrap().offset).collect();
+    let mut places = places_of(&job, &[4096 * 100_000], 1);
+    let offsets: Vec<u64> = (0..400)
+        .map(|_| next(&mut places, 0).unwrap().offset)
+        .collect();
     let follow = offsets
         .windows(2)
         .filter(|pair| pair[1] == pair[0] + 4096)
@@ -109,8 +119,8 @@ fn files_begin_anew_by_themselves_where_fio_begins_them_anew() {
             settings,
         ]
         .concat();
-        let mut places = Places::new(&job(&settings), &regions(&[8192, 4096, 16384]), 1);
-        let files = std::iter::from_fn(|| places.next(READ).map(|place| place.file));
+        let mut places = places_of(&job(&settings), &[8192, 4096, 16384], 1);
+        let files = std::iter::from_fn(|| next(&mut places, READ).map(|place| place.file));
         files.take(count).collect::<Vec<u32>>()
     };
     // In turn, whatever their lengths are.
@@ -125,17 +135,59 @@ fn files_begin_anew_by_themselves_where_fio_begins_them_anew() {
         [0, 1, 2, 0, 2, 2, 2]
     );
     assert_eq!(files_of(&[("rw", "randread")], 12).len(), 7);
-    // The files in front have more requests, and never end.
+    // One of the files has most requests, and none of them ends.
     let uneven = files_of(&[("rw", "read"), ("file_service_type", "zipf:1.2")], 1000);
     let of = |file| uneven.iter().filter(|one| **one == file).count();
     assert_eq!(uneven.len(), 1000);
-    assert!(
-        of(0) > of(1) && of(1) > of(2),
-        "{} {} {}",
-        of(0),
-        of(1),
-        of(2)
-    );
+    let counts = [of(0), of(1), of(2)];
+    let most = counts.iter().max();
+    assert!(most > Some(&800) && !counts.contains(&0), "{counts:?}");
+}
+
+/// What fio 3.33 asks for first: the block of 4 KiB and the number of blocks.
+#[test]
+fn places_are_those_that_fio_draws() {
+    let known: [(&[(&str, &str)], &str); 7] = [
+        (&[], "15/1 189/1 215/1 120/1 102/1 216/1 97/1 90/1"),
+        (
+            &[("random_generator", "tausworthe64")],
+            "240/1 6/1 20/1 25/1 135/1 7/1 112/1 85/1",
+        ),
+        (
+            &[("random_generator", "lfsr")],
+            "235/1 205/1 163/1 196/1 114/1 41/1 154/1 93/1",
+        ),
+        (
+            &[("random_distribution", "zipf:1.1")],
+            "47/1 140/1 182/1 231/1 161/1 253/1 203/1 203/1",
+        ),
+        (
+            &[("random_distribution", "pareto:0.2")],
+            "47/1 203/1 203/1 63/1 203/1 102/1 203/1 203/1",
+        ),
+        (
+            &[("random_distribution", "normal:20")],
+            "187/1 233/1 82/1 6/1 86/1 52/1 18/1 255/1",
+        ),
+        (
+            &[("bsrange", "4k-64k")],
+            "15/3 189/11 215/13 120/6 102/15 228/2 97/5 90/3",
+        ),
+    ];
+    for (settings, expected) in known {
+        let job = job(&[&[("rw", "randread"), ("bs", "4k")], settings].concat());
+        let region = Region {
+            name: "j.0.0".to_owned(),
+            start: 0,
+            length: 1 << 20,
+            file_bytes: 1 << 20,
+        };
+        let mut places = Places::new(&job, &[region], &Seeds::of(&job, 0));
+        let places = std::iter::from_fn(|| next(&mut places, READ)).take(8);
+        let places = places.map(|place| format!("{}/{}", place.offset >> 12, place.length >> 12));
+        let places: Vec<String> = places.collect();
+        assert_eq!(places.join(" "), expected, "{settings:?}");
+    }
 }
 
 /// Offsets of `count` requests of a kind in one file of 16 blocks of 4 KiB, in blocks.
@@ -146,8 +198,11 @@ fn blocks_in_turn(settings: &[(&str, &str)], file_blocks: u64, kinds: &[usize]) 
         length: 16 * 4096,
         file_bytes: file_blocks * 4096,
     };
-    let mut places = Places::new(&job(settings), &[region], 1);
-    let offset = |kind: &usize| Some(places.next(*kind)?.offset / 4096);
+    let mut places = {
+        let job = job(settings);
+        Places::new(&job, &[region], &Seeds::of(&job, 1))
+    };
+    let offset = |kind: &usize| Some(next(&mut places, *kind)?.offset / 4096);
     kinds.iter().map_while(offset).collect()
 }
 
@@ -185,11 +240,11 @@ fn requests_of_any_kind_count_until_a_place_is_drawn() {
 #[test]
 fn sizes_of_several_kinds_are_kept_and_share_a_map() {
     let settings = [("rw", "randrw"), ("bs", "4k,6k")];
-    let mut places = Places::new(&job(&settings), &regions(&[1 << 20]), 1);
+    let mut places = places_of(&job(&settings), &[1 << 20], 1);
     let mut taken = vec![false; 256];
     let mut requests = 0;
     for kind in [READ, WRITE].into_iter().cycle() {
-        let Some(place) = places.next(kind) else {
+        let Some(place) = next(&mut places, kind) else {
             break;
         };
         let (size, offset) = ([4096, 6144][kind], place.offset - (1 << 20));
@@ -202,8 +257,8 @@ fn sizes_of_several_kinds_are_kept_and_share_a_map() {
     assert!((100..256).contains(&requests), "{requests}");
 
     let unmapped = job(&[("rw", "randwrite"), ("bs", "4k,6k"), ("norandommap", "1")]);
-    let mut places = Places::new(&unmapped, &regions(&[1 << 20]), 1);
-    assert!((0..500).all(|_| places.next(WRITE).unwrap().length == 6144));
+    let mut places = places_of(&unmapped, &[1 << 20], 1);
+    assert!((0..500).all(|_| next(&mut places, WRITE).unwrap().length == 6144));
 }
 
 #[test]
@@ -213,10 +268,10 @@ fn sizes_of_a_range_are_multiples_of_the_smallest_or_the_largest_and_fit() {
         ("bsrange", "3k-10k"),
         ("norandommap", "1"),
     ]);
-    let mut places = Places::new(&job, &regions(&[100 << 10]), 1);
+    let mut places = places_of(&job, &[100 << 10], 1);
     let mut seen = [0; 4];
     for _ in 0..4000 {
-        let place = places.next(READ).unwrap();
+        let place = next(&mut places, READ).unwrap();
         assert!(place.offset + u64::from(place.length) <= (1 << 20) + (100 << 10));
         let size = [3 << 10, 6 << 10, 9 << 10, 10 << 10]
             .iter()
@@ -230,6 +285,6 @@ fn sizes_of_a_range_are_multiples_of_the_smallest_or_the_largest_and_fit() {
 #[test]
 fn aligned_places_leave_room_for_the_smallest_size() {
     let job = job(&[("rw", "randread"), ("bs", "4k"), ("ba", "1k")]);
-    let mut places = Places::new(&job, &regions(&[64 << 10]), 1);
-    assert!((0..2000).all(|_| places.next(READ).unwrap().length == 4096));
+    let mut places = places_of(&job, &[64 << 10], 1);
+    assert!((0..2000).all(|_| next(&mut places, READ).unwrap().length == 4096));
 }

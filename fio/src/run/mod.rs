@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ugeom_classes::Target;
 use ugeom_stack::LostAtTheEnd;
 
+use super::draws::{Purpose, Seeds};
 use super::error::JobError;
 use super::outcome::Outcome;
 use super::places::Region;
@@ -25,9 +26,6 @@ use super::target::{
 use disks::Disks;
 use wave::run_wave;
 
-/// The seed of jobs with `randrepeat=1`: "ugeom" in ASCII.
-const REPEATED_SEED: u64 = 0x0075_6765_6f6d;
-
 /// What the caller wants to be told, and may want to stop.
 pub trait Watcher {
     /// Something to say, once.
@@ -38,9 +36,9 @@ pub trait Watcher {
     fn progress(&mut self, progress: &Progress<'_>);
     /// True when everything should end soon.
     fn cancelled(&self) -> bool;
-    /// A copy of a job gets its random numbers from this seed (`--debug=random`).
-    fn seeded(&mut self, job: &str, number: u32, seed: u64) {
-        let _ = (job, number, seed);
+    /// A copy of a job gets its random numbers from these seeds (`--debug=random`).
+    fn seeded(&mut self, job: &str, number: u32, seeds: &[u64]) {
+        let _ = (job, number, seeds);
     }
     /// Asked before a job writes to a target: an error forbids it.
     ///
@@ -71,7 +69,7 @@ struct Copy {
     target: Meaning,
     regions: Vec<Region>,
     stack: Option<Arc<Target>>,
-    seed: u64,
+    seeds: Seeds,
 }
 
 impl Copy {
@@ -164,13 +162,8 @@ fn prepare(
                 let allowed = watcher.may_write(&target);
                 allowed.map_err(|message| JobError::target(&job.name, message))?;
             }
-            // A seed that was set holds whatever is said about repeating.
-            let seed = match (job.was_set("randseed"), job.randrepeat) {
-                (true, _) => job.randseed.wrapping_add(u64::from(number)),
-                (false, true) => REPEATED_SEED.wrapping_add(u64::from(number)),
-                (false, false) => fastrand::u64(..),
-            };
-            watcher.seeded(&job.name, number, seed);
+            let seeds = Seeds::of(job, number - clone + place_of_clone(clone, job.numjobs));
+            watcher.seeded(&job.name, number, seeds.all());
             let mut stack = None;
             let regions = match &target {
                 Meaning::Nothing => null_regions(job, clone)?,
@@ -196,8 +189,8 @@ fn prepare(
                     if job.file_operation() != Some(FileOperation::Create) {
                         make_folders(job, paths)?;
                     }
-                    let (regions, layouts) = file_regions(job, clone, paths, seed)?;
-                    make_files(job, &layouts, seed, watcher)?;
+                    let (regions, layouts) = file_regions(job, clone, paths, &seeds)?;
+                    make_files(job, &layouts, seeds.seed(Purpose::Content), watcher)?;
                     regions
                 }
             };
@@ -211,11 +204,20 @@ fn prepare(
                 target,
                 regions,
                 stack,
-                seed,
+                seeds,
             });
         }
     }
     Ok(copies)
+}
+
+/// The place of a clone among those of its job, as fio counts them: the first, then the others from
+/// the last one on.
+fn place_of_clone(clone: u32, clones: u32) -> u32 {
+    match clone {
+        0 => 0,
+        clone => clones - clone,
+    }
 }
 
 /// Says which settings hold for files and block devices alone.

@@ -11,11 +11,13 @@ use ugeom_classes::result_file::refuse_carrying;
 use ugeom_engine::{Choice, EngineError, EngineOptions};
 use ugeom_harness::crew;
 use ugeom_load::door::{EngineDoor, NullDoor, StackDoor};
+use ugeom_load::places::Below as _;
 use ugeom_machine::cpu::Affinity;
 use ugeom_stack::Delta;
 
 use super::sampling::Sampling;
 use super::{Copy, Watcher, commands};
+use crate::draws::Purpose;
 use crate::error::JobError;
 use crate::outcome::JobOutcome;
 use crate::replay::Replay;
@@ -227,7 +229,7 @@ fn ready(copy: &Copy) -> Result<Ready, JobError> {
 
 fn wait_for_start(copy: &Copy, stop: &AtomicBool) {
     let (low, high) = copy.job.startdelay_ns;
-    let delay_ns = fastrand::Rng::with_seed(copy.seed).u64(low..=high);
+    let delay_ns = copy.seeds.draws(Purpose::StartDelay).below(high - low + 1) + low;
     let until = Instant::now() + Duration::from_nanos(delay_ns);
     while !stop.load(Relaxed) {
         let left = until.saturating_duration_since(Instant::now());
@@ -251,7 +253,7 @@ fn through_door(
         regions: &copy.regions,
         paths: copy.paths(),
         number: copy.number,
-        seed: copy.seed,
+        seeds: copy.seeds,
         blocking: job.is_sync(),
         live,
         stop,

@@ -77,6 +77,18 @@ impl Sizes {
 /// Where the centre of a distribution is, as a share of the file, if not where the law has it.
 pub type Center = Option<f64>;
 
+/// `random_generator`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RandomGenerator {
+    /// Numbers of 32 bits.
+    #[default]
+    Tausworthe,
+    /// Numbers of 64 bits.
+    Tausworthe64,
+    /// No place comes twice, also without a map.
+    Lfsr,
+}
+
 /// `random_distribution=`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {

@@ -63,8 +63,7 @@ pub struct Job {
     pub random_percent: [u8; 3],
     /// `rw_sequencer=identical`: the requests of a run go to the same place.
     pub identical: bool,
-    /// `random_generator=lfsr`: no place comes twice, also without a map.
-    pub lfsr: bool,
+    pub generator: RandomGenerator,
     pub zones: Zones,
     pub offset_align_bytes: u64,
     pub fill_device: bool,
@@ -236,6 +235,7 @@ impl Job {
             invalidate: true,
             create_serialize: true,
             randrepeat: true,
+            randseed: 0x89,
             do_verify: true,
             percentiles: Percentiles {
                 clat: true,
@@ -262,17 +262,34 @@ impl Job {
     /// The largest request, bytes.
     #[must_use]
     pub fn largest_bytes(&self) -> u64 {
-        let sizes = self.sizes.iter().zip(self.rw.does);
-        let used = sizes.filter(|(_, does)| *does).map(|(sizes, _)| sizes.max);
-        used.max().unwrap_or(0)
+        self.used_sizes().map(|sizes| sizes.max).max().unwrap_or(0)
     }
 
     /// The smallest request, bytes: what the file is divided into.
     #[must_use]
     pub(crate) fn smallest_bytes(&self) -> u64 {
-        let sizes = self.sizes.iter().zip(self.rw.does);
-        let used = sizes.filter(|(_, does)| *does).map(|(sizes, _)| sizes.min);
-        used.min().unwrap_or(512)
+        self.used_sizes()
+            .map(|sizes| sizes.min)
+            .min()
+            .unwrap_or(512)
+    }
+
+    /// The sizes of the kinds that the job has; both with `bs_is_seq_rand`.
+    fn used_sizes(&self) -> impl Iterator<Item = &Sizes> {
+        let kinds = self.sizes.iter().zip(self.rw.does).enumerate();
+        kinds
+            .filter(|(kind, (_, does))| *does || (self.seq_rand_sizes && *kind != TRIM))
+            .map(|(_, (sizes, _))| sizes)
+    }
+
+    /// Whether random places come once each before any of them comes again.
+    pub(crate) fn visits_once(&self) -> bool {
+        let even = self
+            .distribution
+            .iter()
+            .all(|of| *of == Distribution::Uniform);
+        let aligned = self.align_bytes.iter().any(|align| *align > 0);
+        even && !aligned && (!self.norandommap || self.generator == RandomGenerator::Lfsr)
     }
 
     /// Whether the content of the target changes.

@@ -58,11 +58,6 @@ fn each_error_names_file_line_and_reason() {
 fn values_that_depend_on_others_are_refused_with_the_way_out() {
     for (text, place, reason) in [
         (
-            "[a]\nbs_is_seq_rand\nrw=randread\npercentage_random=50\n",
-            "jobs.fio:2: ",
-            "all sequential or all random",
-        ),
-        (
             "[a]\nrandom_distribution=zipf:1.2:2\n",
             "jobs.fio:2: ",
             "the centre 2 is not from 0 to 1",

@@ -372,15 +372,6 @@ fn names_of_sections_end_before_the_last_character_as_in_fio() {
 }
 
 #[test]
-fn sizes_for_sequential_and_random_requests_are_told_apart() {
-    let sizes = |rw: &str| {
-        let text = format!("[a]\nrw={rw}\nbs=64k,4k\nbs_is_seq_rand\n");
-        of_file(&text).unwrap().jobs[0].sizes[WRITE].min
-    };
-    assert_eq!((sizes("write"), sizes("randrw")), (65536, 4096));
-}
-
-#[test]
 fn settings_that_ask_for_what_is_done_anyway_are_not_said() {
     let text = "[a]\nrw=read\nioengine=io_uring\nnorandommap\nio_submit_mode=offload\n\
                 clocksource=gettimeofday\nregisterfiles\nfixedbufs\nnonvectored=1\n";

@@ -15,6 +15,10 @@ pub(super) fn loops_apart(task: &Task<'_>) -> u64 {
     if job.time_based && job.unlink_each_loop && has_passes {
         return u64::MAX;
     }
+    // Places that are drawn again and again have no end: all loops are one.
+    if job.rw.random && !job.visits_once() {
+        return 1;
+    }
     let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
     let is_whole = !job.time_based && job.read_iolog.is_none() && job.io_size.is_none();
     let syncs = job.rw.does[WRITE] && (job.end_fsync || job.fsync_on_close);
@@ -31,6 +35,8 @@ pub(super) struct Limits {
     /// How often the files may still be worked through: as often as `loops` says, and without a
     /// limit where the time or `io_size` says when to end.
     pub(super) passes_left: u64,
+    /// Nothing has been transferred in this pass.
+    pass_is_new: bool,
     pub(super) requests_left: u64,
     /// What is to be transferred is no multiple of the requests: fio looks for another one, and
     /// syncs before it.
@@ -45,6 +51,7 @@ impl Limits {
         let mut limits = Self {
             bytes_left: 0,
             passes_left: 0,
+            pass_is_new: true,
             requests_left: 0,
             has_rest: task.regions.iter().map(|region| region.length).sum::<u64>()
                 > blocks_of(task),
@@ -70,10 +77,32 @@ impl Limits {
             (_, true) => u64::MAX,
             (parts, false) => job.loops / parts,
         };
+        self.pass_is_new = true;
         self.requests_left = match job.number_ios {
             0 => u64::MAX,
             number => number.saturating_mul(job.loops) / parts,
         };
+    }
+}
+
+/// What requests do to the limits.
+impl Limits {
+    /// A request is made. As by fio, the last one may be more than what was left.
+    #[inline]
+    pub(super) fn take(&mut self, bytes: u64) {
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        self.pass_is_new = false;
+        self.requests_left -= 1;
+    }
+
+    /// No place is left in this pass: whether another one begins.
+    pub(super) fn next_pass(&mut self) -> bool {
+        if self.passes_left <= 1 || self.pass_is_new {
+            return false;
+        }
+        self.passes_left -= 1;
+        self.pass_is_new = true;
+        true
     }
 }
 

@@ -38,7 +38,7 @@ impl<D: Door> Worker<'_, D> {
                 if rest == 0 {
                     return;
                 }
-                self.written = Some(Written::default());
+                self.written = Some(Written::new(self.places.are_mapped()));
             }
             if self.task.job.unlink_each_loop {
                 self.renew_files();
@@ -46,7 +46,7 @@ impl<D: Door> Worker<'_, D> {
             self.task.live.enter(Phase::Running);
             self.limits.set_amount(self.task);
             self.limits.bytes_left = self.limits.bytes_left.min(rest);
-            self.places.restart();
+            self.restart_places();
             self.finished = self.trouble.is_some();
             self.work();
         }

@@ -21,6 +21,7 @@ mod limits;
 mod locks;
 mod logs;
 mod loops;
+mod mix;
 mod operations;
 mod pace;
 mod plain;
@@ -41,6 +42,7 @@ use ugeom_machine::clock;
 use ugeom_machine::cpu::Usage;
 
 use super::content::{Content, Label};
+use super::draws::{Purpose, Seeds};
 use super::places::{Place, Places, Region};
 use super::settings::{FileLocking, Job, READ, TRIM, Unmeasured, Verify, WRITE};
 use super::tally::{Live, Phase, Tally};
@@ -51,6 +53,7 @@ pub use iolog::Iolog;
 use limits::{Limits, goal_bytes};
 pub use locks::{FileLocks, Held};
 pub use logs::Logs;
+use mix::Mix;
 use operations::Operations;
 use pace::Pace;
 use priorities::Drawn;
@@ -77,7 +80,7 @@ pub struct Task<'a> {
     /// Its number among all, from 0.
     pub number: u32,
     /// Where its random numbers begin.
-    pub seed: u64,
+    pub seeds: Seeds,
     /// Requests are handed over and end in the same call: there is no time between.
     pub blocking: bool,
     /// What others see of it.
@@ -143,7 +146,9 @@ pub struct Worker<'a, D> {
     places: Places,
     content: Content,
     pace: Option<Pace>,
-    rng: fastrand::Rng,
+    mix: Mix,
+    /// The kind of the next request, which was chosen and is not due yet.
+    waiting_kind: Option<usize>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     queued: Vec<u32>,
@@ -194,8 +199,8 @@ impl<'a, D: Door> Worker<'a, D> {
     #[must_use]
     pub fn new(task: &'a Task<'a>, traces: Traces, mut door: D) -> Self {
         let job = task.job;
-        let mut seeds = fastrand::Rng::with_seed(task.seed);
-        let mut content = Content::new(job, seeds.u64(..), task.number as u16);
+        let seed = |purpose| task.seeds.seed(purpose);
+        let mut content = Content::new(job, seed(Purpose::Content), task.number as u16);
         let slots = slots(job);
         for slot in 0..slots {
             content.prepare(door.buffer(slot));
@@ -204,21 +209,23 @@ impl<'a, D: Door> Worker<'a, D> {
         task.live.goal_bytes.store(bytes, Relaxed);
         let writes = job.rw.does[WRITE] && job.verify != Verify::No;
         let writes = writes && (job.do_verify || job.verifying.backlog > 0 || job.verifying.only);
+        let places = Places::new(job, task.regions, &task.seeds);
         Self {
             task,
             door,
-            places: Places::new(job, task.regions, seeds.u64(..)),
+            written: writes.then(|| Written::new(places.are_mapped())),
+            places,
             content,
-            pace: Pace::new(job, seeds.u64(..)),
-            priorities: Drawn::of(job, task.seed),
-            rng: seeds,
+            pace: Pace::new(job, seed(Purpose::Poisson)),
+            priorities: Drawn::of(job, &task.seeds),
+            mix: Mix::new(job.rwmixread, &task.seeds),
+            waiting_kind: None,
             slots: vec![IDLE; slots as usize],
             free: (0..slots).rev().collect(),
             queued: Vec::with_capacity(slots as usize),
             events: Vec::with_capacity(slots as usize),
             tally: Tally::default(),
             logs: Logs::of(job),
-            written: writes.then(Written::default),
             trouble: None,
             limits: Limits::new(task),
             next_up: None,
@@ -283,11 +290,11 @@ impl<'a, D: Door> Worker<'a, D> {
         self.note_elapsed();
         self.share = None;
         self.held = None;
-        self.close_log();
         let stopped = self.task.stop.load(Relaxed);
         if self.trouble.is_none() && !stopped && self.task.job.do_verify {
             self.read_back();
         }
+        self.close_log();
         if let Some(depth) = &self.depth {
             self.tally.latency_depth = depth.depth();
         }
@@ -371,7 +378,7 @@ impl<'a, D: Door> Worker<'a, D> {
     fn suppose_written(&mut self) {
         while !self.finished && !self.task.stop.load(Relaxed) {
             let kind = self.choose_kind();
-            let Some(place) = self.next_place(kind) else {
+            let Some((kind, place)) = self.next_place(kind) else {
                 return;
             };
             if let (true, Some(written)) = (kind != READ, &mut self.written) {
@@ -540,18 +547,20 @@ impl<'a, D: Door> Worker<'a, D> {
         if self.traces.replay.is_some() {
             return self.next_of_trace(now);
         }
-        let kind = self.choose_kind();
+        let kind = self.waiting_kind.take();
+        let kind = kind.unwrap_or_else(|| self.choose_kind());
         let mut due = now;
         if let Some(pace) = &self.pace
             && let Some(when) = pace.due(kind)
         {
             if when > now {
+                self.waiting_kind = Some(kind);
                 self.not_before = Some(when);
                 return None;
             }
             due = when;
         }
-        let place = self.next_place(kind)?;
+        let (kind, place) = self.next_place(kind)?;
         let request = Request {
             kind: [Kind::Read, Kind::Write, Kind::Trim][kind],
             file: place.file,
@@ -564,48 +573,39 @@ impl<'a, D: Door> Worker<'a, D> {
 
     #[inline]
     fn choose_kind(&mut self) -> usize {
-        let job = self.task.job;
-        if job.rw.trim_then_write {
-            return TRIM;
-        }
-        match job.rw.does {
-            [true, false, false] => READ,
-            [false, true, false] => WRITE,
-            [false, false, true] => TRIM,
-            does => {
-                let first = self.pace.as_ref().and_then(|pace| pace.first(does));
-                first.unwrap_or_else(|| {
-                    if self.rng.u8(0..100) < job.rwmixread {
-                        READ
-                    } else {
-                        WRITE
-                    }
-                })
-            }
-        }
+        self.mix.kind(self.task.job, self.pace.as_ref())
     }
 
-    /// The next place within the limits; the job is finished when there is none.
+    /// The next place within the limits, and the kind of its request, which is chosen again where a
+    /// file ends; the job is finished when there is none.
     #[inline]
-    fn next_place(&mut self, kind: usize) -> Option<Place> {
-        let limits = &mut self.limits;
-        let mut place = None;
-        if limits.requests_left > 0 && limits.bytes_left > 0 {
-            place = self.places.next(kind);
-            if place.is_none() && limits.passes_left > 1 {
-                limits.passes_left -= 1;
-                self.places.restart();
-                place = self.places.next(kind);
+    fn next_place(&mut self, kind: usize) -> Option<(usize, Place)> {
+        let mut kind = Some(kind);
+        while self.limits.requests_left > 0 && self.limits.bytes_left > 0 {
+            let (job, pace) = (self.task.job, self.pace.as_ref());
+            let mut choose = || {
+                let kind = kind.take();
+                kind.unwrap_or_else(|| self.mix.kind(job, pace))
+            };
+            if let Some((kind, place)) = self.places.next(&mut choose) {
+                self.limits.take(u64::from(place.length));
+                self.mix.made(kind);
+                return Some((kind, place));
             }
+            if !self.limits.next_pass() {
+                break;
+            }
+            self.restart_places();
+            kind = None;
         }
-        let Some(place) = place else {
-            self.finished = true;
-            return None;
-        };
-        // As by fio, the last request may be more than what was left.
-        limits.bytes_left = limits.bytes_left.saturating_sub(u64::from(place.length));
-        limits.requests_left -= 1;
-        Some(place)
+        self.finished = true;
+        None
+    }
+
+    /// A pass begins: every place is free again.
+    fn restart_places(&mut self) {
+        self.places.restart();
+        self.mix.restart(&self.task.seeds);
     }
 
     /// What a request brings with it: the next one's time, a pause, a sync, the write of a trim.

@@ -2,7 +2,7 @@
 
 use ugeom_machine::clock;
 
-use super::super::settings::Job;
+use super::super::settings::{Job, READ, WRITE};
 
 const SECOND_NS: f64 = 1e9;
 
@@ -63,18 +63,21 @@ impl Pace {
             .map(|schedule| schedule.due_ticks as u64)
     }
 
-    /// The kind, of those that `does` marks and that have a rate, whose turn comes first; `None`
-    /// when a kind without a rate is among them, which the mix decides about then.
+    /// The kind that was drawn, reads or writes; the other one while requests of the drawn kind are
+    /// ahead of their rate and one of the other kind is due before.
     #[must_use]
-    pub fn first(&self, does: [bool; 3]) -> Option<usize> {
-        let mut first: Option<(usize, u64)> = None;
-        for (kind, _) in does.iter().enumerate().filter(|(_, does)| **does) {
-            let due = self.due(kind)?;
-            if first.is_none_or(|(_, earliest)| due < earliest) {
-                first = Some((kind, due));
-            }
+    pub fn earlier(&self, drawn: usize) -> usize {
+        let other = match drawn {
+            READ => WRITE,
+            _ => READ,
+        };
+        let Some(due) = self.due(drawn).filter(|due| *due > clock::ticks()) else {
+            return drawn;
+        };
+        match self.due(other).is_none_or(|before| before < due) {
+            true => other,
+            false => drawn,
         }
-        first.map(|(kind, _)| kind)
     }
 
     /// A request of this kind has been made.

@@ -1,13 +1,15 @@
 //! Which I/O priority a request has: `cmdprio_percentage` and `cmdprio_bssplit`.
 
 use ugeom_load::door::{Kind, Request};
+use ugeom_load::places::Below as _;
 
+use super::super::draws::{Draws, Purpose, Seeds};
 use super::super::settings::Job;
 
 /// Draws the priorities of a job.
 pub struct Drawn<'a> {
     job: &'a Job,
-    rng: fastrand::Rng,
+    numbers: Draws,
 }
 
 /// The class and the level as one number, as ioprio_set(2) has it.
@@ -17,11 +19,11 @@ fn priority(class: u8, level: u8) -> u16 {
 
 impl<'a> Drawn<'a> {
     /// Those of a job; `None` where all requests have that of the thread.
-    pub fn of(job: &'a Job, seed: u64) -> Option<Self> {
+    pub fn of(job: &'a Job, seeds: &Seeds) -> Option<Self> {
         let has = matches!(job.ioengine.as_str(), "io_uring" | "libaio") && job.priorities.any();
         has.then(|| Self {
             job,
-            rng: fastrand::Rng::with_seed(seed),
+            numbers: seeds.short(Purpose::Priorities),
         })
     }
 
@@ -34,7 +36,7 @@ impl<'a> Drawn<'a> {
         };
         let priorities = &self.job.priorities;
         let usual = priority(priorities.class[kind], priorities.level[kind]);
-        let drawn = self.rng.u8(0..100);
+        let drawn = self.numbers.below(100) as u8;
         if drawn < priorities.percent[kind] {
             return usual;
         }

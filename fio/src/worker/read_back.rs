@@ -13,7 +13,7 @@ use super::Worker;
 use crate::settings::READ;
 
 impl<D: Door> Worker<'_, D> {
-    /// Reads every block that was written, in the order of their places.
+    /// Reads every block that was written.
     pub(super) fn read_back(&mut self) {
         let Some(written) = self.written.take() else {
             return;

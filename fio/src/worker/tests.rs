@@ -90,7 +90,7 @@ fn done_by(
             regions: &regions,
             paths: &[],
             number: 0,
-            seed: 11,
+            seeds: Seeds::of(&job, 10),
             blocking: job.is_sync(),
             live: &Live::default(),
             stop: &AtomicBool::new(false),

@@ -1,16 +1,40 @@
 //! What has been written, so that it can be read back: for each place the last write of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::super::places::Place;
 
-/// The blocks that were written, by file and offset.
-#[derive(Default)]
+/// A file and an offset, bytes.
+type Key = (u32, u64);
+
+/// What a place holds.
+struct Block {
+    length: u32,
+    /// The number of the write, as it is in the block.
+    number: u16,
+    /// How many writes there were before.
+    turn: u64,
+}
+
+/// The blocks that were written.
 pub struct Written {
-    blocks: BTreeMap<(u32, u64), (u32, u16)>,
+    blocks: BTreeMap<Key, Block>,
+    /// The order of writing, with those that are gone; `None`: they count in the order of places.
+    order: Option<VecDeque<(Key, u64)>>,
+    writes: u64,
 }
 
 impl Written {
+    /// Nothing yet. `in_order`: they are read back in the order of writing, as by fio where a map
+    /// keeps places from being written twice.
+    pub fn new(in_order: bool) -> Self {
+        Self {
+            blocks: BTreeMap::new(),
+            order: in_order.then(VecDeque::new),
+            writes: 0,
+        }
+    }
+
     /// A block has been written; it takes the place of all that it covers a part of, whose
     /// checksums do not hold any more.
     pub fn add(&mut self, place: Place, number: u16) {
@@ -19,8 +43,8 @@ impl Written {
             .blocks
             .range(..(place.file, place.offset))
             .next_back()
-            .filter(|((file, offset), (length, _))| {
-                *file == place.file && offset + u64::from(*length) > place.offset
+            .filter(|((file, offset), block)| {
+                *file == place.file && offset + u64::from(block.length) > place.offset
             })
             .map(|(key, _)| *key);
         let inside = self
@@ -31,7 +55,16 @@ impl Written {
             self.blocks.remove(&key);
         }
         let key = (place.file, place.offset);
-        self.blocks.insert(key, (place.length, number));
+        let block = Block {
+            length: place.length,
+            number,
+            turn: self.writes,
+        };
+        self.blocks.insert(key, block);
+        if let Some(order) = &mut self.order {
+            order.push_back((key, self.writes));
+        }
+        self.writes += 1;
     }
 
     /// A range does not hold any more what was written to it.
@@ -40,21 +73,30 @@ impl Written {
         self.blocks.remove(&(place.file, place.offset));
     }
 
-    /// All of them, in the order of their places.
-    pub fn iter(&self) -> impl Iterator<Item = (Place, u16)> + '_ {
-        self.blocks
-            .iter()
-            .map(|(&(file, offset), &(length, number))| {
-                let place = Place {
-                    file,
-                    offset,
-                    length,
-                };
-                (place, number)
-            })
+    /// All of them.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = (Place, u16)> + '_> {
+        let place = |(file, offset): Key, block: &Block| {
+            let place = Place {
+                file,
+                offset,
+                length: block.length,
+            };
+            (place, block.number)
+        };
+        let Some(order) = &self.order else {
+            return Box::new(
+                self.blocks
+                    .iter()
+                    .map(move |(key, block)| place(*key, block)),
+            );
+        };
+        Box::new(order.iter().filter_map(move |(key, turn)| {
+            let block = self.blocks.get(key)?;
+            (block.turn == *turn).then(|| place(*key, block))
+        }))
     }
 
-    /// Those within so many bytes, the lowest places first.
+    /// The first ones, as many as so many bytes have room for.
     pub fn first(&self, mut bytes: u64) -> impl Iterator<Item = (Place, u16)> + '_ {
         self.iter().take_while(move |(place, _)| {
             let fits = u64::from(place.length) <= bytes;
@@ -68,11 +110,18 @@ impl Written {
         self.blocks.len()
     }
 
-    /// Takes out so many of them, the lowest places first.
+    /// Takes out so many of them, the first ones.
     pub fn take(&mut self, count: usize) -> Vec<(Place, u16)> {
         let taken: Vec<(Place, u16)> = self.iter().take(count).collect();
         for (place, _) in &taken {
             self.blocks.remove(&(place.file, place.offset));
+        }
+        let blocks = &self.blocks;
+        if let Some(order) = &mut self.order {
+            let gone = |(key, turn): &(Key, u64)| blocks.get(key).is_none_or(|it| it.turn != *turn);
+            while order.front().is_some_and(gone) {
+                order.pop_front();
+            }
         }
         taken
     }
@@ -97,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_last_write_of_a_place_counts() {
-        let mut written = Written::default();
+        let mut written = Written::new(false);
         written.add(place(0, 8), 1);
         written.add(place(8, 8), 2);
         written.add(place(16, 8), 3);
@@ -114,5 +163,20 @@ mod tests {
             .map(|(p, number)| (p.offset, number))
             .collect();
         assert_eq!((all, written.bytes()), (vec![(16, 5)], 8));
+    }
+
+    #[test]
+    fn writes_are_read_back_in_their_order_where_that_is_asked_for() {
+        let mut written = Written::new(true);
+        for (number, offset) in [16, 0, 8, 24, 0].into_iter().enumerate() {
+            written.add(place(offset, 8), number as u16);
+        }
+        let offsets = |blocks: &mut dyn Iterator<Item = (Place, u16)>| {
+            blocks.map(|(place, _)| place.offset).collect::<Vec<u64>>()
+        };
+        assert_eq!(offsets(&mut written.iter()), [16, 8, 24, 0]);
+        assert_eq!(offsets(&mut written.first(16)), [16, 8]);
+        assert_eq!(offsets(&mut written.take(2).into_iter()), [16, 8]);
+        assert_eq!(offsets(&mut written.iter()), [24, 0]);
     }
 }

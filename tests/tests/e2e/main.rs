@@ -22,6 +22,7 @@ mod fio_calls;
 mod fio_files;
 mod fio_operations;
 mod fio_options;
+mod fio_places;
 mod fio_ratio;
 mod fio_traces;
 mod flush_failures;

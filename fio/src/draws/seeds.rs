@@ -1,0 +1,192 @@
+//! What the random numbers of a job begin with.
+
+use super::Draws;
+use crate::settings::{Job, RandomGenerator, Verify};
+
+/// The seed of offsets with `randrepeat=1`, as fio up to 3.33 has it.
+const OFFSETS_SEED: u64 = 0xb189_9bed;
+
+/// What spreads a seed over its 64 bits.
+const MULTIPLIER: u64 = 0x9e37_0001;
+
+/// How many seeds there are.
+const COUNT: usize = 21;
+
+/// What a sequence of random numbers is for. Its number is that of its seed, the same as in fio's
+/// table of seeds.
+#[derive(Clone, Copy, Debug)]
+pub enum Purpose {
+    /// Sizes of reads, writes and trims are this one and the two after it.
+    Sizes = 0,
+    /// Reads and writes of a mixed job.
+    Mix = 4,
+    /// `file_service_type=random` and those after a law.
+    Files = 5,
+    /// Offsets.
+    Offsets = 6,
+    /// `filesize=LOW-HIGH`.
+    FileSizes = 7,
+    /// What is written.
+    Content = 9,
+    /// `percentage_random`.
+    Sequential = 10,
+    /// `startdelay=LOW-HIGH`.
+    StartDelay = 13,
+    /// `rate_process=poisson`.
+    Poisson = 15,
+    /// `random_distribution=zoned`.
+    Zones = 16,
+    /// `cmdprio_percentage`.
+    Priorities = 19,
+}
+
+/// The seeds of one copy of a job.
+///
+/// fio 3.34 and later begin offsets with `randseed`, too; fio up to 3.33 does so where neither
+/// `randseed` nor `randrepeat` is there, which makes all seeds anew. With `randseed` this is 3.34,
+/// without it 3.33.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds {
+    seeds: [u64; COUNT],
+    /// The number of the copy among all, from 1.
+    number: u64,
+    long: bool,
+    /// The numbers are the same in each pass and each run.
+    repeats: bool,
+    /// Offsets that follow a law are seeded by the name of the file alone.
+    by_name: bool,
+    /// Writes have the sizes of reads; trims have those of writes.
+    alike: [bool; 2],
+}
+
+impl Seeds {
+    /// The seeds of the copy with this number, from 0.
+    #[must_use]
+    pub fn of(job: &Job, number: u32) -> Self {
+        let number = u64::from(number) + 1;
+        let chosen = job.was_set("randseed");
+        let mut seeds = [0; COUNT];
+        if chosen || job.randrepeat {
+            let mut seed = job.randseed;
+            (0..4).for_each(|_| seed = seed.wrapping_mul(MULTIPLIER));
+            for (index, slot) in seeds.iter_mut().enumerate() {
+                *slot = seed.wrapping_mul(number).wrapping_add(index as u64);
+                seed = seed.wrapping_mul(MULTIPLIER);
+            }
+        } else {
+            seeds.fill_with(|| fastrand::u64(..));
+        }
+        let by_name = !chosen && job.randrepeat;
+        if by_name {
+            seeds[Purpose::Offsets as usize] = OFFSETS_SEED.wrapping_mul(number);
+        }
+        Self {
+            seeds,
+            number,
+            long: job.generator == RandomGenerator::Tausworthe64,
+            repeats: job.randrepeat,
+            by_name,
+            alike: [job.verify != Verify::No, job.rw.trim_then_write],
+        }
+    }
+
+    /// All seeds, in fio's order.
+    #[must_use]
+    pub fn all(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    /// The seed of a sequence.
+    #[must_use]
+    pub fn seed(&self, purpose: Purpose) -> u64 {
+        self.seeds[purpose as usize]
+    }
+
+    /// Whether each pass has the numbers of the first.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    /// Numbers as long as the job wants them.
+    #[must_use]
+    pub fn draws(&self, purpose: Purpose) -> Draws {
+        Draws::new(self.seed(purpose), self.long)
+    }
+
+    /// Numbers of 32 bits, whatever the job wants.
+    #[must_use]
+    pub fn short(&self, purpose: Purpose) -> Draws {
+        Draws::short(self.seed(purpose))
+    }
+
+    /// The numbers that sizes are drawn with, of reads, writes and trims: writes that are verified
+    /// have the sizes of reads, and trims those of the writes that follow them.
+    #[must_use]
+    pub fn sizes(&self) -> [Draws; 3] {
+        let first = Purpose::Sizes as usize;
+        let [verified, trims_first] = self.alike;
+        let read = self.seeds[first];
+        let write = if verified {
+            read
+        } else {
+            self.seeds[first + 1]
+        };
+        let trim = if trims_first {
+            write
+        } else {
+            self.seeds[first + 2]
+        };
+        [read, write, trim].map(|seed| Draws::new(seed, self.long))
+    }
+
+    /// The seed of offsets in a file that follow a law.
+    #[must_use]
+    pub fn of_file(&self, name: &str) -> u64 {
+        let named = u64::from(jenkins(name.as_bytes())).wrapping_mul(self.number);
+        match self.by_name {
+            true => named,
+            false => named.wrapping_mul(self.seed(Purpose::Offsets)),
+        }
+    }
+}
+
+/// B. Jenkins' hash lookup3 (2006, public domain) of bytes, as far as fio has it: with its own
+/// first state, and of each 12 bytes before the last ones three alone.
+fn jenkins(bytes: &[u8]) -> u32 {
+    const FIRST: u32 = 0x61c8_8647;
+    let first = FIRST.wrapping_add(bytes.len() as u32);
+    let mut state = [first; 3];
+    let mut rest = bytes;
+    while rest.len() > 12 {
+        for (word, byte) in state.iter_mut().zip([0, 4, 8]) {
+            *word = word.wrapping_add(u32::from(rest[byte]));
+        }
+        mix(&mut state);
+        rest = &rest[12..];
+    }
+    if rest.is_empty() {
+        return state[2];
+    }
+    for (index, byte) in rest.iter().enumerate() {
+        let word = &mut state[index / 4];
+        *word = word.wrapping_add(u32::from(*byte) << (8 * (index % 4)));
+    }
+    finish(&mut state);
+    state[2]
+}
+
+fn mix(state: &mut [u32; 3]) {
+    for (step, turn) in [4, 6, 8, 16, 19, 4].into_iter().enumerate() {
+        let (to, from, next) = (step % 3, (step + 2) % 3, (step + 1) % 3);
+        state[to] = state[to].wrapping_sub(state[from]) ^ state[from].rotate_left(turn);
+        state[from] = state[from].wrapping_add(state[next]);
+    }
+}
+
+fn finish(state: &mut [u32; 3]) {
+    for (step, turn) in [14, 11, 25, 16, 4, 14, 24].into_iter().enumerate() {
+        let (to, from) = ((step + 2) % 3, (step + 1) % 3);
+        state[to] = (state[to] ^ state[from]).wrapping_sub(state[from].rotate_left(turn));
+    }
+}

@@ -1,0 +1,96 @@
+//! `ugeom run` and fio make the same requests in the same order, random ones included.
+
+use crate::run::{UGEOM, command, run};
+
+/// Jobs, as options. Each runs on files of its own.
+const JOBS: &[&str] = &[
+    "rw=randread size=1m",
+    "rw=randread size=1m bs=512 norandommap",
+    "rw=randread size=4m bsrange=4k-64k",
+    "rw=randread size=1m bsrange=512-9k bs_unaligned=1 norandommap",
+    "rw=randread size=4m bssplit=4k/50:16k/30:64k/20",
+    "rw=randrw size=1m bssplit=1k/33:5k/67,4k/50:16k/50",
+    "rw=randread size=1m bs=1k-9k,4k ba=1k",
+    "rw=randread size=1m bs_is_seq_rand=1 bs=4k,8k percentage_random=50",
+    "rw=randrw size=4m rwmixread=30 bs=4k,8k",
+    "rw=randrw size=4m rwmixwrite=10 bs=8k,4k nrfiles=4",
+    "rw=randrw size=4m percentage_random=40,80",
+    "rw=randread:8 size=1m nrfiles=3",
+    "rw=randwrite:4 size=1m rw_sequencer=identical",
+    "rw=randread size=4m nrfiles=8 file_service_type=random openfiles=3",
+    "rw=randwrite size=3m nrfiles=30 openfiles=4 file_service_type=random:3 bsrange=4k-16k",
+    "rw=randread size=2m nrfiles=8 file_service_type=zipf:1.2 io_size=2m",
+    "rw=randread size=2m nrfiles=8 file_service_type=pareto:0.3 io_size=2m",
+    "rw=randread size=2m nrfiles=8 file_service_type=gauss:20 io_size=2m",
+    "rw=randread size=4m random_distribution=zipf:0.8",
+    "rw=randrw size=2m random_distribution=zipf:1.3:0.3 nrfiles=4 io_size=4m",
+    "rw=randread size=100g ioengine=null random_distribution=zipf:1.1 number_ios=3000",
+    "rw=randread size=4m random_distribution=pareto:0.2",
+    "rw=randread size=4m random_distribution=normal:30:0.2",
+    "rw=randread size=4m random_distribution=zoned:50/5:30/15:20/",
+    "rw=randread size=3m random_generator=lfsr bs=1k",
+    "rw=randread size=2m random_generator=lfsr loops=2",
+    "rw=randread size=4m random_generator=tausworthe64 bsrange=4k-32k",
+    "rw=randrw size=1m loops=3 bsrange=4k-16k",
+    "rw=rw nrfiles=5 filesize=4k-64k loops=3 bsrange=1k-4k openfiles=2",
+    "rw=randread filesize=4k-64k nrfiles=20 file_service_type=random",
+    "rw=randread size=1m io_size=3m",
+    "rw=randrw size=1m numjobs=4 bsrange=4k-16k",
+    "rw=randwrite size=2m verify=crc32c verify_backlog=16",
+    "rw=randwrite size=1m verify=md5 loops=2 norandommap",
+    "rw=randrw size=4m iodepth=16 ioengine=io_uring",
+    "rw=randtrimwrite size=1m ioengine=null bsrange=4k-16k",
+    "rw=randread size=4m zonemode=strided zonesize=64k zonerange=256k zoneskip=128k",
+];
+
+/// What a program asked for: file, kind, offset and length of each request, files apart.
+fn requests(program: &[&str], job: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = job.split_whitespace().map(|option| format!("--{option}"));
+    let mut words: Vec<String> = program[1..].iter().map(|word| (*word).to_owned()).collect();
+    words.extend(["--name=j", "--write_iolog=log", "--output=result"].map(str::to_owned));
+    words.extend(options);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = command(program[0], &words);
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    assert_eq!(ended.code, 0, "{program:?} {job}: {}", ended.stderr);
+    let mut lines = Vec::new();
+    for entry in std::fs::read_dir(folder.path()).expect("the folder") {
+        let entry = entry.expect("an entry");
+        if !entry.file_name().to_string_lossy().starts_with("log") {
+            continue;
+        }
+        let log = std::fs::read_to_string(entry.path()).expect("a log");
+        // Version 3 has the time in front, and copies of a job share a log.
+        lines.extend(log.lines().filter_map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let request = &words[words.len().checked_sub(4)?..];
+            ["read", "write", "trim"]
+                .contains(&request[1])
+                .then(|| request.join(" "))
+        }));
+    }
+    let copies_are_mixed = job.contains("numjobs");
+    if copies_are_mixed {
+        lines.sort_by(|a, b| a.split(' ').next().cmp(&b.split(' ').next()));
+    }
+    lines
+}
+
+#[test]
+fn requests_come_in_the_order_of_fio() {
+    let test = "requests_come_in_the_order_of_fio";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = fio.to_string_lossy();
+    for job in JOBS {
+        let fios = requests(&[&fio], job);
+        let ours = requests(&[UGEOM, "run"], job);
+        let differs = fios.iter().zip(&ours).position(|(fio, ours)| fio != ours);
+        let differs = differs.map(|at| (at, &fios[at], &ours[at]));
+        assert_eq!((differs, ours.len()), (None, fios.len()), "{job}");
+        assert!(fios.len() > 20, "{job}: {}", fios.len());
+    }
+}
