@@ -84,7 +84,9 @@ impl Spread {
         let mut numbers = Draws::short(seed);
         let share = |center: f64| (blocks as f64 * center) as i64 as u64;
         let (law, moved) = match *distribution {
-            Distribution::Uniform | Distribution::Zoned(_) => return None,
+            Distribution::Uniform | Distribution::Zoned(_) | Distribution::ZonedBytes(_) => {
+                return None;
+            }
             Distribution::Zipf(theta, center) => {
                 let drawn = numbers.number();
                 let zeta_n = zeta.of(blocks, theta);
@@ -177,32 +179,52 @@ fn normal(numbers: &mut Draws, width: u64, blocks: u64) -> u64 {
 }
 
 /// Zones of a file: which part of it a percentage of the accesses goes to.
-pub struct Zones([(u8, u8); 100]);
+pub struct Zones {
+    /// Begin and end for each percentage.
+    ranges: [(u64, u64); 100],
+    /// They are bytes; else percent of the file.
+    bytes: bool,
+}
 
 impl Zones {
     /// The zones of a distribution that has some.
     #[must_use]
     pub fn of(distribution: &Distribution) -> Option<Self> {
-        let Distribution::Zoned(zones) = distribution else {
-            return None;
+        let (zones, bytes): (Vec<(f64, u64)>, bool) = match distribution {
+            Distribution::Zoned(zones) => {
+                let zones = zones
+                    .iter()
+                    .map(|(accesses, share)| (*accesses, *share as u64));
+                (zones.collect(), false)
+            }
+            Distribution::ZonedBytes(zones) => (zones.clone(), true),
+            _ => return None,
         };
-        let mut table = [(0, 100); 100];
-        let (mut accesses, mut begin) = (0, 0);
-        for zone in zones {
-            let end = begin + zone.1 as u8;
-            let last = (accesses + zone.0 as usize).min(table.len());
-            table[accesses..last].fill((begin, end));
+        let mut ranges = [(0, 0); 100];
+        let (mut accesses, mut begin) = (0, 0_u64);
+        for (percent, size) in zones {
+            let end = begin.saturating_add(size);
+            let last = (accesses + percent as usize).min(ranges.len());
+            ranges[accesses..last].fill((begin, end));
             (accesses, begin) = (last, end);
         }
-        Some(Self(table))
+        // Percentages that were rounded down leave some.
+        let last = ranges[accesses.saturating_sub(1)];
+        ranges[accesses..].fill(last);
+        Some(Self { ranges, bytes })
     }
 
-    /// The zone of a percentage, 1 to 100: its first block, and how many there are, of `blocks`.
+    /// The zone of a percentage, 1 to 100: its first block, and how many there are, of `blocks` with
+    /// so many bytes each; `None` where it is behind them.
     #[must_use]
-    pub fn range(&self, percentage: u8, blocks: u64) -> (u64, u64) {
-        let (begin, end) = self.0[usize::from(percentage) - 1];
-        let share = |percent: u8| (u128::from(blocks) * u128::from(percent) / 100) as u64;
-        (share(begin), share(end - begin))
+    pub fn range(&self, percentage: u8, blocks: u64, block_bytes: u64) -> Option<(u64, u64)> {
+        let (begin, end) = self.ranges[usize::from(percentage) - 1];
+        if self.bytes {
+            let (begin, end) = (begin / block_bytes, end / block_bytes);
+            return (end <= blocks).then_some((begin, end - begin));
+        }
+        let share = |percent: u64| (u128::from(blocks) * u128::from(percent) / 100) as u64;
+        Some((share(begin), share(end - begin)))
     }
 }
 
@@ -293,9 +315,19 @@ mod tests {
     fn zones_get_what_they_were_given() {
         let zones = vec![(60.0, 10.0), (30.0, 20.0), (10.0, 70.0)];
         let zones = Zones::of(&Distribution::Zoned(zones)).unwrap();
-        let ranges = [1, 60, 61, 90, 91, 100].map(|percentage| zones.range(percentage, 1000));
+        let ranges =
+            [1, 60, 61, 90, 91, 100].map(|percentage| zones.range(percentage, 1000, 512).unwrap());
         let expected = [(0, 100), (100, 200), (300, 700)].map(|range| [range; 2]);
         assert_eq!(ranges, *expected.as_flattened());
+    }
+
+    #[test]
+    fn zones_of_bytes_end_with_the_file() {
+        let zones = Distribution::ZonedBytes(vec![(30.0, 8 << 10), (70.0, 16 << 10)]);
+        let zones = Zones::of(&zones).unwrap();
+        let range = |percentage, blocks| zones.range(percentage, blocks, 4096);
+        assert_eq!((range(30, 6), range(31, 6)), (Some((0, 2)), Some((2, 4))));
+        assert_eq!((range(30, 5), range(31, 5)), (Some((0, 2)), None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Options that say which requests a job makes: their kind, size, place and number.
 
-use super::values::{distribution, request_bytes, rw, sizes, split};
+use super::values::{distributions, request_bytes, rw, sizes, split};
 use super::{OptionEntry, idle_switch, switch, with};
 use crate::settings::{Job, RandomGenerator, Sizes};
 use crate::value::{
@@ -141,12 +141,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     with(
         "random_distribution",
         &[],
-        "random|zipf:T|pareto:H|normal:D|zoned:A/S:...",
+        "random|zipf:T|pareto:H|normal:D|zoned:A/S:...|zoned_abs:A/BYTES:...",
         Value("random"),
         "how random places are spread; `:C` behind T, H or D moves the centre to that share of \
-         the file, 0 to 1",
+         the file, 0 to 1; zones of reads, writes and trims are separated by commas",
         |job, text| {
-            job.distribution = by_direction(text, &job.distribution, distribution)?;
+            job.distribution = distributions(text)?;
             Ok(())
         },
     ),

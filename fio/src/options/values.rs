@@ -230,15 +230,27 @@ fn fill_up(split: &mut [(u64, u8)]) {
     }
 }
 
-/// `random_distribution=zipf:1.2`, `normal:10:0.25`.
-pub fn distribution(text: &str) -> Result<Distribution, String> {
+/// `random_distribution`: one for all kinds of requests; zones may be given for each kind, as in
+/// `zoned:60/10:40/90,50/50:50/50`.
+pub fn distributions(text: &str) -> Result<[Distribution; 3], String> {
+    let zones = |text: &str, of: fn(&str) -> Result<Distribution, String>| {
+        value::by_direction(text, &Default::default(), of)
+    };
+    match text.split_once(':') {
+        Some(("zoned", rest)) => zones(rest, |text| zoned(text).map(Distribution::Zoned)),
+        Some(("zoned_abs", rest)) => {
+            zones(rest, |text| zoned_bytes(text).map(Distribution::ZonedBytes))
+        }
+        _ => distribution(text).map(|one| [one.clone(), one.clone(), one]),
+    }
+}
+
+/// `zipf:1.2`, `normal:10:0.25`.
+fn distribution(text: &str) -> Result<Distribution, String> {
     let (name, rest) = match text.split_once(':') {
         Some((name, rest)) => (name, Some(rest)),
         None => (text, None),
     };
-    if name == "zoned" {
-        return zones(rest.unwrap_or("")).map(Distribution::Zoned);
-    }
     let (parameter, center) = match rest.map(|rest| rest.split_once(':').unwrap_or((rest, ""))) {
         None => (None, None),
         Some((parameter, "")) => (Some(parameter), None),
@@ -269,7 +281,7 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
             Ok(Distribution::Normal(deviation, center))
         }
         _ => Err(format!(
-            "`{name}` is not one of random, zipf, pareto, normal, zoned"
+            "`{name}` is not one of random, zipf, pareto, normal, zoned, zoned_abs"
         )),
     }
 }
@@ -284,7 +296,36 @@ fn center_of(text: &str) -> Result<f64, String> {
 
 /// `60/10:30/20:10/`: percent of the accesses, percent of the file. Sizes that are not given divide
 /// what is left.
-fn zones(text: &str) -> Result<Vec<(f64, f64)>, String> {
+fn zoned(text: &str) -> Result<Vec<(f64, f64)>, String> {
+    let zones = zones(text, |share| value::percentage(share).map(f64::from))?;
+    let given: f64 = zones.iter().filter_map(|zone| zone.1).sum();
+    let open = zones.iter().filter(|zone| zone.1.is_none()).count();
+    let each = (100.0 - given).max(0.0) / open.max(1) as f64;
+    let zones: Vec<(f64, f64)> = zones
+        .into_iter()
+        .map(|(accesses, share)| (accesses, share.unwrap_or(each)))
+        .collect();
+    match is_all(zones.iter().map(|zone| zone.1)) {
+        true => Ok(zones),
+        false => Err("the sizes of the zones must add up to 100".to_owned()),
+    }
+}
+
+/// `60/20g:40/100g`: percent of the accesses, bytes.
+fn zoned_bytes(text: &str) -> Result<Vec<(f64, u64)>, String> {
+    let zones = zones(text, value::bytes)?;
+    let sized = zones
+        .into_iter()
+        .map(|(accesses, bytes)| Some((accesses, bytes?)));
+    let sized: Option<Vec<(f64, u64)>> = sized.collect();
+    sized.ok_or_else(|| "each zone needs its size, as in zoned_abs:60/1g:40/9g".to_owned())
+}
+
+/// Percent of the accesses and a size for each zone, where one is given.
+fn zones<T>(
+    text: &str,
+    size: fn(&str) -> Result<T, String>,
+) -> Result<Vec<(f64, Option<T>)>, String> {
     const ZONES_MAX: usize = 256;
     let mut zones = Vec::new();
     for zone in text.split(':').filter(|zone| !zone.is_empty()) {
@@ -293,27 +334,22 @@ fn zones(text: &str) -> Result<Vec<(f64, f64)>, String> {
             .ok_or_else(|| format!("`{zone}` is not ACCESSES/SIZE"))?;
         let share = match share {
             "" => None,
-            share => Some(f64::from(value::percentage(share)?)),
+            share => Some(size(share)?),
         };
         zones.push((f64::from(value::percentage(accesses)?), share));
     }
     if zones.is_empty() || zones.len() > ZONES_MAX {
         return Err("zoned needs zones, as in zoned:60/10:40/90".to_owned());
     }
-    let given: f64 = zones.iter().filter_map(|zone| zone.1).sum();
-    let open = zones.iter().filter(|zone| zone.1.is_none()).count();
-    let each = (100.0 - given).max(0.0) / open.max(1) as f64;
-    let zones: Vec<(f64, f64)> = zones
-        .into_iter()
-        .map(|(accesses, share)| (accesses, share.unwrap_or(each)))
-        .collect();
-    let sum = |part: fn(&(f64, f64)) -> f64| zones.iter().map(part).sum::<f64>();
-    // Shares that were divided need not add up exactly.
-    let is_all = |sum: f64| (sum - 100.0).abs() < 1e-6;
-    if !is_all(sum(|zone| zone.0)) || !is_all(sum(|zone| zone.1)) {
-        return Err("the accesses and the sizes of the zones must add up to 100 each".to_owned());
+    match is_all(zones.iter().map(|zone| zone.0)) {
+        true => Ok(zones),
+        false => Err("the accesses of the zones must add up to 100".to_owned()),
     }
-    Ok(zones)
+}
+
+/// Whether percentages add up to 100; those that were divided need not do so exactly.
+fn is_all(percentages: impl Iterator<Item = f64>) -> bool {
+    (percentages.sum::<f64>() - 100.0).abs() < 1e-6
 }
 
 /// Reads a value of `steadystate=`, as `iops_slope:0.3%`.
@@ -401,7 +437,9 @@ pub fn file_order(text: &str) -> Result<(FileOrder, u32), String> {
                 Distribution::Zipf(theta, center) => FileOrder::Zipf(theta, center),
                 Distribution::Pareto(power, center) => FileOrder::Pareto(power, center),
                 Distribution::Normal(deviation, center) => FileOrder::Normal(deviation, center),
-                Distribution::Uniform | Distribution::Zoned(_) => FileOrder::Random,
+                Distribution::Uniform | Distribution::Zoned(_) | Distribution::ZonedBytes(_) => {
+                    FileOrder::Random
+                }
             };
             return Ok((order, 1));
         }

@@ -455,7 +455,7 @@ impl State {
         }
         let (first, count) = match &rules.zones[kind] {
             None => (0, places),
-            Some(zones) => zones.range(chance.zones.percentage(), places),
+            Some(zones) => zones.range(chance.zones.percentage(), places, rules.align[kind])?,
         };
         let place = first + self.source.draw(&mut chance.offsets, count)?;
         let offset = place.saturating_mul(rules.align[kind]).saturating_add(base);

@@ -17,7 +17,7 @@ use super::error::JobError;
 use super::outcome::Outcome;
 use super::places::Region;
 use super::replay;
-use super::settings::{FileOperation, Job};
+use super::settings::{Distribution, FileOperation, Job};
 use super::tally::Phase;
 use super::target::{
     Layout, Meaning, file_regions, lay_out, make_folders, meaning, null_regions, open_stack,
@@ -195,6 +195,7 @@ fn prepare(
                 }
             };
             fits(job, &regions)?;
+            zones_fit(job, &regions)?;
             covers(job, &regions)?;
             copies.push(Copy {
                 job: job.clone(),
@@ -249,6 +250,25 @@ fn fits(job: &Job, regions: &[Region]) -> Result<(), JobError> {
             let message =
                 format!("requests of {unit} bytes do not fit into {name}: {length} bytes");
             Err(JobError::language(job.origin_of("bs"), message))
+        }
+    }
+}
+
+/// Whether the zones of `zoned_abs` end within each file.
+fn zones_fit(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+    let kinds = job.distribution.iter().zip(job.rw.does);
+    let ends = kinds.filter_map(|(distribution, does)| match distribution {
+        Distribution::ZonedBytes(zones) if does => Some(zones.iter().map(|zone| zone.1).sum()),
+        _ => None,
+    });
+    let end: u64 = ends.max().unwrap_or(0);
+    match regions.iter().find(|region| region.length < end) {
+        None => Ok(()),
+        Some(Region { name, length, .. }) => {
+            let message =
+                format!("the zones end at byte {end} of {name}, which has {length} bytes");
+            let origin = job.origin_of("random_distribution");
+            Err(JobError::language(origin, message))
         }
     }
 }

@@ -103,6 +103,8 @@ pub enum Distribution {
     Normal(f64, Center),
     /// Shares of the accesses (percent) go to shares of the file (percent).
     Zoned(Vec<(f64, f64)>),
+    /// Shares of the accesses (percent) go to so many bytes, one zone behind the other.
+    ZonedBytes(Vec<(f64, u64)>),
 }
 
 /// `verify=`: what is at the beginning of each block, or of each part of it.

@@ -70,7 +70,7 @@ fn values_that_only_one_option_has() {
     let text = "[a]
         rw=randrw:8
         bssplit=4k/10:64k/50:32k/
-        random_distribution=zipf:1.2,zoned:60/10:40/90
+        random_distribution=zoned:50/50:50/50,60/10:40/90
         buffer_pattern=0xdead%o\"ab\"-1
         percentile_list=99.9:50
         cpus_allowed=0-1
@@ -84,7 +84,8 @@ fn values_that_only_one_option_has() {
         job.sizes[READ].split,
         [(4096, 10), (32768, 40), (65536, 50)]
     );
-    assert_eq!(job.distribution[READ], Distribution::Zipf(1.2, None));
+    let halves = vec![(50.0, 50.0), (50.0, 50.0)];
+    assert_eq!(job.distribution[READ], Distribution::Zoned(halves));
     let zones = vec![(60.0, 10.0), (40.0, 90.0)];
     assert_eq!(job.distribution[WRITE], Distribution::Zoned(zones));
     let pattern = vec![

@@ -28,6 +28,7 @@ const JOBS: &[&str] = &[
     "rw=randread size=4m random_distribution=pareto:0.2",
     "rw=randread size=4m random_distribution=normal:30:0.2",
     "rw=randread size=4m random_distribution=zoned:50/5:30/15:20/",
+    "rw=randread size=4m random_distribution=zoned_abs:60/1m:40/3m",
     "rw=randread size=3m random_generator=lfsr bs=1k",
     "rw=randread size=2m random_generator=lfsr loops=2",
     "rw=randread size=4m random_generator=tausworthe64 bsrange=4k-32k",
