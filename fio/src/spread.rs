@@ -214,8 +214,8 @@ impl Zones {
         Some(Self { ranges, bytes })
     }
 
-    /// The zone of a percentage, 1 to 100: its first block, and how many there are, of `blocks` with
-    /// so many bytes each; `None` where it is behind them.
+    /// The zone of a percentage, 1 to 100, in `blocks` of so many bytes each: its first block, and
+    /// how many there are; `None` where it ends behind them.
     #[must_use]
     pub fn range(&self, percentage: u8, blocks: u64, block_bytes: u64) -> Option<(u64, u64)> {
         let (begin, end) = self.ranges[usize::from(percentage) - 1];
