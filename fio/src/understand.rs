@@ -145,6 +145,36 @@ fn set(job: &mut Job, section: &Section) -> Result<(), JobError> {
     all.into_iter().try_for_each(|setting| apply(job, setting))
 }
 
+/// `verify_interval` as fio has it: it divides the sizes of all writes, and is not larger than a
+/// read.
+fn settle_interval(job: &mut Job) {
+    let (write, read) = (&job.sizes[WRITE], &job.sizes[READ]);
+    let mut interval = job.verifying.interval_bytes;
+    if interval == 0 && write.min == write.max {
+        return;
+    }
+    if interval == 0 || interval > write.min {
+        interval = write.min;
+    } else if job.rw.does[READ] && interval > read.min {
+        interval = read.min;
+    }
+    if interval == 0 || write.min % interval > 0 || write.max % interval > 0 {
+        interval = greatest_common_divisor(write.min, write.max);
+    }
+    job.verifying.interval_bytes = match job.unaligned {
+        true => 0,
+        false => interval,
+    };
+}
+
+/// By Euclid's algorithm.
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// Settings that depend on others.
 fn settle(job: &mut Job, warnings: &mut Vec<String>) -> Result<(), JobError> {
     if job.time_based && job.runtime_ns == 0 {
@@ -154,6 +184,7 @@ fn settle(job: &mut Job, warnings: &mut Vec<String>) -> Result<(), JobError> {
         ));
         job.time_based = false;
     }
+    settle_interval(job);
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod redundancy;
 #[cfg(test)]
 mod tests;
 
+use super::draws::{Draws, Purpose, Seeds};
 use super::settings::{Fill, Piece, Verify, Verifying};
 use redundancy::Redundant;
 
@@ -45,6 +46,8 @@ pub struct Content {
     verifying: Verifying,
     pattern: Vec<Piece>,
     rng: fastrand::Rng,
+    /// What the seeds in verify headers come from: fio checks them in mixed jobs.
+    headers: Draws,
     thread: u16,
     /// A part of a block whose header was moved back to its beginning.
     scratch: Vec<u8>,
@@ -53,7 +56,8 @@ pub struct Content {
 impl Content {
     /// The content of a job.
     #[must_use]
-    pub fn new(job: &super::Job, seed: u64, thread: u16) -> Self {
+    pub fn new(job: &super::Job, seeds: &Seeds, thread: u16) -> Self {
+        let seed = seeds.seed(Purpose::Content);
         Self {
             fill: job.fill.clone(),
             scramble: job.scramble,
@@ -62,6 +66,7 @@ impl Content {
             verifying: job.verifying,
             pattern: job.verify_pattern.clone(),
             rng: fastrand::Rng::with_seed(seed),
+            headers: seeds.draws(Purpose::Verified),
             thread,
             scratch: Vec::new(),
         }
@@ -83,7 +88,7 @@ impl Content {
             Verify::No | Verify::Null => self.unmarked(buffer, label),
             Verify::Pattern => repeat(buffer, &self.pattern, label.offset),
             _ => {
-                let seed = self.rng.u64(..);
+                let seed = self.header_seed();
                 self.body(buffer, seed, label.offset);
                 let verifying = self.verifying;
                 let step = header::step(&verifying, buffer.len());
@@ -93,6 +98,21 @@ impl Content {
                     header::write(part, self.verify, &verifying, label, seed, self.thread);
                 }
             }
+        }
+    }
+
+    /// The seed of the next block; a pattern needs none.
+    fn header_seed(&mut self) -> u64 {
+        match self.pattern.is_empty() {
+            true => self.headers.number().wrapping_mul(self.headers.number()),
+            false => 0,
+        }
+    }
+
+    /// A pass begins: blocks have the seeds of the first one, where the job repeats them.
+    pub fn restart(&mut self, seeds: &Seeds) {
+        if seeds.repeats() {
+            self.headers = seeds.draws(Purpose::Verified);
         }
     }
 

@@ -8,7 +8,7 @@ fn content(verify: Verify, pattern: Vec<Piece>) -> Content {
     let mut job = Job::new("a", Origin::Default);
     job.verify = verify;
     job.verify_pattern = pattern;
-    Content::new(&job, 1, 0)
+    Content::new(&job, &Seeds::of(&job, 0), 0)
 }
 
 fn label(offset: u64, number: u16) -> Label {

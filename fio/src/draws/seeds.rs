@@ -18,6 +18,8 @@ const COUNT: usize = 21;
 pub enum Purpose {
     /// Sizes of reads, writes and trims are this one and the two after it.
     Sizes = 0,
+    /// Blocks with a verify header.
+    Verified = 3,
     /// Reads and writes of a mixed job.
     Mix = 4,
     /// `file_service_type=random` and those after a law.

@@ -188,12 +188,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "bs_unaligned",
         &["blocksize_unaligned"],
         Value("0"),
-        "sizes need not be multiples of the smallest; sets norandommap",
-        |job, text| {
-            job.unaligned = nonzero(text)?;
-            job.norandommap |= job.unaligned;
-            Ok(())
-        },
+        "sizes need not be multiples of the smallest",
+        set_field!(unaligned = nonzero),
     ),
     with(
         "percentage_random",

@@ -199,8 +199,7 @@ impl<'a, D: Door> Worker<'a, D> {
     #[must_use]
     pub fn new(task: &'a Task<'a>, traces: Traces, mut door: D) -> Self {
         let job = task.job;
-        let seed = |purpose| task.seeds.seed(purpose);
-        let mut content = Content::new(job, seed(Purpose::Content), task.number as u16);
+        let mut content = Content::new(job, &task.seeds, task.number as u16);
         let slots = slots(job);
         for slot in 0..slots {
             content.prepare(door.buffer(slot));
@@ -216,7 +215,7 @@ impl<'a, D: Door> Worker<'a, D> {
             written: writes.then(|| Written::new(places.are_mapped())),
             places,
             content,
-            pace: Pace::new(job, seed(Purpose::Poisson)),
+            pace: Pace::new(job, task.seeds.seed(Purpose::Poisson)),
             priorities: Drawn::of(job, &task.seeds),
             mix: Mix::new(job.rwmixread, &task.seeds),
             waiting_kind: None,
@@ -606,6 +605,7 @@ impl<'a, D: Door> Worker<'a, D> {
     fn restart_places(&mut self) {
         self.places.restart();
         self.mix.restart(&self.task.seeds);
+        self.content.restart(&self.task.seeds);
     }
 
     /// What a request brings with it: the next one's time, a pause, a sync, the write of a trim.

@@ -208,6 +208,46 @@ fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
 }
 
 #[test]
+fn each_program_checks_what_a_job_of_the_other_wrote() {
+    let test = "each_program_checks_what_a_job_of_the_other_wrote";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
+    for job in [
+        "--rw=randwrite --bsrange=4k-16k",
+        "--rw=randwrite --bsrange=1k-16k --bs_unaligned",
+        "--rw=write --bssplit=4k/50:12k/50",
+        "--rw=randwrite --norandommap",
+        "--rw=randrw --bsrange=4k-16k",
+        "--rw=randrw --rwmixread=30 --nrfiles=2",
+        "--rw=randrw --random_generator=tausworthe64",
+        "--rw=randwrite --random_distribution=zipf:1.2 --numjobs=2",
+    ] {
+        for (writer, reader) in [(theirs, ours), (ours, theirs)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let job = format!("--name=a --size=256k --verify=crc32c {job}");
+            let write = format!("{job} --do_verify=0");
+            let check = format!("{job} --verify_only");
+            assert!(
+                succeeds(writer, folder.path(), &write),
+                "{writer:?} {write}"
+            );
+            assert!(
+                succeeds(reader, folder.path(), &check),
+                "{reader:?} {check}"
+            );
+            let file = folder.path().join("a.0.0");
+            let mut bytes = std::fs::read(&file).unwrap_or_default();
+            bytes.iter_mut().for_each(|byte| *byte ^= 1);
+            std::fs::write(&file, bytes).expect("the file");
+            assert!(!succeeds(ours, folder.path(), &check), "damaged: {job}");
+        }
+    }
+}
+
+#[test]
 fn each_program_checks_the_digests_of_the_other() {
     let test = "each_program_checks_the_digests_of_the_other";
     let Some(fio) = ugeom_testkit::program(test, "fio") else {
