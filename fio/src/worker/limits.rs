@@ -134,7 +134,10 @@ fn blocks_of(task: &Task<'_>) -> u64 {
     let job = task.job;
     let (smallest, largest) = (job.smallest_bytes().max(1), job.largest_bytes());
     let kinds = job.rw.does.iter().filter(|does| **does).count();
-    let alike = smallest == largest && (kinds == 1 || job.rw.random);
+    // Places that come again fill the size.
+    let all_drawn = job.rw.modifier <= 1 && job.random_percent == [100; 3];
+    let ends = !job.rw.random || (all_drawn && job.visits_once());
+    let alike = ends && smallest == largest && (kinds == 1 || job.rw.random);
     let unit = if alike { smallest } else { 1 };
     let regions = task.regions.iter();
     regions.map(|region| region.length / unit * unit).sum()

@@ -27,6 +27,7 @@ const JOBS: &[&str] = &[
     "rw=randrw size=2m random_distribution=zipf:1.3:0.3 nrfiles=4 io_size=4m",
     "rw=randread size=100g ioengine=null random_distribution=zipf:1.1 number_ios=3000",
     "rw=randread size=4m random_distribution=pareto:0.2",
+    "rw=randread size=1m filename=a:b:c random_distribution=zipf:1.1",
     "rw=randread size=4m random_distribution=normal:30:0.2",
     "rw=randread size=4m random_distribution=zoned:50/5:30/15:20/",
     "rw=randread size=4m random_distribution=zoned_abs:60/1m:40/3m",
