@@ -110,21 +110,27 @@ impl Limits {
 pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
     let job = task.job;
     let whole: u64 = task.regions.iter().map(|region| region.length).sum();
-    // What is transferred in all, as fio has it: loops do not multiply it.
     let io_size = job
         .io_size
         .map(|size| size.of(whole))
         .filter(|bytes| *bytes > 0);
+    let pass = match job.size {
+        Some(Size::Bytes(bytes)) if bytes > 0 => blocks_of(task).min(bytes),
+        _ => blocks_of(task),
+    };
+    let passes = pass.saturating_mul(job.loops);
     match (job.time_based || job.read_iolog.is_some(), io_size) {
         (true, _) => u64::MAX,
-        (false, Some(bytes)) => bytes,
-        (false, None) => {
-            let pass = match job.size {
-                Some(Size::Bytes(bytes)) if bytes > 0 => blocks_of(task).min(bytes),
-                _ => blocks_of(task),
-            };
-            pass.saturating_mul(job.loops)
+        // As by fio: that many bytes for each loop; or, where places end, all loops if they are
+        // less, and that many bytes at least.
+        (false, Some(bytes)) => {
+            let all = bytes.saturating_mul(job.loops);
+            match job.rw.random && !job.visits_once() {
+                true => all,
+                false => passes.max(bytes).min(all),
+            }
         }
+        (false, None) => passes,
     }
 }
 
