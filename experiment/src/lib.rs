@@ -222,7 +222,7 @@ fn one<E: Experiment>(
     let mut waiting = || {
         (control.progress)(&Progress {
             phase: Phase::Measuring,
-            cell: "fresh processes",
+            case: "fresh processes",
             done: number.into(),
             total: of.into(),
         });
@@ -238,7 +238,7 @@ fn joined<E: Experiment>(
 ) -> Result<Document<E::Subject>, HarnessError> {
     let mut parts = parts.into_iter();
     let nothing = || HarnessError::Thread {
-        cell: E::NAME.to_owned(),
+        case: E::NAME.to_owned(),
         problem: "it was stopped before anything was measured".to_owned(),
     };
     let mut whole = parts.next().ok_or_else(nothing)?;

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, Run, RunResult};
-use ugeom_load::cells;
+use ugeom_harness::{Case, Run, RunResult};
+use ugeom_load::cases;
 use ugeom_stack::Stack;
 
 /// How a provider that is served can be reached.
@@ -33,7 +33,7 @@ pub struct Served {
 /// A kind of server.
 #[derive(Clone, Copy)]
 pub struct Way {
-    /// Its name in cells and reports: `NBD`.
+    /// Its name in cases and reports: `NBD`.
     pub name: &'static str,
     /// Serves the provider of that name to readers, or says in words why it cannot.
     pub serve: fn(&Stack, &str) -> Result<Served, String>,
@@ -54,13 +54,13 @@ impl PartialEq for Way {
 
 impl Eq for Way {}
 
-/// A provider that is served, for cells to read. What reads goes before the server does.
+/// A provider that is served, for cases to read. What reads goes before the server does.
 pub struct Door {
     through: Through,
     _server: Box<dyn Any>,
 }
 
-/// How a cell reaches what is served.
+/// How a case reaches what is served.
 pub enum Through {
     /// The top of a stack of its own.
     Stack(Target),
@@ -94,7 +94,7 @@ impl Door {
         &self.through
     }
 
-    /// A cell that reads the first bytes again and again, one request after the other: through the
+    /// A case that reads the first bytes again and again, one request after the other: through the
     /// stack, or by lseek(2) and read(2).
     ///
     /// # Errors
@@ -103,24 +103,24 @@ impl Door {
         self: &Rc<Self>,
         name: &str,
         read_bytes: u64,
-    ) -> Result<Cell<'static>, HarnessError> {
-        let cell = match &self.through {
-            Through::Stack(target) => cells::reading(name, &target.stack, target.top, read_bytes)?,
-            Through::File(path) => cells::calling(name, path, read_bytes)?,
+    ) -> Result<Case<'static>, HarnessError> {
+        let case = match &self.through {
+            Through::Stack(target) => cases::reading(name, &target.stack, target.top, read_bytes)?,
+            Through::File(path) => cases::calling(name, path, read_bytes)?,
         };
-        Ok(self.kept_by(cell))
+        Ok(self.kept_by(case))
     }
 
-    /// The cell, keeping the server for as long as it may be run.
+    /// The case, keeping the server for as long as it may be run.
     #[must_use]
-    pub fn kept_by(self: &Rc<Self>, cell: Cell<'static>) -> Cell<'static> {
+    pub fn kept_by(self: &Rc<Self>, case: Case<'static>) -> Case<'static> {
         let mut kept = Kept {
-            run: cell.run,
+            run: case.run,
             _door: Rc::clone(self),
         };
-        Cell {
+        Case {
             run: Box::new(move |iterations| kept.run(iterations)),
-            ..cell
+            ..case
         }
     }
 }
@@ -160,19 +160,19 @@ mod tests {
     };
 
     #[test]
-    fn a_server_lasts_as_long_as_the_cell_that_reads_through_it() {
+    fn a_server_lasts_as_long_as_the_case_that_reads_through_it() {
         let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
         let door = Door::open(&FILE, &target.stack, "md0").expect("served");
         let Through::File(path) = door.through() else {
             panic!("no file");
         };
         let path = path.clone();
-        let mut cell = door.reading("x", 512).expect("a cell");
+        let mut case = door.reading("x", 512).expect("a case");
         drop(door);
         assert!(path.exists());
-        let result = (cell.run)(10).expect("a run");
+        let result = (case.run)(10).expect("a run");
         assert!(result.ns_total > 0);
-        drop(cell);
+        drop(case);
         assert!(!path.exists());
         let error = Door::open(&NONE, &target.stack, "md0").err();
         assert_eq!(error.as_deref(), Some("this program cannot serve it"));
@@ -200,8 +200,8 @@ mod tests {
         assert_eq!(top.expect("the top").mediasize_bytes, 2 << 20);
         let stack = served.stack.clone();
         let top = served.top;
-        let mut cell = door.reading("x", 512).expect("a cell");
-        (cell.run)(10).expect("a run");
+        let mut case = door.reading("x", 512).expect("a case");
+        (case.run)(10).expect("a run");
         let totals = stack.statistics(top).expect("statistics");
         assert_eq!(totals.operations[ugeom_stack::Command::Read as usize], 10);
     }

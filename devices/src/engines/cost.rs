@@ -14,7 +14,7 @@ use ugeom_engine::{Choice, EngineOptions, GuasiOptions, Workers, open_engine_wit
 use ugeom_guasi::{Backend, Context, GuasiError, Outcome, SPIN, Settings};
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline::repeated;
-use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_harness::{Case, RunResult, Work};
 use ugeom_load::door::{Calls, EngineDoor, Request, file_calls};
 use ugeom_load::drive::{Done, Queue, one_by_one};
 use ugeom_load::places::Random;
@@ -64,7 +64,7 @@ impl Waiting {
 
 /// Something to make asynchronous.
 pub(super) struct Call {
-    /// Its name in cells.
+    /// Its name in cases.
     pub name: &'static str,
     pub what: &'static str,
     make: fn() -> Outcome,
@@ -102,7 +102,7 @@ fn checksum() -> Outcome {
     Outcome::done(0)
 }
 
-/// The name of a cell.
+/// The name of a case.
 pub(super) fn name(call: &str, way: &str, depth: u32) -> String {
     if way == INLINE {
         format!("{call}/{way}")
@@ -111,7 +111,7 @@ pub(super) fn name(call: &str, way: &str, depth: u32) -> String {
     }
 }
 
-/// What a cell measures.
+/// What a case measures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Measured {
     pub call: &'static str,
@@ -120,16 +120,16 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The name of its cell.
-    pub fn cell(&self) -> String {
+    /// The name of its case.
+    pub fn case(&self) -> String {
         name(self.call, &self.way, self.depth)
     }
 }
 
-/// The name of cells of cached reads.
+/// The name of cases of cached reads.
 pub(super) const CACHED: &str = "cached";
 
-/// The cells that there can be, in the order of reports.
+/// The cases that there can be, in the order of reports.
 pub(super) fn all() -> Vec<Measured> {
     let mut all = Vec::new();
     let guasi = Way::Workers.name();
@@ -162,31 +162,31 @@ pub(super) fn all() -> Vec<Measured> {
     all
 }
 
-/// Makes the cells; what the system does not have is said in `left_out`.
+/// Makes the cases; what the system does not have is said in `left_out`.
 ///
 /// # Errors
 /// When an engine cannot take the file.
-pub(super) fn cells(
+pub(super) fn cases(
     file: &Arc<File>,
     seed: u64,
     left_out: &mut Vec<String>,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
-    let mut cells = Vec::new();
+) -> Result<Vec<Case<'static>>, HarnessError> {
+    let mut cases = Vec::new();
     for measured in all() {
         let made = match measured.call {
             CACHED => cached(&measured, file, seed)?,
             _ => call(&measured),
         };
         match made {
-            Ok(cell) => cells.push(cell),
-            Err(why) => left_out.push(format!("{}: {why}", measured.cell())),
+            Ok(case) => cases.push(case),
+            Err(why) => left_out.push(format!("{}: {why}", measured.case())),
         }
     }
-    Ok(cells)
+    Ok(cases)
 }
 
-/// A cell, or why there is none.
-type Made = Result<Cell<'static>, String>;
+/// A case, or why there is none.
+type Made = Result<Case<'static>, String>;
 
 fn waiting_of(way: &str) -> Waiting {
     let parked = [Way::Workers, Way::Ring].map(|guasi| Waiting::Parked.of(guasi.name()));
@@ -203,9 +203,9 @@ fn backend_of(way: &str) -> Backend {
     }
 }
 
-/// A cell of one of [`CALLS`].
+/// A case of one of [`CALLS`].
 fn call(measured: &Measured) -> Made {
-    let name = measured.cell();
+    let name = measured.case();
     let known = CALLS.iter().find(|call| call.name == measured.call);
     let make = known.ok_or("no such call")?.make;
     if measured.way == INLINE {
@@ -217,11 +217,11 @@ fn call(measured: &Measured) -> Made {
         .workers(WORKERS, WORKERS)
         .spin(waiting_of(&measured.way).spin());
     let context = settings.open().map_err(|error| error.to_string())?;
-    let (cell, depth) = (name.clone(), u64::from(measured.depth));
+    let (case, depth) = (name.clone(), u64::from(measured.depth));
     // A run of fewer would never have so many at a time.
-    let made = Cell::new(name, move |count| {
+    let made = Case::new(name, move |count| {
         through(&context, depth, count, make)
-            .map_err(|error| HarnessError::os(&cell, "calls through guasi")(error))
+            .map_err(|error| HarnessError::os(&case, "calls through guasi")(error))
     });
     Ok(made.in_steps_of(depth))
 }
@@ -257,9 +257,9 @@ fn through(
     }
 }
 
-/// A cell of reads from the system's cache.
+/// A case of reads from the system's cache.
 fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, HarnessError> {
-    let name = measured.cell();
+    let name = measured.case();
     let choice = match measured.way.as_str() {
         INLINE => return Ok(Ok(read_inline(name, file, seed))),
         way if way == Way::Libaio.name() => Choice::Libaio,
@@ -285,11 +285,11 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Harn
         .map_err(|errno| HarnessError::os(&name, "giving the file to the engine")(errno.into()))?;
     let mut queue = Queue::new(door, depth).in_whole_batches();
     let mut requests = reads(random);
-    let cell = name.clone();
-    let made = Cell::new(name, move |count| {
+    let case = name.clone();
+    let made = Case::new(name, move |count| {
         let begin_ns = clock::now_ns();
         let done = queue.run(requests.by_ref().take(count as usize), &mut Unwatched);
-        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        let done = done.map_err(|failure| failure.in_case(&case))?;
         Ok(result(begin_ns, done))
     });
     Ok(Ok(made.in_steps_of(u64::from(depth))))
@@ -307,19 +307,19 @@ fn result(begin_ns: u64, done: Done) -> RunResult {
 }
 
 /// The same reads, one pread(2) after the other.
-fn read_inline(name: String, file: &Arc<File>, seed: u64) -> Cell<'static> {
+fn read_inline(name: String, file: &Arc<File>, seed: u64) -> Case<'static> {
     let mut requests = reads(fastrand::Rng::with_seed(seed));
     let buffer = Buffer::new(BLOCK_BYTES as usize);
     let mut door = Calls::new(buffer, file_calls(Arc::clone(file)));
-    let cell = name.clone();
-    Cell::new(name, move |count| {
+    let case = name.clone();
+    Case::new(name, move |count| {
         let begin_ns = clock::now_ns();
         let done = one_by_one(
             &mut door,
             requests.by_ref().take(count as usize),
             &mut Unwatched,
         );
-        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        let done = done.map_err(|failure| failure.in_case(&case))?;
         Ok(result(begin_ns, done))
     })
 }

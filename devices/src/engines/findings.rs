@@ -1,7 +1,7 @@
 //! The figures: each way against libaio at each depth, each scheduler against the one that was set,
 //! what an engine costs, and what it costs to make any call asynchronous.
 
-use super::cells::{again, job_name};
+use super::cases::{again, job_name};
 use super::cost::{self, CACHED, CALLS, INLINE};
 use super::subject::Document;
 use super::ways::Way;
@@ -53,7 +53,7 @@ pub fn compute(document: &mut Document) {
         ("floor.loop", "an empty loop", "floor/loop"),
         ("floor.clock", "reading the clock", "floor/clock"),
     ];
-    let floors = floors.map(|(id, what, cell)| typical(&times, id, what, cell));
+    let floors = floors.map(|(id, what, case)| typical(&times, id, what, case));
     figures.extend(floors.into_iter().flatten());
     document.figures = figures;
 }
@@ -99,7 +99,7 @@ fn with(times: &Observed, way: Way, depth: u32, scheduler: &str) -> Option<Pair>
     Some((id, format!("{name} {depth}: IOPS with {scheduler}"), ratio))
 }
 
-/// The id of the figure of a cell of costs.
+/// The id of the figure of a case of costs.
 pub(super) fn cost_id(call: &str, way: &str, depth: u32) -> String {
     match way {
         INLINE => format!("{call}.{way}"),
@@ -107,7 +107,7 @@ pub(super) fn cost_id(call: &str, way: &str, depth: u32) -> String {
     }
 }
 
-/// What is done in a cell of costs.
+/// What is done in a case of costs.
 pub(super) fn described(call: &str) -> &'static str {
     let known = CALLS.iter().find(|known| known.name == call);
     known.map_or("a cached 4 KiB read", |known| known.what)
@@ -120,7 +120,7 @@ fn cost_of(times: &Observed, one: &cost::Measured) -> Option<Figure> {
         INLINE => format!("inline: {}", described(call)),
         way => format!("{way} {depth}: {}", described(call)),
     };
-    let figure = typical(times, &id, &what, &one.cell())?;
+    let figure = typical(times, &id, &what, &one.case())?;
     let is_guasi = way == Way::Workers.name();
     let goal = GOALS
         .iter()
@@ -137,7 +137,7 @@ fn against_inline(times: &Observed, one: &cost::Measured) -> Option<Figure> {
     if way == INLINE {
         return None;
     }
-    let ratio = times.ratio(&cost::name(call, INLINE, *depth), &one.cell())?;
+    let ratio = times.ratio(&cost::name(call, INLINE, *depth), &one.case())?;
     let id = format!("any.{call}.{way}.{depth}");
     let what = format!(
         "{} through {way}, queue depth {depth}: speed-up over inline",
@@ -146,6 +146,6 @@ fn against_inline(times: &Observed, one: &cost::Measured) -> Option<Figure> {
     Figure::typical(&id, &what, Unit::Times, &ratio)
 }
 
-fn typical(times: &Observed, id: &str, what: &str, cell: &str) -> Option<Figure> {
-    Figure::typical(id, what, Unit::Ns, &times.typical(cell)?)
+fn typical(times: &Observed, id: &str, what: &str, case: &str) -> Option<Figure> {
+    Figure::typical(id, what, Unit::Ns, &times.typical(case)?)
 }

@@ -38,7 +38,7 @@ impl Way {
         Self::Threads,
     ];
 
-    /// The name in cells, figures and reports.
+    /// The name in cases, figures and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Libaio => "libaio",

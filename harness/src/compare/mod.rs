@@ -40,10 +40,10 @@ impl Loaded {
         })
     }
 
-    /// The names of its cells.
-    pub fn cells(&self) -> &[String] {
+    /// The names of its cases.
+    pub fn cases(&self) -> &[String] {
         let first = self.document.processes.first();
-        first.map_or(&[], |process| &process.cells)
+        first.map_or(&[], |process| &process.cases)
     }
 }
 

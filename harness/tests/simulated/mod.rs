@@ -202,7 +202,7 @@ pub fn old_holds(document: &Document<()>, weights: &[(&str, f64)], truth: f64) -
         .map(|round| {
             places
                 .iter()
-                .map(|(cell, weight)| round[*cell] * weight)
+                .map(|(case, weight)| round[*case] * weight)
                 .sum()
         })
         .collect();

@@ -141,13 +141,13 @@ impl Experiment for Cached {
             scratch::forget_pages(path)?;
         }
         let mut sources = matrix::Sources::new(path, subject.size_bytes, process.share.seed)?;
-        let mut cells = matrix::cells(&mut sources, path, extent(options), &mut subject)?;
-        cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
+        let mut cases = matrix::cases(&mut sources, path, extent(options), &mut subject)?;
+        cases.extend(matrix::served(&sources, &options.ways, &mut subject)?);
         subject.resident_percent[0] = resident_percent(&sources)?;
         let settings = process.settings();
         let read_before_bytes = devices::read_by_this_process_bytes();
         let (measured, error) =
-            harness::run_keeping(&mut cells, &settings, process.meter, process.control);
+            harness::run_keeping(&mut cases, &settings, process.meter, process.control);
         if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
             return Err(error);
         }

@@ -29,7 +29,7 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::figure::Figure;
 use ugeom_harness::host::TargetFacts;
 use ugeom_harness::processes::{Protocol, Share};
-use ugeom_harness::{self as harness, Cell, Control, Meter};
+use ugeom_harness::{self as harness, Case, Control, Meter};
 use ugeom_stack::{ProviderId, Slicers, Stack, Statistics};
 
 pub use findings::compute;
@@ -145,9 +145,9 @@ fn top(pile: stacks::Pile) -> Result<(Stack, ProviderId), HarnessError> {
     ))
 }
 
-/// The cells of an experiment and what they are about.
+/// The cases of an experiment and what they are about.
 struct Matrix {
-    cells: Vec<Cell<'static>>,
+    cases: Vec<Case<'static>>,
     subject: Subject,
     /// Figures that no sample gives.
     figures: Vec<Figure>,
@@ -178,26 +178,26 @@ fn measure(
     let mut matrix = matrix()?;
     let settings = process.settings();
     let Process { meter, control, .. } = process;
-    let measured = harness::run(&mut matrix.cells, &settings, meter, control)?;
+    let measured = harness::run(&mut matrix.cases, &settings, meter, control)?;
     let mut document = Document::new(EXPERIMENT, host, settings, matrix.subject, measured);
     document.figures = matrix.figures;
     document.target = target_facts(options);
     Ok(document)
 }
 
-/// The cells that read a provider through servers. A way that is closed here is left out, and said.
+/// The cases that read a provider through servers. A way that is closed here is left out, and said.
 fn through(matrix: &mut Matrix, ways: &[Way], stack: &Stack, provider: &str) {
     let read_bytes = matrix.subject.read_bytes;
     for way in ways {
         let name = names::through(way.name, provider);
         let door = Door::open(way, stack, provider);
-        let cell = door.and_then(|door| {
-            let cell = door.reading(&name, read_bytes);
-            cell.map_err(|error| error.to_string())
+        let case = door.and_then(|door| {
+            let case = door.reading(&name, read_bytes);
+            case.map_err(|error| error.to_string())
         });
-        match cell {
-            Ok(cell) => {
-                matrix.cells.push(cell);
+        match case {
+            Ok(case) => {
+                matrix.cases.push(case);
                 matrix.subject.through.push(way.name.to_owned());
             }
             Err(problem) => {

@@ -1,4 +1,4 @@
-//! The names of the cells: `GROUP/WHAT`, and with which settings. They stand in saved results, so
+//! The names of the cases: `GROUP/WHAT`, and with which settings. They stand in saved results, so
 //! they do not change their meaning.
 
 /// `lseek` and `read` of 512 bytes of `/dev/zero`, a system call without any disk: the control.

@@ -192,8 +192,8 @@ fn times(table: &mut Table, document: &Document) {
         rows.push((what, names::direct(deepest), published::MD9S1C));
     }
     let times = Observed::times(document);
-    for (what, cell, then) in rows {
-        let interval = times.typical(&cell).and_then(|it| it.at(CONFIDENCE).ok());
+    for (what, case, then) in rows {
+        let interval = times.typical(&case).and_then(|it| it.at(CONFIDENCE).ok());
         if let Some(interval) = interval {
             let shown = Cell::amount(&interval, Unit::Ns);
             table.row([Cell::text(what), shown, Cell::text(ns(&then))]);

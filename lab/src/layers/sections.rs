@@ -83,14 +83,14 @@ fn reads(page: &mut Page, document: &Document, times: &Observed) {
         "As published in 2002: number, average and standard deviation, here of processes",
         columns,
     );
-    let mut add = |name: &str, layers: &str, cell: &str, drawn: bool| {
+    let mut add = |name: &str, layers: &str, case: &str, drawn: bool| {
         let values = times
-            .position(cell)
+            .position(case)
             .map(|it| times.values(&[it], |one| Some(one[0])));
         let Some(Ok(moments)) = values.map(|values| Moments::of(&values)) else {
             return;
         };
-        let average = typical(times, cell).map_or(Value::Number(moments.mean), Value::Interval);
+        let average = typical(times, case).map_or(Value::Number(moments.mean), Value::Interval);
         table.row([
             Cell::text(name),
             Cell::text(layers),
@@ -99,7 +99,7 @@ fn reads(page: &mut Page, document: &Document, times: &Observed) {
             Cell::number(moments.sd, 6),
         ]);
         if drawn {
-            bars.row(&format!("{name}: {layers}"), [seen(times, cell)]);
+            bars.row(&format!("{name}: {layers}"), [seen(times, case)]);
         }
     };
     add(
@@ -420,7 +420,7 @@ fn every_case(page: &mut Page, times: &Observed) {
     let columns = columns.into_iter();
     let columns = columns.chain(["least", "most"].map(|name| Column::number(name, "ns")));
     let mut table = Table::new("", columns);
-    for name in times.cells() {
+    for name in times.cases() {
         let Some(center) = times.typical(name) else {
             continue;
         };

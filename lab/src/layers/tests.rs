@@ -65,17 +65,17 @@ fn faithful_runs_have_the_loops_of_2002() {
     });
     let measured = &document.processes[0];
     let fixed = |name: &&String| name.starts_with("direct/") || name.starts_with("call/");
-    assert_eq!(measured.cells.iter().filter(fixed).count(), 6);
+    assert_eq!(measured.cases.iter().filter(fixed).count(), 6);
     assert!(!measured.shortened.any(), "nothing is shortened");
     assert_eq!(measured.rounds.len(), 10, "ten runs, as in 2002");
-    for (cell, name) in measured
-        .cells
+    for (case, name) in measured
+        .cases
         .iter()
         .enumerate()
         .filter(|(_, name)| fixed(name))
     {
         assert_eq!(
-            measured.rounds[0].samples[cell].iterations, 100_000,
+            measured.rounds[0].samples[case].iterations, 100_000,
             "{name}"
         );
     }

@@ -11,8 +11,8 @@ use ugeom_harness::{Control, CpuTimes, Machine, Measured, Progress, Round, Sampl
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
 fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
-    let (cells, subject) = matrix(&ScalingOptions::default(), 2, 7).unwrap();
-    let names: Vec<String> = cells.iter().map(|cell| cell.name.clone()).collect();
+    let (cases, subject) = matrix(&ScalingOptions::default(), 2, 7).unwrap();
+    let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
     let mut random = fastrand::Rng::with_seed(1);
     let rounds = (0..12_u64).map(|round| {
         let sample = |name: &String| {
@@ -63,9 +63,9 @@ fn every_row_is_measured_in_every_column_and_each_knob_is_taken_away() {
         workers: vec![8, 3],
         ..ScalingOptions::default()
     };
-    let (cells, subject) = matrix(&options, 2, 7).unwrap();
+    let (cases, subject) = matrix(&options, 2, 7).unwrap();
     assert_eq!(subject.workers, [1, 2, 3, 8]);
-    let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names.len(), (5 + 2) * 4 + 6 * 2 + 3 + 2 + 3);
     for name in [
         "statistics on/8",

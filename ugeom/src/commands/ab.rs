@@ -276,7 +276,7 @@ impl Ab {
         let mut failed = false;
         for failure in failures.filter_map(|one| one.failure.as_ref()) {
             let error = output::printable(&failure.error);
-            output::complain(&format!("{} failed: {error}", failure.cell));
+            output::complain(&format!("{} failed: {error}", failure.case));
             failed = true;
         }
         if failed {

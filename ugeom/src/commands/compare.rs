@@ -119,7 +119,7 @@ impl Compare {
     pub fn run(&self) -> Result<()> {
         let options = CompareOptions {
             base: self.base.clone(),
-            cells: self.cases.clone(),
+            cases: self.cases.clone(),
             metrics: self.metrics.clone(),
             changed: self.changed,
             ..self.rules.options()

@@ -45,7 +45,7 @@ fn table(page: &mut Page, document: &Document, call: &'static str) {
         let Some(figure) = document.figure(&cost_id(call, &one.way, one.depth)) else {
             continue;
         };
-        let samples = samples(document, &one.cell());
+        let samples = samples(document, &one.case());
         let id = format!("any.{call}.{}.{}", one.way, one.depth);
         table.row([
             Cell::text(&one.way),

@@ -4,7 +4,7 @@ mod costs;
 mod tables;
 mod verdicts;
 
-use super::cells::job_name;
+use super::cases::job_name;
 use super::cost::{CACHED, INLINE};
 use super::findings::{AGREE, cost_id};
 use super::subject::{Document, EXPERIMENT};
@@ -223,11 +223,11 @@ fn winner(document: &Document, depth: u32) -> String {
     })
 }
 
-/// All samples of a cell.
-fn samples<'a>(document: &'a Document, cell: &str) -> Vec<&'a Sample> {
+/// All samples of a case.
+fn samples<'a>(document: &'a Document, case: &str) -> Vec<&'a Sample> {
     let mut found = Vec::new();
     for process in &document.processes {
-        if let Some(at) = process.cells.iter().position(|name| name == cell) {
+        if let Some(at) = process.cases.iter().position(|name| name == case) {
             found.extend(
                 process
                     .rounds
@@ -239,7 +239,7 @@ fn samples<'a>(document: &'a Document, cell: &str) -> Vec<&'a Sample> {
     found
 }
 
-/// A value of all runs of a cell for each request.
+/// A value of all runs of a case for each request.
 fn a_request(samples: &[&Sample], of: impl Fn(&Sample) -> u64) -> f64 {
     let requests = total(samples.iter().map(|sample| sample.iterations));
     let sum = total(samples.iter().map(|sample| of(sample)));
@@ -268,7 +268,7 @@ fn limits(page: &mut Page, document: &Document) {
     });
     let jobs = document.subject.jobs.iter();
     let run_ns = jobs
-        .flat_map(|detail| samples(document, &detail.cell))
+        .flat_map(|detail| samples(document, &detail.case))
         .map(|sample| sample.wall_ns)
         .min()
         .unwrap_or(0) as f64;

@@ -1,4 +1,4 @@
-//! The cells of the job: each way at each depth, with each scheduler if that was asked for.
+//! The cases of the job: each way at each depth, with each scheduler if that was asked for.
 
 use super::EnginesOptions;
 use super::account::Account;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
-use ugeom_harness::{Cell, Counters, Length, RunResult};
+use ugeom_harness::{Case, Counters, Length, RunResult};
 use ugeom_load::devices::KernelDevice;
 
 /// Requests of the run that finds out how fast a way is, at least; and in a hurry, at most.
@@ -31,11 +31,11 @@ const BLOCKS_MIN: u64 = 64;
 /// The operation that makes a file known to an engine, for errors.
 const GIVING: &str = "giving the file to the engine";
 
-/// The names of the cells that measure the bench itself.
+/// The names of the cases that measure the bench itself.
 const LOOP: &str = "floor/loop";
 const CLOCK: &str = "floor/clock";
 
-/// The name of a cell of the job. `scheduler` is one that the device did not have before.
+/// The name of a case of the job. `scheduler` is one that the device did not have before.
 pub(super) fn job_name(way: &str, depth: u32, scheduler: Option<&str>) -> String {
     match scheduler {
         None => format!("job/{way} {depth}"),
@@ -48,28 +48,28 @@ pub(super) fn again(depth: u32) -> String {
     job_name(Way::Libaio.name(), depth, None) + " again"
 }
 
-/// What a run of a cell of the job does.
+/// What a run of a case of the job does.
 type Work = Box<dyn FnMut(u64, &mut Account) -> Result<RunResult, HarnessError>>;
 
-/// A way at a depth. Cells with different schedulers share it.
+/// A way at a depth. Cases with different schedulers share it.
 struct Doing {
     way: Way,
     depth: u32,
     work: Rc<RefCell<Work>>,
 }
 
-/// A cell of the job, and what its runs add up to.
+/// A case of the job, and what its runs add up to.
 struct Noted {
-    cell: String,
+    case: String,
     way: Way,
     depth: u32,
     scheduler: Option<String>,
     account: Rc<RefCell<Account>>,
 }
 
-/// All cells, and what they note.
+/// All cases, and what they note.
 pub(super) struct Matrix {
-    pub cells: Vec<Cell<'static>>,
+    pub cases: Vec<Case<'static>>,
     /// Set while runs count.
     pub measuring: Rc<std::cell::Cell<bool>>,
     direct: Arc<File>,
@@ -102,7 +102,7 @@ impl Matrix {
             return Err(HarnessError::os(shown(path), "asking its size")(source));
         }
         Ok(Self {
-            cells: Vec::new(),
+            cases: Vec::new(),
             measuring: Rc::default(),
             direct,
             cached,
@@ -222,7 +222,7 @@ impl Matrix {
         Ok(true)
     }
 
-    /// Adds the cells of the job. With schedulers, each is there once for each of them.
+    /// Adds the cases of the job. With schedulers, each is there once for each of them.
     pub fn jobs(&mut self, plan: &Plan, schedulers: Option<&Rc<Schedulers>>) {
         for &(depth, requests) in &plan.runs {
             self.subject.depths.push(depth);
@@ -269,7 +269,7 @@ impl Matrix {
         let account = Rc::new(RefCell::new(Account::default()));
         let (noted, measuring) = (Rc::clone(&account), Rc::clone(&self.measuring));
         let doing = Rc::clone(&work);
-        let mut cell = Cell::new(&name, move |count| {
+        let mut case = Case::new(&name, move |count| {
             let mut work = doing.borrow_mut();
             // Trials do not count.
             if measuring.get() {
@@ -285,7 +285,7 @@ impl Matrix {
             Way::Libaio | Way::IoUring | Way::Ring | Way::Threads => 0,
         };
         if set.is_some() || threads > 0 {
-            cell = cell.preparing(move || {
+            case = case.preparing(move || {
                 if let Some((schedulers, scheduler)) = &set {
                     schedulers.set(scheduler)?;
                 }
@@ -295,13 +295,13 @@ impl Matrix {
                 Ok(())
             });
         }
-        let mut cell = cell.with_length(length);
+        let mut case = case.with_length(length);
         if let Some(device) = &self.device {
-            cell = cell.observing(Arc::clone(device));
+            case = case.observing(Arc::clone(device));
         }
-        self.cells.push(cell);
+        self.cases.push(case);
         self.notes.push(Noted {
-            cell: name,
+            case: name,
             way,
             depth,
             scheduler,
@@ -309,15 +309,15 @@ impl Matrix {
         });
     }
 
-    /// Adds the cells of what engines cost, and of what the bench costs.
+    /// Adds the cases of what engines cost, and of what the bench costs.
     ///
     /// # Errors
     /// When an engine cannot take the file.
     pub fn costs(&mut self, seed: u64) -> Result<(), HarnessError> {
-        let costs = cost::cells(&self.cached, seed, &mut self.subject.left_out)?;
-        self.cells.extend(costs);
-        self.cells.push(baseline::empty_loop(LOOP));
-        self.cells.push(baseline::clock_reading(CLOCK));
+        let costs = cost::cases(&self.cached, seed, &mut self.subject.left_out)?;
+        self.cases.extend(costs);
+        self.cases.push(baseline::empty_loop(LOOP));
+        self.cases.push(baseline::clock_reading(CLOCK));
         Ok(())
     }
 
@@ -329,20 +329,20 @@ impl Matrix {
         }
     }
 
-    /// What was measured, once the cells have run.
+    /// What was measured, once the cases have run.
     pub fn subject(self) -> Subject {
         let Self {
-            cells,
+            cases,
             notes,
             mut subject,
             ..
         } = self;
-        drop(cells);
+        drop(cases);
         for noted in notes {
             let account = noted.account.borrow();
             let (reads, writes) = account.sides();
             subject.jobs.push(JobDetail {
-                cell: noted.cell,
+                case: noted.case,
                 engine: noted.way.name().to_owned(),
                 depth: noted.depth,
                 threads: Some(noted.way.threads(noted.depth)).filter(|threads| *threads > 0),
