@@ -212,7 +212,7 @@ pub(super) fn compute(document: &mut Document) {
             let what = format!("{} of {} against {base}", metric.what(), row.name);
             let mut figure = Figure::plain(&id, &what, Unit::Times, change.ratio);
             figure.p_value = row.p_value;
-            figure.proven = change.covers.then(|| change.is_significant());
+            figure.significant = change.covers.then(|| change.is_significant());
             figure.values.clone_from(&row.ratios);
             figure.values.sort_by(f64::total_cmp);
             figures.push(figure);

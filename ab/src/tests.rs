@@ -285,7 +285,7 @@ fn commands_around_runs_come_in_their_order() {
 
 #[test]
 fn the_processor_time_of_commands_is_that_of_the_children() {
-    let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     let document = measured(&options([command("sleep 0.05"), command(busy)])).unwrap();
     let cpu = |case: usize| {
         let rounds = document.processes.iter().flat_map(|one| &one.rounds);

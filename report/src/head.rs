@@ -1,5 +1,5 @@
 //! The head of every report: on what machine, of what target, with what noise, how much was
-//! measured, what was shortened or failed, and what makes the figures doubtful.
+//! measured, what was shortened or failed, and warnings.
 
 use crate::text::counted;
 use ugeom_harness::document::Document;
@@ -11,7 +11,7 @@ use ugeom_measure::center::{Center, OBSERVATIONS_MIN};
 use ugeom_measure::summary::median;
 use ugeom_measure::units::duration_human;
 
-/// The thread must have had a core for this share of the time, or the figures are doubtful.
+/// The thread must have had a core for this share of the time, or a warning says so.
 const UNDISTURBED_SHARE: f64 = 0.97;
 
 /// One line of the head.
@@ -49,9 +49,9 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
         let text = format!("{} failed: {}", failure.case, failure.error);
         add("FAILED", text + "; what was measured before is kept");
     }
-    let doubts = doubts(document);
-    if !doubts.is_empty() {
-        add("warnings", format!("{}.", doubts.join("; ")));
+    let warnings = warnings(document);
+    if !warnings.is_empty() {
+        add("warnings", format!("{}.", warnings.join("; ")));
     }
     entries
 }
@@ -149,38 +149,38 @@ pub fn certainty<S>(document: &Document<S>) -> String {
 }
 
 /// Warnings: what limits the figures, what it affects, and what to do; most important first.
-pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
-    let mut doubts = Vec::new();
+pub fn warnings<S>(document: &Document<S>) -> Vec<String> {
+    let mut warnings = Vec::new();
     let (calm, all) = observed::undisturbed(document);
     if is_disturbed(document) {
-        doubts.push(format!(
+        warnings.push(format!(
             "disturbed: the core ran at full speed in {calm} of {all} processes; absolute times \
              are too long (repeat on a quiet machine)"
         ));
     }
     // Others than the experiments of `ugeom lab` stop by precision, in one process.
     if document.processes.len() < OBSERVATIONS_MIN && document.settings.precision == 0.0 {
-        doubts.push(format!(
+        warnings.push(format!(
             "intervals exclude variation between processes (memory layout): use --processes \
              {OBSERVATIONS_MIN} or more"
         ));
     }
-    doubts.extend(overrun(document));
-    doubts.extend(document.host.doubts());
+    warnings.extend(overrun(document));
+    warnings.extend(document.host.warnings());
     if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
-        doubts.push(format!(
+        warnings.push(format!(
             "steal time was {percent:.1} % of the measuring time: the host is busy, and times are \
              too long"
         ));
     }
     if let Some(share) = thread_share(document).filter(|share| *share < UNDISTURBED_SHARE) {
-        doubts.push(format!(
+        warnings.push(format!(
             "the measuring thread ran for {:.0} % of the time only: wall times are too long",
             share * 100.0
         ));
     }
     if let Some(noise) = document.noise.filter(|noise| noise.order_matters()) {
-        doubts.push(format!(
+        warnings.push(format!(
             "A/A: the second of two identical runs in a round is off by {:.1} %; smaller effects \
              are uncertain",
             noise.second_off_percent()
@@ -189,9 +189,9 @@ pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
     if is_warming_up(document) {
         let words = "the first round of a process is slower than its last ones: warm-up may be \
                      unfinished (--budget 60s has longer runs)";
-        doubts.push(words.to_owned());
+        warnings.push(words.to_owned());
     }
-    doubts
+    warnings
 }
 
 /// A budget is kept within this share.
@@ -344,8 +344,8 @@ mod tests {
             process.rounds[0].samples[0].wall_ns = 60;
         }
         assert!(is_warming_up(&one));
-        let doubts = doubts(&one).join("; ");
-        assert!(doubts.contains("warm-up may be unfinished"), "{doubts}");
+        let warnings = warnings(&one).join("; ");
+        assert!(warnings.contains("warm-up may be unfinished"), "{warnings}");
         assert_eq!(certainty(&one), "12 processes");
     }
 
@@ -354,23 +354,23 @@ mod tests {
         let mut one = document(0, Ended::Budget);
         one.processes[0].elapsed_ns = 1_200_000_000;
         one.settings.budget_ns = Some(1_150_000_000);
-        assert!(!doubts(&one).join("; ").contains("instead of"));
+        assert!(!warnings(&one).join("; ").contains("instead of"));
         one.settings.budget_ns = Some(1_000_000_000);
-        let doubts = doubts(&one).join("; ");
+        let warnings = warnings(&one).join("; ");
         assert!(
-            doubts.contains("took 1.20 s instead of 1 s: fewer"),
-            "{doubts}"
+            warnings.contains("took 1.20 s instead of 1 s: fewer"),
+            "{warnings}"
         );
     }
 
     #[test]
-    fn stolen_time_makes_figures_doubtful() {
-        let doubtful = doubts(&document(12, Ended::Precise)).join("; ");
+    fn stolen_time_is_a_warning() {
+        let stolen = warnings(&document(12, Ended::Precise)).join("; ");
         assert!(
-            doubtful.contains("steal time was 12.0 % of the measuring time"),
-            "{doubtful}"
+            stolen.contains("steal time was 12.0 % of the measuring time"),
+            "{stolen}"
         );
-        let quiet = doubts(&document(0, Ended::Precise)).join("; ");
+        let quiet = warnings(&document(0, Ended::Precise)).join("; ");
         assert!(!quiet.contains("steal time"), "{quiet}");
     }
 

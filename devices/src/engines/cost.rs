@@ -3,7 +3,7 @@
 //! that computes; so many at a time, beside making the same calls one after the other.
 
 use super::job::{BLOCK_BYTES, memory};
-use super::ways::Way;
+use super::methods::Method;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::hint::black_box;
@@ -53,11 +53,11 @@ impl Waiting {
         }
     }
 
-    /// The name of a way that waits like this.
-    fn of(self, way: &str) -> String {
+    /// The name of a method that waits like this.
+    fn of(self, method: &str) -> String {
         match self {
-            Self::Spinning => way.to_owned(),
-            Self::Parked => format!("{way}-parked"),
+            Self::Spinning => method.to_owned(),
+            Self::Parked => format!("{method}-parked"),
         }
     }
 }
@@ -103,11 +103,11 @@ fn checksum() -> Outcome {
 }
 
 /// The name of a case.
-pub(super) fn name(call: &str, way: &str, depth: u32) -> String {
-    if way == INLINE {
-        format!("{call}/{way}")
+pub(super) fn name(call: &str, method: &str, depth: u32) -> String {
+    if method == INLINE {
+        format!("{call}/{method}")
     } else {
-        format!("{call}/{way} {depth}")
+        format!("{call}/{method} {depth}")
     }
 }
 
@@ -115,14 +115,14 @@ pub(super) fn name(call: &str, way: &str, depth: u32) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Measured {
     pub call: &'static str,
-    pub way: String,
+    pub method: String,
     pub depth: u32,
 }
 
 impl Measured {
     /// The name of its case.
     pub fn case(&self) -> String {
-        name(self.call, &self.way, self.depth)
+        name(self.call, &self.method, self.depth)
     }
 }
 
@@ -132,28 +132,28 @@ pub(super) const CACHED: &str = "cached";
 /// The cases that there can be, in the order of reports.
 pub(super) fn all() -> Vec<Measured> {
     let mut all = Vec::new();
-    let guasi = Way::Workers.name();
+    let guasi = Method::Workers.name();
     let waiting = Waiting::BOTH.map(|waiting| waiting.of(guasi));
-    let mut add = |call, way: &str, depths: &[u32]| {
+    let mut add = |call, method: &str, depths: &[u32]| {
         all.extend(depths.iter().map(|&depth| Measured {
             call,
-            way: way.to_owned(),
+            method: method.to_owned(),
             depth,
         }));
     };
-    for way in &waiting {
-        add(CALLS[0].name, way, &DEPTHS);
+    for method in &waiting {
+        add(CALLS[0].name, method, &DEPTHS);
     }
     add(CACHED, INLINE, &[1]);
-    for way in [Way::Libaio.name(), Way::IoUring.name()] {
-        add(CACHED, way, &DEPTHS);
+    for method in [Method::Libaio.name(), Method::IoUring.name()] {
+        add(CACHED, method, &DEPTHS);
     }
-    for way in &waiting {
-        add(CACHED, way, &DEPTHS);
+    for method in &waiting {
+        add(CACHED, method, &DEPTHS);
     }
     // A ring has no use for functions: those are for workers, whatever the backend.
     for waiting in Waiting::BOTH {
-        add(CACHED, &waiting.of(Way::Ring.name()), &DEPTHS);
+        add(CACHED, &waiting.of(Method::Ring.name()), &DEPTHS);
     }
     for call in &CALLS[1..] {
         add(call.name, INLINE, &[1]);
@@ -188,16 +188,16 @@ pub(super) fn cases(
 /// A case, or why there is none.
 type Made = Result<Case<'static>, String>;
 
-fn waiting_of(way: &str) -> Waiting {
-    let parked = [Way::Workers, Way::Ring].map(|guasi| Waiting::Parked.of(guasi.name()));
-    match parked.iter().any(|one| one == way) {
+fn waiting_of(method: &str) -> Waiting {
+    let parked = [Method::Workers, Method::Ring].map(|guasi| Waiting::Parked.of(guasi.name()));
+    match parked.iter().any(|one| one == method) {
         true => Waiting::Parked,
         false => Waiting::Spinning,
     }
 }
 
-fn backend_of(way: &str) -> Backend {
-    match way.starts_with(Way::Ring.name()) {
+fn backend_of(method: &str) -> Backend {
+    match method.starts_with(Method::Ring.name()) {
         true => Backend::Ring,
         false => Backend::Workers,
     }
@@ -208,14 +208,14 @@ fn call(measured: &Measured) -> Made {
     let name = measured.case();
     let known = CALLS.iter().find(|call| call.name == measured.call);
     let make = known.ok_or("no such call")?.make;
-    if measured.way == INLINE {
+    if measured.method == INLINE {
         return Ok(repeated(&name, move |_| {
             black_box(make());
         }));
     }
     let settings = Settings::new()
         .workers(WORKERS, WORKERS)
-        .spin(waiting_of(&measured.way).spin());
+        .spin(waiting_of(&measured.method).spin());
     let context = settings.open().map_err(|error| error.to_string())?;
     let (case, depth) = (name.clone(), u64::from(measured.depth));
     // A run of fewer would never have so many at a time.
@@ -260,10 +260,10 @@ fn through(
 /// A case of reads from the system's cache.
 fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, HarnessError> {
     let name = measured.case();
-    let choice = match measured.way.as_str() {
+    let choice = match measured.method.as_str() {
         INLINE => return Ok(Ok(read_inline(name, file, seed))),
-        way if way == Way::Libaio.name() => Choice::Libaio,
-        way if way == Way::IoUring.name() => Choice::IoUring,
+        method if method == Method::Libaio.name() => Choice::Libaio,
+        method if method == Method::IoUring.name() => Choice::IoUring,
         _ => Choice::Guasi,
     };
     let guasi = GuasiOptions {
@@ -271,8 +271,8 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Harn
             min: WORKERS,
             max: WORKERS,
         }),
-        spin: Some(waiting_of(&measured.way).spin()),
-        backend: backend_of(&measured.way),
+        spin: Some(waiting_of(&measured.method).spin()),
+        backend: backend_of(&measured.method),
     };
     let depth = measured.depth;
     let engine = match open_engine_with(choice, EngineOptions { depth, guasi }) {

@@ -12,6 +12,7 @@ mod cases;
 mod cost;
 mod findings;
 mod job;
+mod methods;
 mod plan;
 pub mod published;
 mod report;
@@ -20,7 +21,6 @@ mod subject;
 #[cfg(test)]
 mod tests;
 mod threads;
-mod ways;
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -99,14 +99,14 @@ impl Experiment for Engines {
     const ROUNDS: u64 = 1;
     type Options = EnginesOptions;
     type Subject = Subject;
-    type Ground = Place;
+    type Prepared = Place;
 
     fn common(options: &mut EnginesOptions) -> &mut Common {
         &mut options.common
     }
 
     /// Makes the file, and finds out how long runs may be.
-    fn ground(
+    fn prepare(
         options: &mut EnginesOptions,
         seed: u64,
         cancelled: &AtomicBool,

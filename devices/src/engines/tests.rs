@@ -112,7 +112,7 @@ fn document(times_ns: &[(String, f64)]) -> Document {
 }
 
 fn judged(threads_ns: f64) -> String {
-    let job_name = |way, depth| super::cases::job_name(way, depth, None);
+    let job_name = |method, depth| super::cases::job_name(method, depth, None);
     let cases = [
         (job_name("libaio", 100), 10_000.0),
         (job_name("io_uring", 100), 8_000.0),
@@ -122,7 +122,7 @@ fn judged(threads_ns: f64) -> String {
     let document = document(&cases);
     let ratio = document.figure("iops.io_uring.100").unwrap();
     assert!((ratio.interval.estimate - 1.25).abs() < 0.01);
-    assert_eq!(ratio.proven, Some(true));
+    assert_eq!(ratio.significant, Some(true));
     page(&document).answer
 }
 

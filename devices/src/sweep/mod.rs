@@ -103,13 +103,13 @@ impl Experiment for Sweep {
     const ROUNDS: u64 = 1;
     type Options = SweepOptions;
     type Subject = Subject;
-    type Ground = Option<Scratch>;
+    type Prepared = Option<Scratch>;
 
     fn common(options: &mut SweepOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn ground(
+    fn prepare(
         options: &mut SweepOptions,
         seed: u64,
         cancelled: &AtomicBool,

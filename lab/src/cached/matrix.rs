@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ugeom_classes::cache::index::{Index, hash::Hash, splay::Splay};
 use ugeom_classes::cache::store::Store;
 use ugeom_classes::{Target, TargetError, TargetOptions, open_target};
-use ugeom_experiment::served::{Door, Through, Way};
+use ugeom_experiment::served::{Client, ServerKind, Source};
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Case, Counters};
@@ -175,14 +175,14 @@ fn hits(
     Ok(cases)
 }
 
-/// The cache that the profile is of, read through servers. A way that is closed here is left out,
-/// and said.
+/// The cache of the profile, read through servers. A server that cannot start here is left out with
+/// its reason.
 ///
 /// # Errors
 /// [`HarnessError`] when what is served cannot be read.
 pub fn served(
     sources: &Sources,
-    ways: &[Way],
+    servers: &[ServerKind],
     subject: &mut Subject,
 ) -> Result<Vec<Case<'static>>, HarnessError> {
     let main = names::class("hash", MAIN_BLOCK_BYTES);
@@ -190,12 +190,12 @@ pub fn served(
     let Some((_, target)) = sources.caches.iter().find(|(way, _)| *way == main) else {
         return Ok(cases);
     };
-    for way in ways {
-        let door = match Door::open(way, &target.stack, &target.name) {
-            Ok(door) => door,
+    for server in servers {
+        let client = match Client::open(server, &target.stack, &target.name) {
+            Ok(client) => client,
             Err(problem) => {
                 let problem = problem.lines().next().unwrap_or_default();
-                let left_out = format!("reads through {} ({problem})", way.name);
+                let left_out = format!("reads through {} ({problem})", server.name);
                 subject.left_out.push(left_out);
                 continue;
             }
@@ -203,12 +203,12 @@ pub fn served(
         for &read_bytes in &subject.reads_bytes {
             for &order in &subject.orders {
                 let places = sources.places(order, subject.size_bytes, read_bytes);
-                let name = names::hits(way.name, read_bytes, order);
-                let case = match door.through() {
-                    Through::Stack(target) => {
+                let name = names::hits(server.name, read_bytes, order);
+                let case = match client.source() {
+                    Source::Stack(target) => {
                         reading::by_stack(&name, &target.stack, target.top, places, read_bytes)?
                     }
-                    Through::File(path) => {
+                    Source::File(path) => {
                         let file =
                             File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
                         reading::by_pread(&name, &Arc::new(file), places, read_bytes)
@@ -216,10 +216,10 @@ pub fn served(
                 };
                 let (ledger, stack) = (&sources.ledger, &target.stack);
                 let case = ledger.count(names::HITS, &main, order, stack, case);
-                cases.push(sources.observed(door.kept_by(case)));
+                cases.push(sources.observed(client.kept_by(case)));
             }
         }
-        subject.through.push(way.name.to_owned());
+        subject.through.push(server.name.to_owned());
     }
     Ok(cases)
 }

@@ -170,7 +170,7 @@ fn blame(document: &Document, read: u64) -> String {
     else {
         return String::new();
     };
-    if whole.proven != Some(true) || whole.interval.low <= 0.0 {
+    if whole.significant != Some(true) || whole.interval.low <= 0.0 {
         return format!(
             "Random reads of {shown} are slower than sequential ones by no more than {}, not \
              significant.",

@@ -271,7 +271,7 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
         file: Some(scratch.path().to_owned()),
         size_bytes: Some(64 << 20),
         common: short(),
-        ways: crate::served_tests::WAYS.to_vec(),
+        servers: crate::served_tests::SERVERS.to_vec(),
         ..CachedOptions::default()
     };
     let mut progress = |_: &Progress<'_>| {};

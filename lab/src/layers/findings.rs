@@ -5,6 +5,7 @@
 //! stands alone; every other question is a small family of its own. A figure whose cases were not
 //! measured, or not often enough, is not there.
 
+use super::layered::LAYERED;
 use super::names;
 use super::subject::{Disk, Document, Subject};
 use ugeom_harness::Sample;
@@ -271,51 +272,6 @@ fn shares(table: &Observed, subject: &Subject) -> Vec<Figure> {
     out
 }
 
-/// Stacks of N layers: the kind, the level of statistics, what one more of it is, and its target
-/// in ns.
-const PILES: [(&str, &str, &str, Option<f64>); 10] = [
-    (
-        "slicers",
-        "off",
-        "one more slicer, direct, statistics off",
-        Some(2.0),
-    ),
-    ("slicers", "counts", "one more slicer, counts on", Some(4.0)),
-    (
-        "hooks",
-        "off",
-        "one more layer with a completion hook",
-        Some(6.0),
-    ),
-    ("fused", "counts", "one more fused slicer, counts on", None),
-    (
-        "fused",
-        "off",
-        "one more fused slicer, statistics off",
-        None,
-    ),
-    ("nops", "off", "one more nop, statistics off", None),
-    (
-        "slicers",
-        "time",
-        "one more slicer, counts and sampled times",
-        None,
-    ),
-    ("nops", "counts", "one more nop, counts on", None),
-    (
-        "nops",
-        "time",
-        "one more nop, counts and sampled times",
-        None,
-    ),
-    (
-        "hooks",
-        "counts",
-        "one more layer with a completion hook, counts on",
-        None,
-    ),
-];
-
 fn slopes(table: &Observed, subject: &Subject) -> Vec<Figure> {
     let slope = |name: &dyn Fn(usize) -> String| {
         let points = subject
@@ -329,11 +285,10 @@ fn slopes(table: &Observed, subject: &Subject) -> Vec<Figure> {
         table.slope(&points)
     };
     let mut out = Vec::new();
-    for (kind, level, what, goal_ns) in PILES {
-        let id = format!("slope.{kind}.{level}");
-        let center = slope(&|depth| names::pile(kind, level, depth));
-        if let Some(figure) = typed(&id, what, Unit::NsPerLayer, center) {
-            out.push(match goal_ns {
+    for layers in LAYERED {
+        let center = slope(&|depth| layers.case(depth));
+        if let Some(figure) = typed(&layers.figure(), layers.one_more, Unit::NsPerLayer, center) {
+            out.push(match layers.target_ns {
                 Some(limit) => figure.with_goal(Goal::Under(limit)),
                 None => figure,
             });
@@ -485,7 +440,7 @@ fn by_cpu(document: &Document) -> Vec<Figure> {
         figure.what = format!("{}, by CPU time", figure.what);
         figure.goal = None;
         // The same question is judged once, by wall time.
-        (figure.p_value, figure.proven) = (None, None);
+        (figure.p_value, figure.significant) = (None, None);
     }
     figures
 }

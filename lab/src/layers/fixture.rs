@@ -38,11 +38,17 @@ pub fn cases() -> Vec<(String, f64)> {
     for depth in [0, 1, 2, 4, 8] {
         let layers = f64::from(depth);
         let depth = depth as usize;
-        cases.push((names::pile("slicers", "off", depth), 24.0 + 1.5 * layers));
-        cases.push((names::pile("slicers", "counts", depth), 30.0 + 3.0 * layers));
-        cases.push((names::pile("fused", "counts", depth), 30.0 + 0.8 * layers));
-        cases.push((names::pile("nops", "off", depth), 24.0 + 1.4 * layers));
-        cases.push((names::pile("hooks", "off", depth), 24.0 + 6.5 * layers));
+        cases.push((names::layered("slicers", "off", depth), 24.0 + 1.5 * layers));
+        cases.push((
+            names::layered("slicers", "counts", depth),
+            30.0 + 3.0 * layers,
+        ));
+        cases.push((
+            names::layered("fused", "counts", depth),
+            30.0 + 0.8 * layers,
+        ));
+        cases.push((names::layered("nops", "off", depth), 24.0 + 1.4 * layers));
+        cases.push((names::layered("hooks", "off", depth), 24.0 + 6.5 * layers));
         cases.push((names::calls(depth), 0.5 + 0.9 * layers));
     }
     cases

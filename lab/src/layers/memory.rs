@@ -1,14 +1,14 @@
 //! The cases of the experiment without a target: the memory disk of 2002 and what explains it.
 
 use super::image::Image;
+use super::layered::LAYERED;
 use super::names;
-use super::stacks::{self, CHAIN, Labelled, MD_BYTES, Mode, Pile};
+use super::stacks::{self, CHAIN, Labelled, Levels, MD_BYTES, Mode, TIME};
 use super::subject::{Disk, Link, Subject, layers};
 use super::{LayersOptions, Matrix, through};
 use std::path::Path;
 use std::sync::Arc;
 use ugeom_classes::target::QUEUED_SPIN_NS;
-pub(super) use ugeom_classes::target::TIME_ONE_IN;
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Case, Length};
@@ -20,11 +20,6 @@ use ugeom_stack::{Dispatch, Statistics};
 
 /// Where the slice of the memory disk begins, bytes: at the second track, as fdisk puts it.
 const SLICE_OFFSET_BYTES: u64 = 63 * 512;
-
-/// Counts and the time of one request in so many.
-pub(super) const TIME: Statistics = Statistics::Time {
-    one_in: TIME_ONE_IN,
-};
 
 /// The queued mode: GEOM's threads, counting.
 pub(super) const QUEUED: Mode = Mode {
@@ -52,10 +47,10 @@ pub(super) fn matrix(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     queued(&mut matrix, options)?;
     sizes(&mut matrix)?;
     statistics(&mut matrix)?;
-    piles(&mut matrix, options)?;
+    layered(&mut matrix, options)?;
     limits(&mut matrix)?;
     let disk = stacks::labelled(Mode::direct(Statistics::Counts))?;
-    through(&mut matrix, &options.ways, &disk.stack, CHAIN[2]);
+    through(&mut matrix, &options.servers, &disk.stack, CHAIN[2]);
     show(&mut matrix);
     floors(&mut matrix);
     Ok(matrix)
@@ -75,7 +70,7 @@ pub(super) fn goals(options: &LayersOptions) -> Result<Matrix, HarnessError> {
             .cases
             .push(cases::reading(&name, &stack, chain[0], READ_BYTES as u64)?);
     }
-    piles(&mut matrix, &LayersOptions::default())?;
+    layered(&mut matrix, &LayersOptions::default())?;
     limits(&mut matrix)?;
     show(&mut matrix);
     floors(&mut matrix);
@@ -228,38 +223,22 @@ fn statistics(matrix: &mut Matrix) -> Result<(), HarnessError> {
     Ok(())
 }
 
-/// A pile: its kind, its level, whether it belongs to the small matrix.
-const PILES: [(&str, &str, Statistics, bool); 10] = [
-    ("slicers", "off", Statistics::Off, true),
-    ("slicers", "counts", Statistics::Counts, true),
-    ("hooks", "off", Statistics::Off, true),
-    ("nops", "off", Statistics::Off, true),
-    ("fused", "counts", Statistics::Counts, true),
-    ("fused", "off", Statistics::Off, false),
-    ("slicers", "time", TIME, false),
-    ("nops", "counts", Statistics::Counts, false),
-    ("nops", "time", TIME, false),
-    ("hooks", "counts", Statistics::Counts, false),
-];
-
-fn piles(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessError> {
+fn layered(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessError> {
     let depths = matrix.subject.depths.clone();
     let deepest = depths.iter().copied().max().unwrap_or(0) as usize;
-    for (kind, level, statistics, small) in PILES {
-        if !small && !options.common.full {
-            continue;
-        }
-        let (asked, passing) = (Mode::direct(statistics), Mode::passing(statistics));
-        let Pile { stack, levels } = match kind {
-            "slicers" => stacks::slicers(deepest, asked)?,
-            "fused" => stacks::slicers(deepest, passing)?,
-            _ => stacks::nops(deepest, kind == "hooks", asked)?,
+    let wanted = LAYERED.iter();
+    for layers in wanted.filter(|layers| layers.always || options.common.full) {
+        let mode = Mode::direct(layers.statistics);
+        let Levels { stack, levels } = match layers.kind {
+            "slicers" => stacks::slicers(deepest, mode)?,
+            "fused" => stacks::slicers(deepest, Mode::fused(layers.statistics))?,
+            kind => stacks::nops(deepest, kind == "hooks", mode)?,
         };
         for depth in &depths {
             let depth = *depth as usize;
             let provider = levels.get(depth).copied();
-            let provider = provider.ok_or_else(|| stacks::made("a pile lacks a layer"))?;
-            let name = names::pile(kind, level, depth);
+            let provider = provider.ok_or_else(|| stacks::made("a stack lacks a layer"))?;
+            let name = layers.case(depth);
             matrix
                 .cases
                 .push(cases::reading(&name, &stack, provider, READ_BYTES as u64)?);

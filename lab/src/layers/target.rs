@@ -1,9 +1,9 @@
 //! The cases of the experiment with a target: its providers along the deepest chain, and where the
 //! target is a file or a disk, the same bytes by plain calls.
 
-use super::memory::{self, QUEUED, TIME};
+use super::memory::{self, QUEUED};
 use super::names;
-use super::stacks::{self, Mode};
+use super::stacks::{self, Mode, TIME};
 use super::subject::{Disk, Link, Subject, layers};
 use super::{LayersOptions, Matrix, through};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(super) fn matrix(text: &str, options: &LayersOptions) -> Result<Matrix, Harn
     chain.cases(&target, &mut matrix)?;
     beside(text, &chain, &mut matrix);
     let deepest = matrix.subject.deepest().to_owned();
-    through(&mut matrix, &options.ways, &target.stack, &deepest);
+    through(&mut matrix, &options.servers, &target.stack, &deepest);
     memory::floors(&mut matrix);
     Ok(matrix)
 }

@@ -154,7 +154,7 @@ fn the_image_of_the_experiment_is_the_one_of_2002() {
 fn the_deepest_provider_is_read_through_servers_where_they_serve() {
     let document = tiny(&LayersOptions {
         target: Some("md:1m | nop".to_owned()),
-        ways: crate::served_tests::WAYS.to_vec(),
+        servers: crate::served_tests::SERVERS.to_vec(),
         ..LayersOptions::default()
     });
     assert_eq!(document.subject.through, ["COPY"]);

@@ -61,7 +61,7 @@ pub struct Step {
     /// The figure: its interval is that of all steps of its family together.
     pub figure: Figure,
     /// Whether it is significant, all steps of its family taken together.
-    pub proven: bool,
+    pub significant: bool,
     /// ministat, with as many runs as were published.
     pub few: Option<Difference>,
     /// ministat, with all rounds.
@@ -158,7 +158,7 @@ fn compare(
         row,
         workers,
         ratio: figure.interval,
-        proven: figure.proven == Some(true),
+        significant: figure.significant == Some(true),
         figure,
         few: ministat(&first(&before), &first(&after)),
         all: ministat(&before, &after),

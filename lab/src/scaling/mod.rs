@@ -69,13 +69,17 @@ impl Experiment for Scaling {
     const ROUNDS: u64 = 5;
     type Options = ScalingOptions;
     type Subject = Subject;
-    type Ground = ();
+    type Prepared = ();
 
     fn common(options: &mut ScalingOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn ground(options: &mut ScalingOptions, seed: u64, _: &AtomicBool) -> Result<(), HarnessError> {
+    fn prepare(
+        options: &mut ScalingOptions,
+        seed: u64,
+        _: &AtomicBool,
+    ) -> Result<(), HarnessError> {
         options.requests_seed = seed;
         Ok(())
     }

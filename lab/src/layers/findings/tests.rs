@@ -58,7 +58,7 @@ fn shares_are_of_the_memory_disk_and_of_a_real_one() {
 }
 
 #[test]
-fn what_is_the_same_is_not_proven_to_differ() {
+fn what_is_the_same_is_not_significant_to_differ() {
     let document = computed(12);
     for id in [
         "control",
@@ -68,7 +68,7 @@ fn what_is_the_same_is_not_proven_to_differ() {
         "size.65536",
     ] {
         let figure = document.figure(id).unwrap();
-        assert_eq!(figure.proven, Some(false), "{id}: {}", figure.amount());
+        assert_eq!(figure.significant, Some(false), "{id}: {}", figure.amount());
     }
     for id in [
         "geom.cost",
@@ -77,7 +77,7 @@ fn what_is_the_same_is_not_proven_to_differ() {
         "queued.cost",
         "statistics.time",
     ] {
-        assert_eq!(document.figure(id).unwrap().proven, Some(true), "{id}");
+        assert_eq!(document.figure(id).unwrap().significant, Some(true), "{id}");
     }
     let noise = document.noise.unwrap();
     assert!(!noise.order_matters() && noise.percent() < 3.0, "{noise}");

@@ -49,7 +49,7 @@ fn one_screen_holds_the_answer_and_labels_what_the_rows_are() {
             assert!(screen.contains(row), "{row}:\n{screen}");
         }
         assert!(
-            !screen.contains("not met") && !screen.contains("proven"),
+            !screen.contains("not met") && !screen.contains("significant"),
             "{screen}"
         );
     }
