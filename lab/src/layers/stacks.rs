@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use ugeom_classes::target::TIME_ONE_IN;
-use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_format::Media;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_harness::HarnessError;
@@ -219,10 +219,7 @@ fn view(stack: &Stack, provider: ProviderId) -> Result<ProviderView, HarnessErro
 
 /// The plan that the class MBR makes for a provider, instead of the geom that would follow.
 fn captured(stack: &Stack, provider: ProviderId) -> Result<Plan, HarnessError> {
-    let capture = Arc::new(Capture {
-        inner: ugeom_classes::part::mbr::Mbr,
-        plan: Mutex::default(),
-    });
+    let capture = Arc::new(Capture::default());
     let class: Arc<dyn Class> = Arc::<Capture>::clone(&capture);
     stack
         .taste_with(provider, &class)
@@ -236,8 +233,8 @@ fn captured(stack: &Stack, provider: ProviderId) -> Result<Plan, HarnessError> {
 }
 
 /// A class that tastes like MBR and keeps the plan for itself.
+#[derive(Default)]
 struct Capture {
-    inner: ugeom_classes::part::mbr::Mbr,
     plan: Mutex<Option<Plan>>,
 }
 
@@ -247,7 +244,8 @@ impl Class for Capture {
     }
 
     fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        let plan = self.inner.taste(taster)?;
+        let mbr = registry::find("mbr").map_or(Ok(None), |mbr| mbr.taste(taster));
+        let plan = mbr?;
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         Ok(None)
     }
