@@ -40,7 +40,7 @@ const FLOORS: [Floor; 6] = [
     floor("pool", "ring 100 2 nop 200 1", "C, no-op, bare ring of requests", NO_OP),
     floor("pool", "guasi 100 2 pread 200 1", "C, zeroes, mutex and condvar", ZEROES),
     floor("pool", "ring 100 2 pread 200 1", "C, zeroes, bare ring of requests", ZEROES),
-    floor("hand", "spin 0", "C, there and back, spinning", NO_OP_ALONE),
+    floor("hand", "spin 0", "C, round trip, spinning", NO_OP_ALONE),
     floor("nop", "32 0", "C, no-op, io_uring, batch of 32", RING_NO_OP),
 ];
 

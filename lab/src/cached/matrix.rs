@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use ugeom_classes::cache::index::{Index, hash::Hash, splay::Splay};
 use ugeom_classes::cache::store::Store;
-use ugeom_classes::{Target, TargetError, TargetOptions, open_target};
+use ugeom_classes::{Target, TargetError, TargetOptions, open_target, quoted_path};
 use ugeom_experiment::served::{Client, ServerKind, Source};
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
@@ -132,7 +132,7 @@ fn hits(
     for (index, block_bytes) in extent.caches() {
         let text = format!(
             "{} | cache:size={},block={block_bytes},index={index},readahead=off",
-            quoted(path),
+            quoted_path(path),
             cache_bytes(size_bytes, block_bytes)
         );
         let target = opened(&text, false)?;
@@ -227,12 +227,6 @@ pub fn served(
 /// Shards do not fill evenly, so that a cache for everything needs a little more than everything.
 fn cache_bytes(size_bytes: u64, block_bytes: u64) -> u64 {
     (size_bytes + size_bytes / 8).next_multiple_of(block_bytes)
-}
-
-/// A path as the stack language takes any: in quotes.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn opened(text: &str, writable: bool) -> Result<Target, HarnessError> {
