@@ -144,7 +144,7 @@ pub struct Traced {
     /// Where the workers of loop devices ran.
     #[serde(default)]
     pub workers: Vec<WorkerFigures>,
-    /// Latencies over time.
+    /// Number of requests by time and latency: a heat map.
     pub heat: HeatFigures,
 }
 

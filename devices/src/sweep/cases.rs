@@ -39,9 +39,9 @@ pub(super) struct Matrix<'a> {
 
 /// A target that is ready to be measured in one way.
 enum Ready {
-    /// By system calls.
+    /// Read and written by system calls (direct, buffered).
     Calls(Named),
-    /// Through a stack.
+    /// Read and written through the channel of a stack.
     Stack(Box<Target>),
 }
 

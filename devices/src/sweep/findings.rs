@@ -106,9 +106,9 @@ fn add_device(sum: &mut DeviceCounts, device: &DeviceCounts) {
 pub struct Limits {
     /// The fit to the typical times of all processes.
     pub fitted: Fitted,
-    /// Transactions a nanosecond.
+    /// Limit of transactions, per ns.
     pub transactions: Center,
-    /// Bytes a nanosecond.
+    /// Limit of the bandwidth, bytes per ns.
     pub bandwidth: Center,
     /// Where both limits meet, bytes.
     pub knee: Center,

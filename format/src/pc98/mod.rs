@@ -76,7 +76,7 @@ pub enum Error {
 pub struct Pc98Type(pub u16);
 
 impl Pc98Type {
-    /// FreeBSD's slice.
+    /// FreeBSD's slice: `mid` 0x14, `sid` 0x44.
     pub const FREEBSD: Pc98Type = Pc98Type(0x4414);
 
     /// Understands `freebsd`, `!17428` and `!0x4414`, without flags, as gpart does.

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Tag(pub u16);
 
 impl Tag {
-    /// The whole disk.
+    /// Tag of the partition for the whole disk, `c`.
     pub const BACKUP: Tag = Tag(5);
 
     /// gpart's name, if it has one.

@@ -37,9 +37,9 @@ const fn row(device: &'static str, layers: &'static str, geom: bool, ns: (f64, f
 
 /// `/dev/zero` under a kernel with GEOM, which it does not pass through: the control.
 pub const ZERO: Row = row("zero", "", true, (3_563.810_900, 43.855_366));
-/// The memory disk.
+/// The memory disk under a kernel with GEOM.
 pub const MD9: Row = row("md9", "dev, disk", true, (26_773.133_200, 342.152_442));
-/// Its first slice.
+/// The slice of the memory disk, with GEOM.
 pub const MD9S1: Row = row(
     "md9s1",
     "dev, mbr, disk",

@@ -82,7 +82,7 @@ impl Subject {
         self.chain.first().map_or("", |link| &link.provider)
     }
 
-    /// The deepest provider.
+    /// Name of the uppermost provider of the chain: most layers below it.
     pub fn deepest(&self) -> &str {
         self.chain.last().map_or("", |link| &link.provider)
     }

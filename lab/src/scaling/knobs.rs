@@ -43,7 +43,7 @@ const FIRST: Setting = Setting {
     pools: Pools::Shared,
 };
 
-/// Where it ends.
+/// The last row of the ladder: all knobs on.
 const LAST: Setting = Setting {
     dispatch: Dispatch::Direct,
     statistics: Statistics::Off,

@@ -35,7 +35,7 @@ pub enum Line {
     NotProven,
     /// Difference and its half width, the same in per cent, and the pooled deviation.
     Proven {
-        /// Requests a second.
+        /// Difference and its half width, requests/s.
         difference: (f64, f64),
         /// Per cent of the row before.
         percent: (f64, f64),

@@ -237,7 +237,7 @@ fn allows_other(configuration: &str) -> bool {
     lines.any(|line| line == "user_allow_other")
 }
 
-/// mount(2).
+/// Mounts by mount(2), which needs root.
 fn by_call(directory: &Path, writable: bool, allow_other: bool) -> io::Result<OwnedFd> {
     let device = fuse::open(false)?;
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());

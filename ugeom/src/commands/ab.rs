@@ -192,7 +192,7 @@ struct AroundArgs {
     ignore_failure: bool,
 }
 
-/// Where results go.
+/// The files that results are written to.
 #[derive(Args)]
 struct ResultArgs {
     /// Save all samples and figures as JSON; `-` prints them instead of the answer
