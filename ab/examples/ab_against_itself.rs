@@ -4,7 +4,7 @@
 //! Run it with `cargo run --release -p ugeom-ab --example ab_against_itself`, and behind `--`
 //! the number of experiments, the target and the seed, if not 200, zero and 1.
 //!
-//! Ends with 1 when the count is proven to be more than that: when the exact binomial interval
+//! Ends with 1 when the count is significantly more than that: when the exact binomial interval
 //! (Clopper and Pearson, Biometrika 26, 1934) lies above 5 %.
 #![forbid(unsafe_code)]
 

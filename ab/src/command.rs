@@ -4,7 +4,7 @@ use super::printed::{PRINTED_ITERATIONS, Printed};
 use super::shell::{Runner, failure};
 use super::{Candidate, Subject, shell::Around};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, Length, RunResult};
+use ugeom_harness::{Case, Length, RunResult};
 
 /// A command that is to be measured.
 pub(super) struct Program<'a> {
@@ -22,15 +22,15 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The cell that runs it; a run is one of the command. The first one is not counted: it
+    /// The case that runs it; a run is one of the command. The first one is not counted: it
     /// consists of the warm-ups, each with its preparation, and finds what is wrong.
-    pub(super) fn cell(
+    pub(super) fn case(
         self,
         name: &str,
         subject: &Subject,
         candidate: &Candidate,
         around: &'a Around<'a>,
-    ) -> Cell<'a> {
+    ) -> Case<'a> {
         let warm_ups = subject.warmup.max(1);
         let mut around_warm_ups = Some((candidate.prepare.clone(), candidate.conclude.clone()));
         let run = move |_: u64| {
@@ -44,11 +44,11 @@ impl<'a> Program<'a> {
             self.once(false)
         };
         let (warm_up, iterations) = (0, 1);
-        let cell = Cell::new(name, run).with_length(Length::Exactly {
+        let case = Case::new(name, run).with_length(Length::Exactly {
             warm_up,
             iterations,
         });
-        around.attach(cell, candidate)
+        around.attach(case, candidate)
     }
 
     fn once(&self, listening: bool) -> Result<RunResult, HarnessError> {
@@ -85,10 +85,10 @@ mod tests {
         let subject = Subject::of(vec![Candidate::of(side)]);
         let candidate = subject.candidates[0].clone();
         let program = Program::new(text, printed, runner.clone());
-        let mut cell = program.cell("A", &subject, &candidate, &around);
+        let mut case = program.case("A", &subject, &candidate, &around);
         let mut last = RunResult::taking(0);
         for _ in 0..runs {
-            last = (cell.run)(1)?;
+            last = (case.run)(1)?;
         }
         Ok(last)
     }

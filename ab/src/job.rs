@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_fio::{Job, JobError, Meaning, Outcome, Progress, Watcher};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, Length, RunResult, Work};
+use ugeom_harness::{Case, Length, RunResult, Work};
 use ugeom_measure::Histogram;
 
 /// The job files of a comparison, and what their jobs may do.
@@ -28,17 +28,17 @@ impl Jobs<'static> {
     }
 }
 
-/// The cell that runs a job file; an iteration is one request of its jobs, a run is one of the
+/// The case that runs a job file; an iteration is one request of its jobs, a run is one of the
 /// file.
 ///
 /// # Errors
 /// [`HarnessError::Compare`] when the file was not read.
-pub(super) fn cell<'a>(
+pub(super) fn case<'a>(
     name: &str,
     path: &str,
     jobs: &'a Jobs<'a>,
     cancelled: &'a AtomicBool,
-) -> Result<Cell<'a>, HarnessError> {
+) -> Result<Case<'a>, HarnessError> {
     let file = file(path, jobs)?;
     let path = path.to_owned();
     // The uncounted run that loads code and data was that of the whole comparison: `first`.
@@ -52,7 +52,7 @@ pub(super) fn cell<'a>(
         }
         once(file, &path, jobs, false, cancelled)
     };
-    Ok(Cell::new(name, run).with_length(Length::Exactly {
+    Ok(Case::new(name, run).with_length(Length::Exactly {
         warm_up,
         iterations,
     }))

@@ -131,15 +131,15 @@ fn rows(document: &Document, metric: Metric, subtracts: bool) -> Option<Vec<Judg
     let confidence = confidence_of_one(subject);
     let mut rows = Vec::new();
     for (number, candidate) in subject.candidates.iter().enumerate() {
-        let cell = observed.position(&candidate.name)?;
-        let values = runs(document, metric, cell);
+        let case = observed.position(&candidate.name)?;
+        let values = runs(document, metric, case);
         if values.is_empty() {
             return None;
         }
-        let own = observed.values(&[cell], |one| Some(above(one[0])));
+        let own = observed.values(&[case], |one| Some(above(one[0])));
         let ratios = match number {
             0 => Vec::new(),
-            _ => observed.values(&[base, cell], |one| Some(above(one[1]) / above(one[0]))),
+            _ => observed.values(&[base, case], |one| Some(above(one[1]) / above(one[0]))),
         };
         let center = Center::of(&ratios).ok();
         let change = center.as_ref().and_then(|center| {
@@ -168,10 +168,10 @@ fn rows(document: &Document, metric: Metric, subtracts: bool) -> Option<Vec<Judg
     Some(rows)
 }
 
-/// The values of single runs of a cell, in the order in which they ran; none when one lacks it.
-fn runs(document: &Document, metric: Metric, cell: usize) -> Vec<f64> {
+/// The values of single runs of a case, in the order in which they ran; none when one lacks it.
+fn runs(document: &Document, metric: Metric, case: usize) -> Vec<f64> {
     let rounds = document.processes.iter().flat_map(|one| &one.rounds);
-    let samples = rounds.map(|round| metric.of(round.samples.get(cell)?));
+    let samples = rounds.map(|round| metric.of(round.samples.get(case)?));
     samples.collect::<Option<Vec<f64>>>().unwrap_or_default()
 }
 
@@ -212,7 +212,7 @@ pub(super) fn compute(document: &mut Document) {
             let what = format!("{} of {} against {base}", metric.what(), row.name);
             let mut figure = Figure::plain(&id, &what, Unit::Times, change.ratio);
             figure.p_value = row.p_value;
-            figure.proven = change.covers.then(|| change.is_significant());
+            figure.significant = change.covers.then(|| change.is_significant());
             figure.values.clone_from(&row.ratios);
             figure.values.sort_by(f64::total_cmp);
             figures.push(figure);

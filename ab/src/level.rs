@@ -9,9 +9,9 @@
 
 use ugeom_harness::HarnessError;
 use ugeom_harness::rounds::{TRIAL_SHARE, WARM_UP_SHARE};
-use ugeom_harness::{Cell, Control, Length};
+use ugeom_harness::{Case, Control, Length};
 
-/// Trials of each cell, beside those that find how many iterations a trial needs.
+/// Trials of each case, beside those that find how many iterations a trial needs.
 const TRIALS: usize = 4;
 
 /// Sides whose costs differ by less than this factor run as many iterations.
@@ -20,29 +20,29 @@ const ALIKE: f64 = 2.0;
 /// No trial has more iterations, so that work that takes no time at all ends.
 const ITERATIONS_MAX: u64 = 1 << 32;
 
-/// Gives the cells whose length is open a fixed one.
+/// Gives the cases whose length is open a fixed one.
 ///
 /// # Errors
-/// What the work of a cell fails with.
+/// What the work of a case fails with.
 pub(super) fn level(
-    cells: &mut [Cell<'_>],
+    cases: &mut [Case<'_>],
     run_ns: u64,
     control: &Control<'_>,
 ) -> Result<(), HarnessError> {
-    let mut open: Vec<&mut Cell<'_>> = cells
+    let mut open: Vec<&mut Case<'_>> = cases
         .iter_mut()
-        .filter(|cell| cell.length == Length::Calibrated)
+        .filter(|case| case.length == Length::Calibrated)
         .collect();
     let mut trials = Vec::new();
-    for cell in &mut open {
-        trials.push(first_trials(cell, run_ns / TRIAL_SHARE, control)?);
+    for case in &mut open {
+        trials.push(first_trials(case, run_ns / TRIAL_SHARE, control)?);
     }
     for _ in 0..TRIALS {
-        for (cell, trial) in open.iter_mut().zip(&mut trials) {
+        for (case, trial) in open.iter_mut().zip(&mut trials) {
             if control.is_cancelled() {
                 return Ok(());
             }
-            let cost_ns = cost_ns(cell, trial.iterations)?;
+            let cost_ns = cost_ns(case, trial.iterations)?;
             trial.cost_ns = trial.cost_ns.min(cost_ns);
         }
     }
@@ -51,14 +51,14 @@ pub(super) fn level(
         costs().fold(f64::INFINITY, f64::min),
         costs().fold(0.0, f64::max),
     );
-    for (cell, trial) in open.into_iter().zip(&trials) {
+    for (case, trial) in open.into_iter().zip(&trials) {
         let cost_ns = if most < least * ALIKE {
             most
         } else {
             trial.cost_ns
         };
         let iterations = ((run_ns as f64 / cost_ns.max(1e-3)) as u64).max(1);
-        cell.length = Length::Exactly {
+        case.length = Length::Exactly {
             warm_up: (iterations / WARM_UP_SHARE).max(1),
             iterations,
         };
@@ -66,7 +66,7 @@ pub(super) fn level(
     Ok(())
 }
 
-/// What is known of a cell's cost.
+/// What is known of a case's cost.
 struct Trial {
     /// Iterations that take long enough.
     iterations: u64,
@@ -76,13 +76,13 @@ struct Trial {
 
 /// Trials that grow until one takes `enough_ns`.
 fn first_trials(
-    cell: &mut Cell<'_>,
+    case: &mut Case<'_>,
     enough_ns: u64,
     control: &Control<'_>,
 ) -> Result<Trial, HarnessError> {
     let (mut iterations, mut least_ns) = (1, f64::INFINITY);
     loop {
-        let cost_ns = cost_ns(cell, iterations)?;
+        let cost_ns = cost_ns(case, iterations)?;
         least_ns = cost_ns.min(least_ns);
         // By the least, so that no interruption passes for a long run.
         let long = least_ns * iterations as f64 >= enough_ns as f64;
@@ -97,8 +97,8 @@ fn first_trials(
     }
 }
 
-fn cost_ns(cell: &mut Cell<'_>, iterations: u64) -> Result<f64, HarnessError> {
-    let took_ns = (cell.run)(iterations)?.ns_total;
+fn cost_ns(case: &mut Case<'_>, iterations: u64) -> Result<f64, HarnessError> {
+    let took_ns = (case.run)(iterations)?.ns_total;
     Ok(took_ns as f64 / iterations as f64)
 }
 
@@ -110,12 +110,12 @@ mod tests {
 
     fn leveled(costs_ns: [u64; 3]) -> Vec<Length> {
         let mut random = fastrand::Rng::with_seed(6);
-        let mut cells: Vec<Cell<'_>> = costs_ns
+        let mut cases: Vec<Case<'_>> = costs_ns
             .into_iter()
             .map(|cost_ns| {
                 let mut random = random.fork();
                 // Two runs in three are interrupted for the length of many.
-                Cell::new("cell", move |iterations| {
+                Case::new("case", move |iterations| {
                     let stray = u64::from(random.u8(0..3) > 0) * 4_000_000;
                     Ok(RunResult::taking(iterations * cost_ns + stray))
                 })
@@ -126,8 +126,8 @@ mod tests {
             progress: &mut |_| (),
             cancelled: &cancelled,
         };
-        level(&mut cells, 2_000_000, &control).unwrap();
-        cells.iter().map(|cell| cell.length).collect()
+        level(&mut cases, 2_000_000, &control).unwrap();
+        cases.iter().map(|case| case.length).collect()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_harness::host::Host;
 use ugeom_harness::processes::{self, Protocol, RUN_NS_MIN, Share};
 use ugeom_harness::{
-    self as harness, Cell, Control, Failure, HarnessError, Length, Measured, Meter, Phase,
+    self as harness, Case, Control, Failure, HarnessError, Length, Measured, Meter, Phase,
     Progress, RunLength, RunResult, Settings,
 };
 
@@ -77,9 +77,9 @@ fn commands(
     let host = Host::now().with_wakeups();
     let (subject, cancelled) = (&options.subject, control.cancelled);
     let jobs = Jobs::none();
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for candidate in &subject.candidates {
-        cells.push(candidate.cell(&candidate.name, subject, &jobs, around, cancelled)?);
+        cases.push(candidate.case(&candidate.name, subject, &jobs, around, cancelled)?);
     }
     let nothing = subject.shell.nothing();
     if let Some(nothing) = nothing.filter(|_| subject.printed.is_none()) {
@@ -88,7 +88,7 @@ fn commands(
             let done = runner.once(nothing, false)?;
             Ok(RunResult::taking(done.took_ns.max(1)))
         };
-        cells.push(Cell::new(SHELL, run));
+        cases.push(Case::new(SHELL, run));
     }
     let rounds = options.rounds;
     let once = RunLength {
@@ -104,11 +104,11 @@ fn commands(
         rounds_min: rounds.unwrap_or(observations_needed(subject) as u64),
         rounds_max: rounds.unwrap_or(ROUNDS_MAX),
         budget_ns: rounds.is_none().then_some(options.budget_ns),
-        lengths: vec![once; cells.len()],
+        lengths: vec![once; cases.len()],
         ..Settings::default()
     };
-    let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
-    drop(cells);
+    let (measured, error) = harness::run_keeping(&mut cases, &settings, meter, control);
+    drop(cases);
     let concluded = around.conclude();
     if let Some(error) = error
         && measured.rounds.is_empty()
@@ -129,7 +129,7 @@ fn commands(
 fn keep_failure(document: &mut Document, name: &str, error: &HarnessError) {
     if let Some(last) = document.processes.last_mut() {
         last.failure.get_or_insert_with(|| Failure {
-            cell: name.to_owned(),
+            case: name.to_owned(),
             error: error.to_string(),
         });
     }
@@ -167,28 +167,28 @@ fn runner<'a>(subject: &Subject, cancelled: &'a AtomicBool) -> Runner<'a> {
 }
 
 impl Candidate {
-    /// The cell that measures it.
-    fn cell<'a>(
+    /// The case that measures it.
+    fn case<'a>(
         &self,
         name: &str,
         subject: &Subject,
         jobs: &'a Jobs<'a>,
         around: &'a Around<'a>,
         cancelled: &'a AtomicBool,
-    ) -> Result<Cell<'a>, HarnessError> {
-        let cell = match &self.side {
+    ) -> Result<Case<'a>, HarnessError> {
+        let case = match &self.side {
             Side::Command(text) => {
                 let program =
                     super::command::Program::new(text, subject.printed, runner(subject, cancelled));
-                return Ok(program.cell(name, subject, self, around));
+                return Ok(program.case(name, subject, self, around));
             }
             Side::Target(text) => {
                 let target = super::side::opened(text, &subject.settings(self)?)?;
-                super::reading::cell(name, &target, &subject.load)?
+                super::reading::case(name, &target, &subject.load)?
             }
-            Side::Job(path) => job::cell(name, path, jobs, cancelled)?,
+            Side::Job(path) => job::case(name, path, jobs, cancelled)?,
         };
-        Ok(around.attach(cell, self))
+        Ok(around.attach(case, self))
     }
 }
 
@@ -228,7 +228,7 @@ fn fresh(
     })?;
     let mut parts = parts.into_iter();
     let nothing = || HarnessError::Thread {
-        cell: EXPERIMENT.to_owned(),
+        case: EXPERIMENT.to_owned(),
         problem: "it was stopped before anything was measured".to_owned(),
     };
     let mut whole = parts.next().ok_or_else(nothing)?;
@@ -251,7 +251,7 @@ fn first_look(
     let mut runs = 0;
     for candidate in &subject.candidates {
         if let Side::Target(_) = candidate.side {
-            candidate.cell(&candidate.name, subject, jobs, around, cancelled)?;
+            candidate.case(&candidate.name, subject, jobs, around, cancelled)?;
             continue;
         }
         around.prepare(&candidate.prepare, &candidate.conclude)?;
@@ -288,7 +288,7 @@ fn child(
     let mut waiting = || {
         (control.progress)(&Progress {
             phase: Phase::Measuring,
-            cell: "fresh processes",
+            case: "fresh processes",
             done: share.number.into(),
             total: share.of.into(),
         });
@@ -351,27 +351,27 @@ fn one(
     };
     let (subject, cancelled) = (&options.subject, control.cancelled);
     let around = Around::new(&subject.shell, cancelled);
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for candidate in &subject.candidates {
-        cells.push(candidate.cell(&candidate.name, subject, jobs, &around, cancelled)?);
+        cases.push(candidate.case(&candidate.name, subject, jobs, &around, cancelled)?);
     }
     let first = &subject.candidates[0];
     if matches!(first.side, Side::Target(_)) {
-        cells.push(first.cell(&subject.again(), subject, jobs, &around, cancelled)?);
+        cases.push(first.case(&subject.again(), subject, jobs, &around, cancelled)?);
     }
     let mut settings = share.settings(meter.now_ns() - started_ns);
     settings.confidence = subject.confidence;
-    settings.run_ns = run_ns(options, share, cells.len());
+    settings.run_ns = run_ns(options, share, cases.len());
     if settings.lengths.is_empty() {
-        level(&mut cells, settings.run_ns, control)?;
+        level(&mut cases, settings.run_ns, control)?;
         // Found above; another trial would only cost time.
-        settings.lengths = cells.iter().map(length).collect();
+        settings.lengths = cases.iter().map(length).collect();
         let spent_ns = meter.now_ns() - started_ns;
         settings.budget_ns = share.budget_ns.map(|ns| ns.saturating_sub(spent_ns));
     }
-    let (mut measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
+    let (mut measured, error) = harness::run_keeping(&mut cases, &settings, meter, control);
     measured.lengths.clone_from(&settings.lengths);
-    drop(cells);
+    drop(cases);
     around.conclude()?;
     if let Some(error) = error
         && measured.rounds.is_empty()
@@ -391,8 +391,8 @@ fn one(
     ))
 }
 
-fn length(cell: &Cell<'_>) -> RunLength {
-    match cell.length {
+fn length(case: &Case<'_>) -> RunLength {
+    match case.length {
         Length::Exactly {
             warm_up,
             iterations,
@@ -409,11 +409,11 @@ fn length(cell: &Cell<'_>) -> RunLength {
 }
 
 /// The time of a run with which the rounds of a process fit its share of the budget, ns.
-fn run_ns(options: &AbOptions, share: &Share, cells: usize) -> u64 {
+fn run_ns(options: &AbOptions, share: &Share, cases: usize) -> u64 {
     let Some(budget_ns) = share.budget_ns else {
         return options.run_ns;
     };
-    let runs = share.rounds.max(1) * cells.max(1) as u64;
+    let runs = share.rounds.max(1) * cases.max(1) as u64;
     let fitting = budget_ns as f64 * RUNS_SHARE / runs as f64;
     options.run_ns.min((fitting as u64).max(RUN_NS_MIN))
 }

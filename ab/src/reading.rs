@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use ugeom_classes::Target;
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_harness::{Case, RunResult, Work};
 use ugeom_load::door::{Request, StackCalls, StackDoor};
 use ugeom_load::drive::{Queue, one_by_one};
 use ugeom_load::places::{Either, Random, Sequence};
@@ -49,26 +49,26 @@ impl fmt::Display for Load {
     }
 }
 
-/// Every cell reads the same places, so that random ones differ in nothing but the target.
+/// Every case reads the same places, so that random ones differ in nothing but the target.
 const SEED: u64 = 0x5eed;
 
-/// The cell that reads a target; an iteration is one read.
+/// The case that reads a target; an iteration is one read.
 ///
 /// # Errors
 /// [`HarnessError::Stack`] when the target cannot be opened for reading,
 /// [`HarnessError::Compare`] when it is too small, or has other sectors.
-pub(super) fn cell(
+pub(super) fn case(
     name: &str,
     target: &Target,
     load: &Load,
-) -> Result<Cell<'static>, HarnessError> {
+) -> Result<Case<'static>, HarnessError> {
     let mut places = places(target, load)?;
     let stack = target.stack.clone();
     let opened = stack.open(target.top, Delta::READ);
     let opened = Arc::new(opened.map_err(HarnessError::stack)?);
     let (bytes, depth) = (load.size_bytes as usize, load.depth.max(1));
-    let cell = name.to_owned();
-    Ok(Cell::new(name, move |iterations| {
+    let case = name.to_owned();
+    Ok(Case::new(name, move |iterations| {
         // Where the memory of a channel and of the buffers happens to lie is worth some per cent.
         // What is taken anew for each run lies in the same places for both sides.
         let mut channel = stack.channel(depth as usize).map_err(HarnessError::stack)?;
@@ -86,7 +86,7 @@ pub(super) fn cell(
             (start_ns, queue.run(requests, &mut Unwatched))
         };
         let ns_total = clock::now_ns() - start_ns;
-        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        let done = done.map_err(|failure| failure.in_case(&case))?;
         Ok(RunResult::taking(ns_total).doing(Work::of(done.bytes, done.requests)))
     }))
 }

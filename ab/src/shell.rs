@@ -12,7 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use ugeom_harness::{Cell, HarnessError};
+use ugeom_harness::{Case, HarnessError};
 use ugeom_machine::clock;
 
 /// How much of what a command says is read, from the end.
@@ -253,13 +253,13 @@ impl<'a> Around<'a> {
         self.run("--conclude", &pending)
     }
 
-    /// The cell with its candidate's commands around each counted run.
-    pub fn attach<'b>(&'b self, cell: Cell<'b>, candidate: &Candidate) -> Cell<'b> {
+    /// The case with its candidate's commands around each counted run.
+    pub fn attach<'b>(&'b self, case: Case<'b>, candidate: &Candidate) -> Case<'b> {
         let (prepare, conclude) = (candidate.prepare.clone(), candidate.conclude.clone());
         if prepare.is_none() && conclude.is_none() {
-            return cell;
+            return case;
         }
-        cell.preparing(move || self.prepare(&prepare, &conclude))
+        case.preparing(move || self.prepare(&prepare, &conclude))
     }
 }
 

@@ -50,8 +50,8 @@ fn made_up(sides: usize, processes: u64, ns: impl Fn(usize, u64) -> u64) -> Docu
     document.processes.clear();
     for process in 0..processes {
         let mut one = template.clone();
-        for (cell, sample) in one.rounds[0].samples.iter_mut().enumerate() {
-            (sample.iterations, sample.wall_ns) = (1000, 1000 * ns(cell, process));
+        for (case, sample) in one.rounds[0].samples.iter_mut().enumerate() {
+            (sample.iterations, sample.wall_ns) = (1000, 1000 * ns(case, process));
             (sample.cpu.user_ns, sample.cpu.system_ns) = (sample.wall_ns, 0);
         }
         document.processes.push(one);
@@ -59,14 +59,14 @@ fn made_up(sides: usize, processes: u64, ns: impl Fn(usize, u64) -> u64) -> Docu
     document
 }
 
-fn wobble(cell: usize, process: u64) -> u64 {
-    (process * 7 + cell as u64 * 3 + process * process) % 11
+fn wobble(case: usize, process: u64) -> u64 {
+    (process * 7 + case as u64 * 3 + process * process) % 11
 }
 
 #[test]
 fn a_slow_target_is_slower_and_the_result_can_be_saved() {
     let document = measured(&options([target("zero"), target("zero | nop:delay=20ms")])).unwrap();
-    assert_eq!(document.processes[0].cells, ["A", "B", "A again"]);
+    assert_eq!(document.processes[0].cases, ["A", "B", "A again"]);
     assert_eq!(document.rounds(), 6);
     let answer = answer(&document);
     assert!(
@@ -94,8 +94,8 @@ fn one_target_is_compared_with_itself_set_otherwise() {
     options.subject.candidates[1].set = vec!["dispatch=queued".to_owned(), "spin=0".to_owned()];
     let document = measured(&options).unwrap();
     let blocks = document.blocks();
-    let least = |cell| {
-        let values = blocks.values(cell).unwrap();
+    let least = |case| {
+        let values = blocks.values(case).unwrap();
         values.into_iter().fold(f64::MAX, f64::min)
     };
     // Two hand-overs to threads that sleep take microseconds, a call some tens of nanoseconds.
@@ -152,7 +152,7 @@ fn what_was_measured_before_a_failure_is_kept() {
     let failure = document.processes.last().unwrap().failure.as_ref();
     let failure = failure.expect("a failure");
     assert_eq!(document.rounds(), 10);
-    assert!(failure.cell == "B" && failure.error.contains("exit code 1"));
+    assert!(failure.case == "B" && failure.error.contains("exit code 1"));
     assert!(page(&document).to_text(100).contains("FAILED"));
 }
 
@@ -168,7 +168,7 @@ fn a_failing_cleanup_keeps_the_result_and_the_other_cleanups() {
     let document = measured(&options).unwrap();
     assert_eq!(document.rounds(), 6);
     let failure = document.processes.last().unwrap().failure.clone().unwrap();
-    assert_eq!(failure.cell, "A");
+    assert_eq!(failure.case, "A");
     assert_eq!(failure.error, "`--cleanup exit 3`: exit code 3");
     assert!(mark.exists());
     // What the first one made is cleaned up even where another one cannot be set up.
@@ -285,12 +285,12 @@ fn commands_around_runs_come_in_their_order() {
 
 #[test]
 fn the_processor_time_of_commands_is_that_of_the_children() {
-    let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     let document = measured(&options([command("sleep 0.05"), command(busy)])).unwrap();
-    let cpu = |cell: usize| {
+    let cpu = |case: usize| {
         let rounds = document.processes.iter().flat_map(|one| &one.rounds);
         let used = rounds.map(|round| {
-            let sample = &round.samples[cell];
+            let sample = &round.samples[case];
             (sample.cpu.user_ns + sample.cpu.system_ns) / sample.iterations
         });
         used.min().unwrap()
@@ -301,9 +301,9 @@ fn the_processor_time_of_commands_is_that_of_the_children() {
 #[test]
 fn the_sentence_says_faster_slower_equivalent_or_what_could_be_seen() {
     let said = |processes, ns: &dyn Fn(usize, u64) -> u64| answer(&made_up(2, processes, ns));
-    let faster = said(12, &|cell, process| match cell {
+    let faster = said(12, &|case, process| match case {
         1 => 250 + wobble(1, process),
-        _ => 1000 + wobble(cell, process),
+        _ => 1000 + wobble(case, process),
     });
     let start = "B is 4.0 x faster than A (3.9 to 4.0). Wall time 25";
     assert!(faster.sentence.starts_with(start), "{}", faster.sentence);
@@ -312,16 +312,16 @@ fn the_sentence_says_faster_slower_equivalent_or_what_could_be_seen() {
         "{}",
         faster.sentence
     );
-    let same = said(12, &|cell, process| 10_000 + wobble(cell, process));
+    let same = said(12, &|case, process| 10_000 + wobble(case, process));
     assert!(
         same.sentence
             .starts_with("B and A are equivalent within 1 %.")
     );
     assert_eq!(same.claims, [Claim::Equivalent]);
-    let open = said(12, &|cell, process| 100 + wobble(cell, process));
+    let open = said(12, &|case, process| 100 + wobble(case, process));
     let start = "B against A: not significant (smallest detectable difference: ";
     assert!(open.sentence.starts_with(start), "{}", open.sentence);
-    let few = said(2, &|cell, process| 100 + wobble(cell, process));
+    let few = said(2, &|case, process| 100 + wobble(case, process));
     assert!(
         few.sentence.contains("2 rounds are too few"),
         "{}",
@@ -331,8 +331,8 @@ fn the_sentence_says_faster_slower_equivalent_or_what_could_be_seen() {
 
 #[test]
 fn several_candidates_are_one_family() {
-    let document = made_up(4, 12, |cell, process| {
-        [10_000, 4000, 15_000, 10_001][cell.min(3)] + wobble(cell, process)
+    let document = made_up(4, 12, |case, process| {
+        [10_000, 4000, 15_000, 10_001][case.min(3)] + wobble(case, process)
     });
     let answer = answer(&document);
     assert_eq!(
@@ -361,9 +361,9 @@ fn several_candidates_are_one_family() {
 #[test]
 fn the_gate_has_three_outcomes() {
     let outcome = |slower: u64, processes| {
-        let mut document = made_up(2, processes, |cell, process| {
-            let base = if cell == 1 { 10_000 + slower } else { 10_000 };
-            base + 10 * wobble(cell, process)
+        let mut document = made_up(2, processes, |case, process| {
+            let base = if case == 1 { 10_000 + slower } else { 10_000 };
+            base + 10 * wobble(case, process)
         });
         document.subject.fail_if_slower = Some(0.05);
         answer(&document)
@@ -449,7 +449,7 @@ fn a_text_is_taken_for_what_exists() {
 #[test]
 fn two_results_of_ab_say_where_their_sides_were_something_else() {
     let of = |name: &str, a: &str| {
-        let mut document = made_up(2, 5, |cell, process| 1000 + cell as u64 + process);
+        let mut document = made_up(2, 5, |case, process| 1000 + case as u64 + process);
         document.subject.candidates[0].side = target(a);
         Loaded::read(name, &document.to_json().unwrap()).unwrap()
     };

@@ -2,8 +2,7 @@
 
 use crate::build::{BuildContext, BuildError};
 use crate::spec::{DeclaredOptions, LayerArguments, OptionTable};
-use std::sync::Arc;
-use ugeom_stack::{Class, Plan, ProviderView};
+use ugeom_stack::{Class, Plan, ProviderView, TasteError, Taster};
 
 /// Where in a stack the geoms of a class stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +33,9 @@ pub type BuildBottom = fn(&mut BuildContext<'_>, LayerArguments<'_>) -> Result<P
 pub type BuildLayer =
     fn(&mut BuildContext<'_>, LayerArguments<'_>, below: &ProviderView) -> Result<Plan, BuildError>;
 
+/// The method `taste` of a class.
+pub type TasteFn = fn(&mut Taster<'_>) -> Result<Option<Plan>, TasteError>;
+
 /// How a geom of a class is made from its options.
 #[derive(Clone, Copy)]
 pub enum Build {
@@ -62,8 +64,43 @@ pub struct ClassEntry {
     pub options: &'static dyn DeclaredOptions,
     /// How a geom of it is made.
     pub build: Build,
-    /// The class itself, if it tastes.
-    pub taste: Option<fn() -> Arc<dyn Class>>,
+    /// How it tastes, if it does.
+    pub taste: Option<TasteFn>,
+}
+
+impl ClassEntry {
+    /// A class of partition tables: it has no options, and tasting makes its geoms.
+    pub(crate) const fn table(
+        name: &'static str,
+        class: &'static str,
+        about: &'static str,
+        taste: TasteFn,
+    ) -> Self {
+        Self {
+            name,
+            class,
+            about,
+            role: Role::Table,
+            positional: &[],
+            options: &NO_OPTIONS,
+            build: Build::Table,
+            taste: Some(taste),
+        }
+    }
+}
+
+impl Class for ClassEntry {
+    #[expect(
+        clippy::misnamed_getters,
+        reason = "`name` is that of the stack language"
+    )]
+    fn name(&self) -> &'static str {
+        self.class
+    }
+
+    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+        self.taste.map_or(Ok(None), |taste| taste(taster))
+    }
 }
 
 /// The options of a class that has none.

@@ -21,7 +21,7 @@ pub(crate) enum Holder {
     /// To read an image with a map of its own, or one that others are based on: no process may
     /// write.
     MapReader,
-    /// To write data.
+    /// To write data. Others may read a plain image, but not write it.
     Writer,
     /// To change what is where: a partition table, the map of an image.
     Changer,

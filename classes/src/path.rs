@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use ugeom_format::text;
 
 /// The path that a text means.
@@ -16,4 +16,11 @@ pub fn path_of(text: &str) -> PathBuf {
 #[must_use]
 pub fn text_of(path: impl AsRef<OsStr>) -> String {
     text::from_bytes(path.as_ref().as_bytes())
+}
+
+/// A path as one word of the stack language, in quotes.
+#[must_use]
+pub fn quoted_path(path: &Path) -> String {
+    let text = text_of(path);
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

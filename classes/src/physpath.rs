@@ -5,7 +5,7 @@
 
 use ugeom_stack::{AttributeValue, Next, Request};
 
-/// The attribute's name.
+/// The attribute with a provider's physical path, as FreeBSD names it.
 pub const PHYSPATH: &str = "GEOM::physpath";
 
 /// Answers a question for the attribute with this path, if there is one; `below` takes any other.

@@ -17,7 +17,10 @@ use crate::entry::{self, Build, ClassEntry};
 use crate::registry;
 use crate::spec::{self, Address, DispatchMode, FILE_CLASS, Layer, SpecError, StatisticsMode};
 use std::io::{self, Read};
-use ugeom_stack::{Dispatch, ProviderId, ProviderView, Stack, StackError, StackKnobs, Statistics};
+use std::sync::Arc;
+use ugeom_stack::{
+    Class, Dispatch, ProviderId, ProviderView, Stack, StackError, StackKnobs, Statistics,
+};
 
 mod shown;
 
@@ -374,11 +377,9 @@ impl Builder<'_> {
         if is_there(self.stack.tree()) {
             return Ok(());
         }
-        let Some(make) = entry.taste else {
-            return Err(layer.error(format!("{} does not taste", entry.name)).into());
-        };
+        let class: Arc<dyn Class> = Arc::new(*entry);
         let name = self.view(below)?.name;
-        match self.stack.taste_with(below, &make()) {
+        match self.stack.taste_with(below, &class) {
             Ok(Some(_)) => Ok(()),
             Ok(None) => {
                 let message = format!("{} finds no table on {name}", entry.name);

@@ -4,7 +4,7 @@
 mod common;
 
 use common::disks::{label_of, mbr_of};
-use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_classes::{Target, TargetError, TargetOptions, open_target};
 use ugeom_stack::{Delta, StackKnobs};
 
 /// An image with one slice from sector 63 on and a label with the partition `a` in it, whose first
@@ -40,7 +40,7 @@ impl Image {
         target.replacen('D', &path, 1)
     }
 
-    fn open(&self, target: &str, taste: bool) -> Target {
+    fn try_open(&self, target: &str, taste: bool) -> Result<Target, TargetError> {
         let options = TargetOptions {
             knobs: StackKnobs {
                 taste,
@@ -48,22 +48,12 @@ impl Image {
             },
             ..TargetOptions::default()
         };
-        let opened = open_target(&self.text(target), &options);
-        opened.unwrap_or_else(|error| panic!("{target}: {error}"))
+        open_target(&self.text(target), &options)
     }
 
-    fn refused(&self, target: &str, taste: bool) -> String {
-        let options = TargetOptions {
-            knobs: StackKnobs {
-                taste,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        };
-        match open_target(&self.text(target), &options) {
-            Ok(opened) => panic!("{target} opened as {}", opened.name),
-            Err(error) => error.to_string(),
-        }
+    fn open(&self, target: &str, taste: bool) -> Target {
+        let opened = self.try_open(target, taste);
+        opened.unwrap_or_else(|error| panic!("{target}: {error}"))
     }
 }
 
@@ -139,61 +129,36 @@ fn without_tasting_a_table_class_still_does_its_work_and_it_alone() {
     assert_eq!(names(&opened), ["d.img", "d.imgs1"]);
     let opened = image.open("D | mbr@s1 | bsd@a", false);
     assert_eq!(opened.name, "d.imgs1a");
-    let error = image.refused("D@s1", false);
-    assert!(
-        error.contains("the providers are: d.img (tasting is off)"),
-        "{error}"
-    );
 }
 
-#[test]
-fn two_tables_can_be_asked_for_on_one_provider() {
-    let image = Image::new();
-    let error = image.refused("D | mbr | gpt", true);
-    assert!(
-        error.contains("GPT on d.img: neither sector 1 nor the last one"),
-        "{error}"
-    );
-    assert!(error.contains("^^^"), "{error}");
-}
+/// Targets that are refused: whether the classes taste, and what the error says.
+#[rustfmt::skip]
+const REFUSED: &[(&str, bool, &[&str])] = &[
+    ("D@s1", false, &["the providers are: d.img (tasting is off)"]),
+    // Two tables can be asked for on one provider; here only one is there.
+    ("D | mbr | gpt", true, &["GPT on d.img: neither sector 1 nor the last one", "^^^"]),
+    ("D | mbr | nop", true, &["nop can stand on any provider of mbr: say which",
+        "as in mbr@d.imgs1 | nop"]),
+    ("md:1m | mbr", true, &["column 9",
+        "MBR on md0: no boot signature at byte 510: found 0x0000, expected 0xaa55"]),
+    ("D@s2 | nop", true, &["there is no provider `s2` or `d.imgs2`",
+        "d.img, d.imgs1, d.imgs1a, d.imgs1c"]),
+    ("D | mbr:active=1", true, &["mbr has no option `active`"]),
+];
 
 #[test]
-fn a_layer_on_a_table_says_which_provider() {
+fn a_target_that_is_refused_names_the_place_and_what_there_is() {
     let image = Image::new();
-    let error = image.refused("D | mbr | nop", true);
-    assert!(
-        error.contains("nop can stand on any provider of mbr: say which"),
-        "{error}"
-    );
-    assert!(error.contains("as in mbr@d.imgs1 | nop"), "{error}");
-}
-
-#[test]
-fn a_table_that_is_not_there_is_told_with_what_there_is() {
-    let error = open_target("md:1m | mbr", &TargetOptions::default()).err();
-    let error = error.map(|error| error.to_string()).unwrap_or_default();
-    assert!(
-        error.contains("MBR on md0: no boot signature at byte 510: found 0x0000, expected 0xaa55"),
-        "{error}"
-    );
-    assert!(error.contains("column 9"), "{error}");
-    let image = Image::new();
-    let error = image.refused("D@s2 | nop", true);
-    assert!(
-        error.contains("there is no provider `s2` or `d.imgs2`"),
-        "{error}"
-    );
-    assert!(
-        error.contains("d.img, d.imgs1, d.imgs1a, d.imgs1c"),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_table_takes_no_options() {
-    let image = Image::new();
-    let error = image.refused("D | mbr:active=1", true);
-    assert!(error.contains("mbr has no option `active`"), "{error}");
+    for (target, taste, words) in REFUSED {
+        let error = image
+            .try_open(target, *taste)
+            .err()
+            .expect(target)
+            .to_string();
+        for words in *words {
+            assert!(error.contains(words), "{target}: {error}");
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ugeom_measure::Interval;
 use ugeom_report::text::counted;
 use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Table};
 
-/// What [`CrashResult::kind`] is.
+/// The value of [`CrashResult::kind`], by which other commands know the file.
 pub const KIND: &str = "crash";
 
 /// How many records, the last ones, the plot shows; the table below it has all.

@@ -1,5 +1,5 @@
-//! Holds the cells of `ugeom lab sweep` against programs of others: sequential reads past the
-//! system's cache in blocks of 4, 64 and 512 KiB, by fio and by a cell of the sweep in the same
+//! Holds the cases of `ugeom lab sweep` against programs of others: sequential reads past the
+//! system's cache in blocks of 4, 64 and 512 KiB, by fio and by a case of the sweep in the same
 //! rounds, in random order, of a temporary file and (as root) of a loop device over it; what the
 //! kernel counted beside them; and once `iostat -x`.
 //!
@@ -28,7 +28,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use ugeom_devices::sweep::direct_reads;
 use ugeom_harness::scratch::Scratch;
-use ugeom_harness::{Cell, Counters, DeviceCounts};
+use ugeom_harness::{Case, Counters, DeviceCounts};
 use ugeom_load::devices::KernelDevice;
 use ugeom_machine::cpu;
 use ugeom_measure::Interval;
@@ -102,7 +102,7 @@ struct Pair<'a> {
     region_bytes: u64,
     /// Blocks of a run: whole regions.
     blocks: u64,
-    ours: Cell<'a>,
+    ours: Case<'a>,
     our_ns: Vec<f64>,
     fio_ns: Vec<f64>,
     /// The time of fio's reads by themselves, ns a block.

@@ -28,9 +28,9 @@ use std::sync::{Mutex, PoisonError};
 pub enum Rank {
     /// What is pointed to.
     Data,
-    /// Pointers to data.
+    /// Pointers to data, which must be durable before them.
     Table,
-    /// Pointers to tables.
+    /// Pointers to tables, which must be durable before them.
     Pointer,
 }
 

@@ -41,7 +41,7 @@ pub enum Call {
     Sync,
     PunchHole,
     ZeroRange,
-    /// The ioctl BLKDISCARD.
+    /// The ioctl BLKDISCARD, for block devices.
     DiscardBlocks,
 }
 

@@ -54,7 +54,7 @@ enum State {
 }
 
 struct Place {
-    /// `HEAD` bytes.
+    /// `HEAD` bytes of what comes before the memory, as a header.
     head: Buffer,
     memory: Option<Buffer>,
     /// Head and memory, as the driver knows them.

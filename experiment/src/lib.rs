@@ -3,7 +3,7 @@
 //! [`targets`] what a target is before it is opened. `ugeom_lab::registry` lists all experiments.
 //!
 //! ```text
-//!   Experiment::ground     what all processes share: a temporary file
+//!   Experiment::prepare    what all processes share: a temporary file
 //!   Experiment::measure    one process: its cases in rounds
 //!   Experiment::compute    figures from the samples of all processes
 //!   Experiment::page       question, answer, one table, warnings, everything else
@@ -20,7 +20,7 @@ pub mod targets;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use served::Way;
+use served::ServerKind;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::document::Document;
@@ -64,23 +64,23 @@ pub trait Experiment {
     type Subject: Serialize + DeserializeOwned;
 
     /// What all processes share for as long as the experiment lasts.
-    type Ground;
+    type Prepared;
 
     /// The common part of the options.
     fn common(options: &mut Self::Options) -> &mut Common;
 
     /// Gives a process the servers that it can read through.
-    fn reach(_options: &mut Self::Options, _ways: &[Way]) {}
+    fn set_servers(_options: &mut Self::Options, _servers: &[ServerKind]) {}
 
     /// Makes what all processes share, and tells them of it in the options.
     ///
     /// # Errors
     /// Why it cannot be made.
-    fn ground(
+    fn prepare(
         options: &mut Self::Options,
         seed: u64,
         cancelled: &AtomicBool,
-    ) -> Result<Self::Ground, HarnessError>;
+    ) -> Result<Self::Prepared, HarnessError>;
 
     /// Changes how it is spread over processes where the options ask for that.
     fn protocol(_options: &Self::Options, protocol: Protocol) -> Protocol {
@@ -163,7 +163,7 @@ pub type Launch<'a> = &'a dyn Fn() -> Command;
 /// started.
 pub fn run<E: Experiment>(
     options: &E::Options,
-    ways: &[Way],
+    servers: &[ServerKind],
     launch: Launch<'_>,
     meter: &dyn Meter,
     control: &mut Control<'_>,
@@ -173,7 +173,7 @@ pub fn run<E: Experiment>(
     let common = E::common(&mut options).clone();
     let seed = common.seed.unwrap_or_else(|| Host::now().started_unix_s);
     let limit_ns = common.limit_ns();
-    let _ground = E::ground(&mut options, seed, control.cancelled)?;
+    let _prepared = E::prepare(&mut options, seed, control.cancelled)?;
     let protocol = Protocol {
         processes: common
             .processes
@@ -185,8 +185,8 @@ pub fn run<E: Experiment>(
     };
     let protocol = E::protocol(&options, protocol);
     let mut document = if protocol.processes == 1 {
-        if !ways.is_empty() {
-            E::reach(&mut options, ways);
+        if !servers.is_empty() {
+            E::set_servers(&mut options, servers);
         }
         let share = Share::alone(seed, protocol.budget_ns);
         E::measure(&options, Process::new(&share, meter, control))?
@@ -222,7 +222,7 @@ fn one<E: Experiment>(
     let mut waiting = || {
         (control.progress)(&Progress {
             phase: Phase::Measuring,
-            cell: "fresh processes",
+            case: "fresh processes",
             done: number.into(),
             total: of.into(),
         });
@@ -238,7 +238,7 @@ fn joined<E: Experiment>(
 ) -> Result<Document<E::Subject>, HarnessError> {
     let mut parts = parts.into_iter();
     let nothing = || HarnessError::Thread {
-        cell: E::NAME.to_owned(),
+        case: E::NAME.to_owned(),
         problem: "it was stopped before anything was measured".to_owned(),
     };
     let mut whole = parts.next().ok_or_else(nothing)?;

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, Run, RunResult};
-use ugeom_load::cells;
+use ugeom_harness::{Case, Run, RunResult};
+use ugeom_load::cases;
 use ugeom_stack::Stack;
 
 /// How a provider that is served can be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Address {
     /// As the bottom of another stack: a target, as users write it.
     Target(String),
     /// As a file of a mount.
@@ -25,76 +25,76 @@ pub enum Reach {
 /// A provider that is served until this is dropped.
 pub struct Served {
     /// How programs reach what is served.
-    pub reach: Reach,
+    pub address: Address,
     /// Serves until it is dropped.
     pub server: Box<dyn Any>,
 }
 
 /// A kind of server.
 #[derive(Clone, Copy)]
-pub struct Way {
-    /// Its name in cells and reports: `NBD`.
+pub struct ServerKind {
+    /// Its name in cases and reports: `NBD`.
     pub name: &'static str,
     /// Serves the provider of that name to readers, or says in words why it cannot.
     pub serve: fn(&Stack, &str) -> Result<Served, String>,
 }
 
-impl fmt::Debug for Way {
+impl fmt::Debug for ServerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
 /// Two ways of one name are the same.
-impl PartialEq for Way {
+impl PartialEq for ServerKind {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Way {}
+impl Eq for ServerKind {}
 
-/// A provider that is served, for cells to read. What reads goes before the server does.
-pub struct Door {
-    through: Through,
+/// A provider that is served, for cases to read. What reads goes before the server does.
+pub struct Client {
+    source: Source,
     _server: Box<dyn Any>,
 }
 
-/// How a cell reaches what is served.
-pub enum Through {
+/// How a case reaches what is served.
+pub enum Source {
     /// The top of a stack of its own.
     Stack(Target),
     /// A file of a mount.
     File(PathBuf),
 }
 
-impl Door {
-    /// Serves a provider in some way.
+impl Client {
+    /// Serves a provider in some server.
     ///
     /// # Errors
     /// In words: why it cannot be served, or not be reached.
-    pub fn open(way: &Way, stack: &Stack, provider: &str) -> Result<Rc<Self>, String> {
-        let served = (way.serve)(stack, provider)?;
-        let through = match served.reach {
-            Reach::File(path) => Through::File(path),
-            Reach::Target(text) => {
+    pub fn open(server: &ServerKind, stack: &Stack, provider: &str) -> Result<Rc<Self>, String> {
+        let served = (server.serve)(stack, provider)?;
+        let source = match served.address {
+            Address::File(path) => Source::File(path),
+            Address::Target(text) => {
                 let options = TargetOptions::untasted();
                 let target = open_target(&text, &options).map_err(|error| error.to_string());
-                Through::Stack(target?)
+                Source::Stack(target?)
             }
         };
         Ok(Rc::new(Self {
-            through,
+            source,
             _server: served.server,
         }))
     }
 
     /// The stack or file to read.
-    pub fn through(&self) -> &Through {
-        &self.through
+    pub fn source(&self) -> &Source {
+        &self.source
     }
 
-    /// A cell that reads the first bytes again and again, one request after the other: through the
+    /// A case that reads the first bytes again and again, one request after the other: through the
     /// stack, or by lseek(2) and read(2).
     ///
     /// # Errors
@@ -103,24 +103,24 @@ impl Door {
         self: &Rc<Self>,
         name: &str,
         read_bytes: u64,
-    ) -> Result<Cell<'static>, HarnessError> {
-        let cell = match &self.through {
-            Through::Stack(target) => cells::reading(name, &target.stack, target.top, read_bytes)?,
-            Through::File(path) => cells::calling(name, path, read_bytes)?,
+    ) -> Result<Case<'static>, HarnessError> {
+        let case = match &self.source {
+            Source::Stack(target) => cases::reading(name, &target.stack, target.top, read_bytes)?,
+            Source::File(path) => cases::calling(name, path, read_bytes)?,
         };
-        Ok(self.kept_by(cell))
+        Ok(self.kept_by(case))
     }
 
-    /// The cell, keeping the server for as long as it may be run.
+    /// The case, keeping the server for as long as it may be run.
     #[must_use]
-    pub fn kept_by(self: &Rc<Self>, cell: Cell<'static>) -> Cell<'static> {
+    pub fn kept_by(self: &Rc<Self>, case: Case<'static>) -> Case<'static> {
         let mut kept = Kept {
-            run: cell.run,
-            _door: Rc::clone(self),
+            run: case.run,
+            _client: Rc::clone(self),
         };
-        Cell {
+        Case {
             run: Box::new(move |iterations| kept.run(iterations)),
-            ..cell
+            ..case
         }
     }
 }
@@ -128,7 +128,7 @@ impl Door {
 /// What reads goes before what is read.
 struct Kept {
     run: Run<'static>,
-    _door: Rc<Door>,
+    _client: Rc<Client>,
 }
 
 impl Kept {
@@ -143,38 +143,38 @@ mod tests {
     use std::io::Write;
 
     /// A file of zeroes instead of a server.
-    const FILE: Way = Way {
+    const FILE: ServerKind = ServerKind {
         name: "FILE",
         serve: |_, _| {
             let mut file = tempfile::NamedTempFile::new().expect("a file");
             file.write_all(&[0; 4096]).expect("written");
             Ok(Served {
-                reach: Reach::File(file.path().to_owned()),
+                address: Address::File(file.path().to_owned()),
                 server: Box::new(file),
             })
         },
     };
-    const NONE: Way = Way {
+    const NONE: ServerKind = ServerKind {
         name: "NONE",
         serve: |_, _| Err("this program cannot serve it".to_owned()),
     };
 
     #[test]
-    fn a_server_lasts_as_long_as_the_cell_that_reads_through_it() {
+    fn a_server_lasts_as_long_as_the_case_that_reads_through_it() {
         let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
-        let door = Door::open(&FILE, &target.stack, "md0").expect("served");
-        let Through::File(path) = door.through() else {
+        let client = Client::open(&FILE, &target.stack, "md0").expect("served");
+        let Source::File(path) = client.source() else {
             panic!("no file");
         };
         let path = path.clone();
-        let mut cell = door.reading("x", 512).expect("a cell");
-        drop(door);
+        let mut case = client.reading("x", 512).expect("a case");
+        drop(client);
         assert!(path.exists());
-        let result = (cell.run)(10).expect("a run");
+        let result = (case.run)(10).expect("a run");
         assert!(result.ns_total > 0);
-        drop(cell);
+        drop(case);
         assert!(!path.exists());
-        let error = Door::open(&NONE, &target.stack, "md0").err();
+        let error = Client::open(&NONE, &target.stack, "md0").err();
         assert_eq!(error.as_deref(), Some("this program cannot serve it"));
         assert!(FILE == FILE && FILE != NONE);
     }
@@ -183,25 +183,25 @@ mod tests {
     fn what_is_served_as_a_target_is_read_through_a_stack() {
         fn another(_: &Stack, _: &str) -> Result<Served, String> {
             Ok(Served {
-                reach: Reach::Target("md:2m".to_owned()),
+                address: Address::Target("md:2m".to_owned()),
                 server: Box::new(()),
             })
         }
-        let way = Way {
+        let server = ServerKind {
             name: "OTHER",
             serve: another,
         };
         let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
-        let door = Door::open(&way, &target.stack, "md0").expect("served");
-        let Through::Stack(served) = door.through() else {
+        let client = Client::open(&server, &target.stack, "md0").expect("served");
+        let Source::Stack(served) = client.source() else {
             panic!("no stack");
         };
         let top = served.stack.tree().provider(&served.name).cloned();
         assert_eq!(top.expect("the top").mediasize_bytes, 2 << 20);
         let stack = served.stack.clone();
         let top = served.top;
-        let mut cell = door.reading("x", 512).expect("a cell");
-        (cell.run)(10).expect("a run");
+        let mut case = client.reading("x", 512).expect("a case");
+        (case.run)(10).expect("a run");
         let totals = stack.statistics(top).expect("statistics");
         assert_eq!(totals.operations[ugeom_stack::Command::Read as usize], 10);
     }

@@ -19,7 +19,7 @@ pub enum Origin {
         /// The argument of the command line, as it was given.
         text: Arc<str>,
     },
-    /// Nowhere: a default.
+    /// The value is a default and was not written anywhere.
     #[default]
     Default,
 }

@@ -203,7 +203,7 @@ pub struct Live {
     pub bytes: [AtomicU64; 3],
     /// Completed reads, writes and trims.
     pub requests: [AtomicU64; 3],
-    /// See [`Phase`].
+    /// A [`Phase`], which the watching thread reads.
     phase: AtomicU8,
     failed: AtomicBool,
     /// Bytes that will be done in all, as far as is known.

@@ -39,6 +39,7 @@ pub mod gzip;
 pub mod ldm;
 pub mod mbr;
 mod media;
+mod numbered;
 pub mod pc98;
 pub mod plan;
 pub mod qcow2;

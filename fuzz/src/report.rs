@@ -1,5 +1,5 @@
 //! Saved results: whatever is read, it is refused or shown in every form, and compared with itself
-//! and its own cells.
+//! and its own cases.
 
 use ugeom_harness::compare::{self, Loaded, Side, Source};
 use ugeom_harness::{document, history, tidy};

@@ -1,24 +1,24 @@
 //! What the bench itself costs, and the least that a layer could cost: measured in the same rounds
 //! as everything else, so that they are known for this machine and this moment.
 
-use crate::rounds::{Cell, RunResult};
+use crate::rounds::{Case, RunResult};
 use std::hint::black_box;
 use ugeom_machine::clock;
 
 /// A loop that does nothing: what of each figure is the loop around it.
-pub fn empty_loop(name: &str) -> Cell<'static> {
+pub fn empty_loop(name: &str) -> Case<'static> {
     repeated(name, |_| {})
 }
 
 /// Reading the clock that runs are timed with.
-pub fn clock_reading(name: &str) -> Cell<'static> {
+pub fn clock_reading(name: &str) -> Case<'static> {
     repeated(name, |_| {
         black_box(clock::now_ns());
     })
 }
 
 /// Reading the ticks that sampled times are taken with.
-pub fn ticks_reading(name: &str) -> Cell<'static> {
+pub fn ticks_reading(name: &str) -> Case<'static> {
     repeated(name, |_| {
         black_box(clock::ticks());
     })
@@ -52,7 +52,7 @@ impl Step for Slice {
 
 /// A request through `depth` slicers that are nothing but an indirect call each: the reachable
 /// limit for layers that are not compiled into one.
-pub fn indirect_calls(name: &str, depth: usize) -> Cell<'static> {
+pub fn indirect_calls(name: &str, depth: usize) -> Case<'static> {
     let step = |_| {
         Box::new(Slice {
             base: 512,
@@ -71,9 +71,9 @@ pub fn indirect_calls(name: &str, depth: usize) -> Cell<'static> {
     })
 }
 
-/// A cell that does `work` over and over.
-pub fn repeated(name: &str, mut work: impl FnMut(u64) + 'static) -> Cell<'static> {
-    Cell::new(name, move |iterations| {
+/// A case that does `work` over and over.
+pub fn repeated(name: &str, mut work: impl FnMut(u64) + 'static) -> Case<'static> {
+    Case::new(name, move |iterations| {
         let start_ns = clock::now_ns();
         for iteration in 0..iterations {
             work(black_box(iteration));
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn every_floor_runs() {
-        for mut cell in [
+        for mut case in [
             empty_loop("loop"),
             clock_reading("clock"),
             ticks_reading("ticks"),
             indirect_calls("chain", 8),
         ] {
-            assert!((cell.run)(1000).is_ok(), "{}", cell.name);
+            assert!((case.run)(1000).is_ok(), "{}", case.name);
         }
     }
 }

@@ -43,11 +43,11 @@ impl<R> Crew<'_, R> {
     }
 }
 
-/// That the threads of a cell could not be started.
-pub fn not_started(cell: &str) -> impl FnOnce(io::Error) -> HarnessError {
-    let cell = cell.to_owned();
+/// That the threads of a case could not be started.
+pub fn not_started(case: &str) -> impl FnOnce(io::Error) -> HarnessError {
+    let case = case.to_owned();
     move |error| HarnessError::Thread {
-        cell,
+        case,
         problem: format!("a thread could not be started: {error}"),
     }
 }

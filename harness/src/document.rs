@@ -74,16 +74,16 @@ impl<S> Document<S> {
     }
 
     fn table(&self, value: impl Fn(&Sample) -> f64) -> Blocks {
-        let cells = self
+        let cases = self
             .processes
             .first()
-            .map(|one| one.cells.clone())
+            .map(|one| one.cases.clone())
             .unwrap_or_default();
-        let mut blocks = Blocks::new(cells.iter().cloned());
+        let mut blocks = Blocks::new(cases.iter().cloned());
         for process in self
             .processes
             .iter()
-            .filter(|process| process.cells == cells)
+            .filter(|process| process.cases == cases)
         {
             let table = process.table(&value);
             let rows = if self.by_process() {
@@ -92,7 +92,7 @@ impl<S> Document<S> {
                 table.rounds().to_vec()
             };
             for row in rows {
-                // Samples are finite numbers, one for each cell, so that this cannot be refused.
+                // Samples are finite numbers, one for each case, so that this cannot be refused.
                 let _ = blocks.push_round(row);
             }
         }
@@ -118,15 +118,15 @@ impl<S> Document<S> {
     }
 }
 
-/// The mean of each cell, as one row; none when there are no rounds.
+/// The mean of each case, as one row; none when there are no rounds.
 fn means(table: &Blocks) -> Option<Vec<f64>> {
     let rounds = table.rounds();
     if rounds.is_empty() {
         return None;
     }
     let mean =
-        |cell: usize| rounds.iter().map(|round| round[cell]).sum::<f64>() / rounds.len() as f64;
-    Some((0..table.cells().len()).map(mean).collect())
+        |case: usize| rounds.iter().map(|round| round[case]).sum::<f64>() / rounds.len() as f64;
+    Some((0..table.cases().len()).map(mean).collect())
 }
 
 impl<S: Serialize + DeserializeOwned> Document<S> {

@@ -35,10 +35,10 @@ pub enum HarnessError {
     #[error(transparent)]
     Subject(Box<dyn Error + Send + Sync>),
     /// A request to a provider failed.
-    #[error("reading in case {cell}: {source}")]
+    #[error("reading in case {case}: {source}")]
     Request {
-        /// The name of the cell.
-        cell: String,
+        /// The name of the case.
+        case: String,
         /// Which layer failed it, where and why.
         source: Box<dyn Error + Send + Sync>,
     },
@@ -49,10 +49,10 @@ pub enum HarnessError {
         source: ugeom_measure::Error,
     },
     /// A thread of a measurement could not be started or ended by a panic.
-    #[error("case {cell}: {problem}")]
+    #[error("case {case}: {problem}")]
     Thread {
-        /// The name of the cell.
-        cell: String,
+        /// The name of the case.
+        case: String,
         problem: String,
     },
     /// A process of a measurement failed; these are its own words.
@@ -88,10 +88,10 @@ impl HarnessError {
         Self::Subject(Box::new(error))
     }
 
-    /// Makes an [`HarnessError::Request`] of the error that a request of `cell` gave.
-    pub fn request(cell: impl Into<String>, source: impl Error + Send + Sync + 'static) -> Self {
+    /// Makes an [`HarnessError::Request`] of the error that a request of `case` gave.
+    pub fn request(case: impl Into<String>, source: impl Error + Send + Sync + 'static) -> Self {
         Self::Request {
-            cell: cell.into(),
+            case: case.into(),
             source: Box::new(source),
         }
     }

@@ -36,7 +36,8 @@ pub struct Figure {
     /// The probability of an estimate this far from zero if the truth were zero; for differences.
     pub p_value: Option<f64>,
     /// Whether the interval, which holds for all differences of the result together, excludes 0.
-    pub proven: Option<bool>,
+    #[serde(rename = "proven")]
+    pub significant: Option<bool>,
     /// What was to be reached.
     pub goal: Option<Goal>,
     /// The observations behind it, smallest first: one for each process.
@@ -105,7 +106,7 @@ impl Figure {
             unit,
             interval,
             p_value: None,
-            proven: None,
+            significant: None,
             goal: None,
             values: Vec::new(),
         }
@@ -136,7 +137,7 @@ impl Figure {
         let null = if unit == Unit::Times { 1.0 } else { 0.0 };
         Some(Self {
             p_value: Some(center.p_value(null)),
-            proven: match (interval.contains(null), interval.confidence >= confidence) {
+            significant: match (interval.contains(null), interval.confidence >= confidence) {
                 (true, _) => Some(false),
                 (false, enough) => enough.then_some(true),
             },
@@ -148,7 +149,8 @@ impl Figure {
     /// Whether it is significant and further from 0 than `margin`, so that it may be called an
     /// effect.
     pub fn is_effect(&self, margin: f64) -> bool {
-        self.proven == Some(true) && (self.interval.low > margin || self.interval.high < -margin)
+        self.significant == Some(true)
+            && (self.interval.low > margin || self.interval.high < -margin)
     }
 
     /// The farther end of the interval from 0: "no more than".
@@ -181,9 +183,9 @@ impl Figure {
         value(self.interval.estimate, self.unit)
     }
 
-    /// Whether it is a difference that was not proven.
-    pub fn is_unproven(&self) -> bool {
-        self.proven == Some(false)
+    /// Whether it is a difference that was not significant.
+    pub fn is_not_significant(&self) -> bool {
+        self.significant == Some(false)
     }
 }
 
@@ -325,18 +327,18 @@ mod tests {
         let apart = center(&apart);
         let alone = Figure::judged("a", "b", Unit::Ns, &apart, 1).unwrap();
         assert_eq!((alone.interval.low, alone.interval.high), (3.0, 10.0));
-        assert!(alone.proven == Some(true) && alone.is_effect(2.9) && !alone.is_effect(3.0));
+        assert!(alone.significant == Some(true) && alone.is_effect(2.9) && !alone.is_effect(3.0));
         assert_eq!(alone.at_most(), "10 ns");
         let of_ten = Figure::judged("a", "b", Unit::Ns, &apart, 10).unwrap();
         assert_eq!((of_ten.interval.low, of_ten.interval.high), (1.0, 12.0));
-        assert_eq!(of_ten.proven, Some(true));
+        assert_eq!(of_ten.significant, Some(true));
         // Six processes can show one difference, but not one of two.
         let six: Vec<f64> = (1..=6).map(f64::from).collect();
         let judged = |family| Figure::judged("a", "b", Unit::Ns, &center(&six), family).unwrap();
-        assert_eq!(judged(1).proven, Some(true));
-        assert_eq!(judged(2).proven, None);
+        assert_eq!(judged(1).significant, Some(true));
+        assert_eq!(judged(2).significant, None);
         let ratio = center(&[0.9, 0.95, 1.0, 1.1, 1.2, 1.3]);
         let ratio = Figure::judged("a", "b", Unit::Times, &ratio, 1).unwrap();
-        assert_eq!(ratio.proven, Some(false));
+        assert_eq!(ratio.significant, Some(false));
     }
 }

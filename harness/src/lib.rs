@@ -1,11 +1,11 @@
-//! The harness: what every measurement needs, whatever is measured. Cells run in rounds between
+//! The harness: what every measurement needs, whatever is measured. Cases run in rounds between
 //! readings of clocks and counters; what comes out is a document with the machine, the settings,
 //! every sample and the figures.
 //!
 //! | question | module |
 //! |---|---|
 //! | how is anything measured? | [`rounds`], rules in `docs/statistics.md` |
-//! | how do threads of a cell start together? | [`crew`] |
+//! | how do threads of a case start together? | [`crew`] |
 //! | what does the measuring itself cost? | [`baseline`] |
 //! | on what machine, of what file? | [`host`] |
 //! | on which file, when the user names none? | [`scratch`] |
@@ -43,7 +43,7 @@ pub mod tidy;
 
 pub use error::HarnessError;
 pub use rounds::{
-    Cell, Control, Counters, CpuTimes, DeviceCounts, Ended, Failure, Judge, Length, Machine,
+    Case, Control, Counters, CpuTimes, DeviceCounts, Ended, Failure, Judge, Length, Machine,
     Measured, Meter, NullFloor, Phase, Placement, Precision, Prepare, Progress, ROUNDS_MIN,
     Reading, Reference, Round, Run, RunLength, RunResult, Sample, Seats, Settings, Shortened,
     Unfinished, Work, run, run_keeping, total,

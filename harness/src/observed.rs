@@ -20,14 +20,14 @@ const VALID_ROUNDS_MIN: usize = 3;
 /// A result with a smaller share of undisturbed processes is disturbed.
 const UNDISTURBED_SHARE: f64 = 0.75;
 
-/// A value for each cell in each round of each process.
+/// A value for each case in each round of each process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
-    cells: Vec<String>,
+    cases: Vec<String>,
     processes: Vec<Vec<Row>>,
 }
 
-/// The cells of one round.
+/// The cases of one round.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     values: Vec<Option<f64>>,
@@ -69,9 +69,9 @@ impl Observed {
     /// Any value of the samples; none where a sample does not hold it.
     pub fn of<S>(document: &Document<S>, value: impl Fn(&Sample) -> Option<f64>) -> Self {
         let judge = judge(document);
-        let cells = document.processes.first().map(|one| one.cells.clone());
-        let cells = cells.unwrap_or_default();
-        let same = document.processes.iter().filter(|one| one.cells == cells);
+        let cases = document.processes.first().map(|one| one.cases.clone());
+        let cases = cases.unwrap_or_default();
+        let same = document.processes.iter().filter(|one| one.cases == cases);
         let processes = same.map(|process| {
             let rows = process.rounds.iter().map(|round| Row {
                 values: round.samples.iter().map(&value).collect(),
@@ -84,27 +84,27 @@ impl Observed {
             rows.collect()
         });
         let processes = processes.collect();
-        Self { cells, processes }
+        Self { cases, processes }
     }
 
-    /// The names of the cells.
-    pub fn cells(&self) -> &[String] {
-        &self.cells
+    /// The names of the cases.
+    pub fn cases(&self) -> &[String] {
+        &self.cases
     }
 
-    /// The index of a cell.
+    /// The index of a case.
     pub fn position(&self, name: &str) -> Option<usize> {
-        self.cells.iter().position(|cell| cell == name)
+        self.cases.iter().position(|case| case == name)
     }
 
     /// One value of a quantity for each process (or for each round, where processes are few).
-    /// `quantity` computes it from the values of the cells `used` in one round.
+    /// `quantity` computes it from the values of the cases `used` in one round.
     pub fn values(&self, used: &[usize], quantity: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
         let of_row = |row: &Row| {
-            let values = used.iter().map(|cell| row.values.get(*cell).copied()?);
+            let values = used.iter().map(|case| row.values.get(*case).copied()?);
             let values: Option<Vec<f64>> = values.collect();
             let found = quantity(&values?).filter(|value| value.is_finite())?;
-            let valid = used.iter().all(|cell| row.valid.get(*cell) == Some(&true));
+            let valid = used.iter().all(|case| row.valid.get(*case) == Some(&true));
             Some((found, valid))
         };
         let by_process = self.processes.len() >= OBSERVATIONS_MIN;
@@ -128,7 +128,7 @@ impl Observed {
         out
     }
 
-    /// What two cells that do the same differ by, of the same rounds; none when one was not
+    /// What two cases that do the same differ by, of the same rounds; none when one was not
     /// measured, or not often enough.
     pub fn noise(&self, first: &str, second: &str) -> Option<Noise> {
         let used = [self.position(first)?, self.position(second)?];
@@ -141,12 +141,12 @@ impl Observed {
         Center::of(&self.values(&used?, quantity)).ok()
     }
 
-    /// A cell by itself; none when it was not measured, or not often enough.
+    /// A case by itself; none when it was not measured, or not often enough.
     pub fn typical(&self, name: &str) -> Option<Center> {
         self.center(&[name], |values| values.first().copied())
     }
 
-    /// A weighted sum of cells within rounds.
+    /// A weighted sum of cases within rounds.
     pub fn contrast(&self, weights: &[(&str, f64)]) -> Option<Center> {
         let names: Vec<&str> = weights.iter().map(|one| one.0).collect();
         self.center(&names, |values| {
@@ -172,7 +172,7 @@ impl Observed {
         })
     }
 
-    /// The slope of the line of least squares through cells over their x, within rounds.
+    /// The slope of the line of least squares through cases over their x, within rounds.
     pub fn slope(&self, points: &[(&str, f64)]) -> Option<Center> {
         let names: Vec<&str> = points.iter().map(|one| one.0).collect();
         let mean = points.iter().map(|one| one.1).sum::<f64>() / points.len() as f64;
@@ -196,7 +196,7 @@ mod tests {
     use crate::host::Host;
     use crate::rounds::{Measured, Round, Settings};
 
-    /// Processes of rounds of two cells, with the reference loop beside each.
+    /// Processes of rounds of two cases, with the reference loop beside each.
     fn document(processes: &[Vec<(f64, f64, u64)>]) -> Document<()> {
         let measured = |rounds: &Vec<(f64, f64, u64)>| {
             Measured::of(

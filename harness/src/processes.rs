@@ -81,7 +81,7 @@ pub struct Share {
     pub number: u32,
     /// How many there are.
     pub of: u32,
-    /// The seed of its order of cells.
+    /// The seed of its order of cases.
     pub seed: u64,
     /// Rounds that it measures.
     pub rounds: u64,
@@ -143,7 +143,7 @@ impl Share {
 ///
 /// # Errors
 /// What `one` fails with, unless it was stopped; [`HarnessError::Document`] when two processes
-/// measured different cells.
+/// measured different cases.
 pub fn run<S>(
     protocol: &Protocol,
     meter: &dyn Meter,
@@ -177,7 +177,7 @@ pub fn run<S>(
         };
         (control.progress)(&Progress {
             phase: Phase::Measuring,
-            cell: "fresh processes",
+            case: "fresh processes",
             done: number.into(),
             total: protocol.processes.into(),
         });
@@ -186,7 +186,7 @@ pub fn run<S>(
             result => result?,
         };
         if let Some(first) = done.first() {
-            same_cells(first, &document)?;
+            same_cases(first, &document)?;
         }
         if let Some(measured) = document.processes.first() {
             clock.add(meter.now_ns().saturating_sub(before_ns), measured, scale);
@@ -212,11 +212,11 @@ pub fn run<S>(
 /// first process were interrupted each time, its lengths are too short, and they would be so in
 /// every process.
 fn lengthen(lengths: &mut [RunLength], measured: &Measured, run_ns: u64) {
-    for (cell, length) in lengths.iter_mut().enumerate() {
+    for (case, length) in lengths.iter_mut().enumerate() {
         let samples = measured
             .rounds
             .iter()
-            .filter_map(|round| round.samples.get(cell));
+            .filter_map(|round| round.samples.get(case));
         let fastest_ns = samples.map(Sample::ns_per_iteration).min_by(f64::total_cmp);
         let Some(fastest_ns) = fastest_ns.filter(|ns| *ns > 0.0) else {
             continue;
@@ -233,9 +233,9 @@ fn fast_ns(measured: &Measured) -> Option<u64> {
     Reference::of(samples).fast_ns(1)
 }
 
-fn same_cells<S>(first: &Document<S>, other: &Document<S>) -> Result<(), HarnessError> {
-    let cells = |document: &Document<S>| document.processes.first().map(|one| one.cells.clone());
-    if cells(first) == cells(other) {
+fn same_cases<S>(first: &Document<S>, other: &Document<S>) -> Result<(), HarnessError> {
+    let cases = |document: &Document<S>| document.processes.first().map(|one| one.cases.clone());
+    if cases(first) == cases(other) {
         return Ok(());
     }
     let problem = "two processes measured different cases".to_owned();
@@ -323,7 +323,7 @@ pub fn child(
     waiting: &mut dyn FnMut() -> bool,
 ) -> Result<String, HarnessError> {
     let failed = |problem: String| HarnessError::Thread {
-        cell: format!("process {}", number + 1),
+        case: format!("process {}", number + 1),
         problem,
     };
     let piped = command
@@ -527,14 +527,14 @@ mod tests {
             samples: walls.map(sample).to_vec(),
             null_floor: None,
         };
-        let cells = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let cases = ["a", "b", "c"].map(str::to_owned).to_vec();
         // The trial of the first was interrupted: two iterations are 2 us and not 8 ms. The second
         // is as long as it is to be, and the third was only interrupted once.
         let rounds = vec![
             round([8_000_000, 500_000, 900_000]),
             round([2_000, 510_000, 300_000]),
         ];
-        let measured = Measured::of(cells, rounds);
+        let measured = Measured::of(cases, rounds);
         let known = RunLength {
             warm_up: 0,
             iterations: 2,

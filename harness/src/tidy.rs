@@ -48,7 +48,7 @@ pub fn table<S>(document: &Document<S>) -> Table {
     for (process, measured) in document.processes.iter().enumerate() {
         for round in &measured.rounds {
             number += 1;
-            for (case, sample) in measured.cells.iter().zip(&round.samples) {
+            for (case, sample) in measured.cases.iter().zip(&round.samples) {
                 for metric in Metric::ALL {
                     let Some(value) = metric.of(sample).filter(|value| value.is_finite()) else {
                         continue;

@@ -5,9 +5,9 @@
 use std::error::Error;
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, RunResult};
+use ugeom_harness::{Case, RunResult};
 use ugeom_lab::layers;
-use ugeom_load::cells;
+use ugeom_load::cases;
 use ugeom_load::{Load, LoadJob, Pattern, Range};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err(USAGE.into());
     };
     let iterations: u64 = iterations.parse()?;
-    let mut cell = cell(&case)?;
-    (cell.run)(iterations)?;
+    let mut case = case_named(&case)?;
+    (case.run)(iterations)?;
     Ok(())
 }
 
@@ -40,10 +40,10 @@ const CACHED_BYTES: u64 = 256 << 10;
 const MISSED_BYTES: u64 = 256 << 20;
 const BLOCK_BYTES: u64 = 4096;
 
-fn cell(case: &str) -> Result<Cell<'static>, Box<dyn Error>> {
-    let (name, statistics) = match case.strip_suffix("-counts") {
+fn case_named(wanted: &str) -> Result<Case<'static>, Box<dyn Error>> {
+    let (name, statistics) = match wanted.strip_suffix("-counts") {
         Some(name) => (name, Statistics::Counts),
-        None => (case, Statistics::Off),
+        None => (wanted, Statistics::Off),
     };
     let (stack, provider) = match name {
         "cache-hit" => return cached(statistics, READ_BYTES, CACHED_BYTES),
@@ -57,7 +57,7 @@ fn cell(case: &str) -> Result<Cell<'static>, Box<dyn Error>> {
         "md-through-3-hooks" => layers::hooks_over_md(3, statistics)?,
         _ => return Err(USAGE.into()),
     };
-    Ok(cells::reading(case, &stack, provider, READ_BYTES)?)
+    Ok(cases::reading(wanted, &stack, provider, READ_BYTES)?)
 }
 
 /// Reads through a cache, a block after the other, round and round.
@@ -65,7 +65,7 @@ fn cached(
     statistics: Statistics,
     read_bytes: u64,
     round_bytes: u64,
-) -> Result<Cell<'static>, Box<dyn Error>> {
+) -> Result<Case<'static>, Box<dyn Error>> {
     let options = TargetOptions {
         knobs: StackKnobs {
             statistics,
@@ -87,7 +87,7 @@ fn cached(
     };
     // Every buffer has been used once then, and misses evict.
     read(2 * CACHE_BYTES / BLOCK_BYTES)?;
-    Ok(Cell::new("cached", move |iterations| {
+    Ok(Case::new("cached", move |iterations| {
         let start_ns = clock::now_ns();
         read(iterations).map_err(|source| HarnessError::request("cached", source))?;
         Ok(RunResult::taking(clock::now_ns() - start_ns))
@@ -96,7 +96,7 @@ fn cached(
 
 /// Requests of the load generator, one after the other. Without the time of each: how many
 /// instructions it takes to record a time depends on the time.
-fn generated(statistics: Statistics) -> Result<Cell<'static>, Box<dyn Error>> {
+fn generated(statistics: Statistics) -> Result<Case<'static>, Box<dyn Error>> {
     let (stack, provider) = null(statistics)?;
     let pattern = Pattern::Sequential(Range {
         start_bytes: 0,
@@ -109,7 +109,7 @@ fn generated(statistics: Statistics) -> Result<Cell<'static>, Box<dyn Error>> {
         ..LoadJob::new("load", pattern)
     };
     let mut load = Load::new(&stack, provider, &job)?;
-    Ok(Cell::new("load", move |iterations| {
+    Ok(Case::new("load", move |iterations| {
         let outcome = load.run(iterations)?;
         Ok(RunResult::taking(outcome.wall_ns))
     }))

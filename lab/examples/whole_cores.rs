@@ -15,8 +15,8 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_harness::Cell;
-use ugeom_load::cells::{Sums, computing};
+use ugeom_harness::Case;
+use ugeom_load::cases::{Sums, computing};
 use ugeom_load::{Load, LoadJob, Pattern, Range};
 use ugeom_machine::cpu::Affinity;
 use ugeom_measure::interval::student_of;
@@ -36,7 +36,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// Threads that compute and workers that send, side by side.
 struct Crew {
     threads: u64,
-    computing: Cell<'static>,
+    computing: Case<'static>,
     load: Load,
     slices: Vec<Slice>,
 }

@@ -7,7 +7,7 @@ use crate::{cached, layers, scaling};
 use serde::Deserialize;
 use ugeom_ab as ab;
 use ugeom_devices::{engines, kernel, sweep};
-use ugeom_experiment::served::Way;
+use ugeom_experiment::served::ServerKind;
 use ugeom_experiment::{Experiment, Process, WorkerRequest};
 use ugeom_harness::document::{self, Document};
 use ugeom_harness::{Control, HarnessError, Meter};
@@ -20,7 +20,7 @@ struct Entry {
     worker: Worker,
 }
 
-type Worker = fn(&str, &[Way], &dyn Meter, &mut Control<'_>) -> Result<String, HarnessError>;
+type Worker = fn(&str, &[ServerKind], &dyn Meter, &mut Control<'_>) -> Result<String, HarnessError>;
 
 impl Entry {
     const fn of<E: Experiment>() -> Self {
@@ -34,14 +34,14 @@ impl Entry {
 
 fn work<E: Experiment>(
     request: &str,
-    ways: &[Way],
+    servers: &[ServerKind],
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<String, HarnessError> {
     let request: Result<WorkerRequest<E::Options>, _> = serde_json::from_str(request);
     let refused = |error: serde_json::Error| HarnessError::Document(error.to_string());
     let mut request = request.map_err(refused)?;
-    E::reach(&mut request.options, ways);
+    E::set_servers(&mut request.options, servers);
     let process = Process::new(&request.share, meter, control);
     let document = E::measure(&request.options, process)?;
     serde_json::to_string(&document).map_err(refused)
@@ -63,7 +63,7 @@ const EXPERIMENTS: &[Entry] = &[
 /// As [`Experiment::measure`]; [`HarnessError::Document`] when it is no request.
 pub fn worker(
     request: &str,
-    ways: &[Way],
+    servers: &[ServerKind],
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<String, HarnessError> {
@@ -80,7 +80,7 @@ pub fn worker(
             head.experiment
         )));
     };
-    (entry.worker)(request, ways, meter, control)
+    (entry.worker)(request, servers, meter, control)
 }
 
 /// Reads a document that an experiment saved, and makes its page.

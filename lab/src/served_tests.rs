@@ -1,16 +1,16 @@
 //! Ways for tests to read a provider: a server that works, and one that does not.
 
 use std::io::Write;
-use ugeom_experiment::served::{Reach, Served, Way};
+use ugeom_experiment::served::{Address, Served, ServerKind};
 use ugeom_stack::{Delta, Stack};
 
 /// A server of files that holds the bytes of the provider; one that never serves.
-pub const WAYS: [Way; 2] = [
-    Way {
+pub const SERVERS: [ServerKind; 2] = [
+    ServerKind {
         name: "COPY",
         serve: copy,
     },
-    Way {
+    ServerKind {
         name: "NONE",
         serve: |_, _| Err("this program cannot serve it".to_owned()),
     },
@@ -27,7 +27,7 @@ fn copy(stack: &Stack, name: &str) -> Result<Served, String> {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(&bytes[..got]).expect("written");
     Ok(Served {
-        reach: Reach::File(file.path().to_owned()),
+        address: Address::File(file.path().to_owned()),
         server: Box::new(file),
     })
 }

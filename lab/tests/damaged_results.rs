@@ -212,8 +212,8 @@ fn a_sweep_of_blocks_of_nothing_ends() {
     };
     let document = run_here::<sweep::Sweep>(&sweep_of_little(), &Machine, &mut control).unwrap();
     let mut whole: Value = serde_json::from_str(&document.to_json().unwrap()).unwrap();
-    for cell in whole["subject"]["cells"].as_array_mut().unwrap() {
-        cell["block_bytes"] = json!(0);
+    for case in whole["subject"]["cells"].as_array_mut().unwrap() {
+        case["block_bytes"] = json!(0);
     }
     assert!(targets::show(whole.to_string().as_bytes()));
 }

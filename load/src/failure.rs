@@ -93,7 +93,7 @@ impl Failure {
                 got_bytes: done,
             },
             Self::Lost(requests) => HarnessError::Thread {
-                cell: name.to_owned(),
+                case: name.to_owned(),
                 problem: format!("{requests} requests did not complete within a minute"),
             },
             Self::Waiting(source) => HarnessError::os(name, "waiting for requests")(source),

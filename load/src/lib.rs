@@ -20,14 +20,14 @@
 //! fio's jobs have loops of their own on the same doors and places, because most of their options
 //! say something about each request.
 //!
-//! [`cells`] has the cases that read one place again and again, [`tst`] the same by system calls
+//! [`cases`] has the cases that read one place again and again, [`tst`] the same by system calls
 //! alone, [`devices`] the counters of what is below.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod block_map;
-pub mod cells;
+pub mod cases;
 pub mod devices;
 pub mod door;
 pub mod drive;
@@ -43,7 +43,7 @@ mod worker;
 
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, RunResult, Seats, Work};
+use ugeom_harness::{Case, RunResult, Seats, Work};
 use ugeom_measure::Histogram;
 use ugeom_stack::{Delta, Opened, ProviderId, Stack};
 
@@ -199,21 +199,21 @@ fn opened(stack: &Stack, provider: ProviderId, job: &LoadJob) -> Result<Arc<Open
     Ok(opened)
 }
 
-/// A cell that does a job: its iterations are requests, which the workers share.
+/// A case that does a job: its iterations are requests, which the workers share.
 ///
 /// # Errors
 /// As [`Load::new`].
-pub fn cell(
+pub fn case(
     stack: &Stack,
     provider: ProviderId,
     job: &LoadJob,
-) -> Result<Cell<'static>, HarnessError> {
-    Ok(cell_of(Load::new(stack, provider, job)?))
+) -> Result<Case<'static>, HarnessError> {
+    Ok(case_of(Load::new(stack, provider, job)?))
 }
 
-/// A cell of workers that are ready.
+/// A case of workers that are ready.
 #[must_use]
-pub fn cell_of(mut load: Load) -> Cell<'static> {
+pub fn case_of(mut load: Load) -> Case<'static> {
     let workers = load.workers.len() as u64;
     let name = load.name.clone();
     let seats = load.seats.clone();
@@ -225,7 +225,7 @@ pub fn cell_of(mut load: Load) -> Cell<'static> {
         };
         Ok(RunResult::taking(outcome.wall_ns).doing(work))
     };
-    let mut cell = Cell::new(name, run).in_steps_of(workers);
-    cell.seats = seats;
-    cell
+    let mut case = Case::new(name, run).in_steps_of(workers);
+    case.seats = seats;
+    case
 }

@@ -7,7 +7,7 @@ use ugeom_harness::{HarnessError, Seats, crew};
 use ugeom_machine::clock;
 use ugeom_machine::cpu::{self, Affinity};
 
-/// Where the threads of a cell run.
+/// Where the threads of a case run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cores {
     /// Where the system puts them: right when other threads work for them, too.
@@ -83,7 +83,7 @@ pub fn together<I: Send, T: Send>(
     let mut all = Vec::new();
     for span in spans.map_err(crew::not_started(name))? {
         let panicked = || HarnessError::Thread {
-            cell: name.to_owned(),
+            case: name.to_owned(),
             problem: "a worker panicked".to_owned(),
         };
         let span = span.ok_or_else(panicked)??;

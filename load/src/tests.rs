@@ -191,16 +191,16 @@ fn a_load_waits_for_layers_that_take_their_time() {
 }
 
 #[test]
-fn a_cell_shares_its_iterations_between_the_workers() {
+fn a_case_shares_its_iterations_between_the_workers() {
     let md = target("md:1m");
     let job = LoadJob {
         workers: 2,
         latency: true,
         ..LoadJob::new("two", Pattern::Random(range(10, 0)))
     };
-    let mut cell = cell(&md.stack, md.top, &job).unwrap();
-    assert_eq!((cell.name.as_str(), cell.step), ("two", 2));
-    let result = (cell.run)(30).unwrap();
+    let mut case = case(&md.stack, md.top, &job).unwrap();
+    assert_eq!((case.name.as_str(), case.step), ("two", 2));
+    let result = (case.run)(30).unwrap();
     assert_eq!(
         (result.work.transactions, result.work.bytes),
         (30, 30 * 512)

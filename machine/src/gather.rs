@@ -23,7 +23,7 @@ pub struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// Nothing yet.
+    /// An empty list.
     #[must_use]
     #[inline]
     pub fn new() -> Self {

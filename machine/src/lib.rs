@@ -25,6 +25,7 @@ pub mod lease;
 pub mod lock;
 pub mod mailbox;
 pub mod mapping;
+pub mod mounts;
 pub mod perf;
 pub mod prefetch;
 pub mod region;

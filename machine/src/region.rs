@@ -34,7 +34,7 @@ const PIECE_GRANULES: u64 = pages::HUGE_BYTES / GRANULE_BYTES;
 
 /// Sparse memory shared by threads.
 pub struct Region {
-    /// Where `memory` begins.
+    /// Address of the first byte of `memory`.
     base: NonNull<u8>,
     len: u64,
     /// Leases keep it, too.

@@ -182,7 +182,7 @@ impl<T> Drop for Secret<T> {
 }
 
 impl<T> fmt::Debug for Secret<T> {
-    /// Never the value.
+    /// Prints the name of the type, never the value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }

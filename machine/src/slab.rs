@@ -38,7 +38,7 @@ pub struct Slab {
     mapped_bytes: usize,
     block_bytes: usize,
     states: Box<[State]>,
-    /// Leases that live.
+    /// Number of leases that are not dropped yet.
     leases: AtomicU32,
 }
 
@@ -246,7 +246,7 @@ impl Drop for Slab {
     }
 }
 
-/// No block.
+/// In place of a block's number: none.
 const NO_OWNER: u32 = u32::MAX;
 
 /// The exclusive right to fill blocks, for a read below. Dropping it gives them back.

@@ -1,10 +1,8 @@
-//! A table of rounds and cells: a round runs every cell once, and cells are compared by their
+//! A table of rounds and cases: a round runs every case once, and cases are compared by their
 //! differences within rounds, so that what slows a whole round down cancels.
 //!
 //! Source: the randomised complete block design, with the paired form of Student's interval; Box,
 //! Hunter and Hunter, *Statistics for Experimenters*, chapters 3 and 4.
-
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, require_count, require_finite, require_pairs};
 use crate::interval::{Effect, student_of};
@@ -13,99 +11,78 @@ use crate::ratio::{Ratio, log_ratio_paired};
 /// With fewer rounds than this there is no telling a difference from an accident.
 pub const ROUNDS_MIN: u64 = 3;
 
-/// Rounds by cells, every round complete.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Saved")]
+/// Rounds by cases, every round complete.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Blocks {
-    cells: Vec<String>,
+    cases: Vec<String>,
     rounds: Vec<Vec<f64>>,
-}
-
-/// A table as a file holds it, before it is known to be complete.
-#[derive(Deserialize)]
-struct Saved {
-    cells: Vec<String>,
-    rounds: Vec<Vec<f64>>,
-}
-
-impl TryFrom<Saved> for Blocks {
-    type Error = Error;
-
-    fn try_from(saved: Saved) -> Result<Self, Error> {
-        let mut blocks = Self::new(saved.cells);
-        saved
-            .rounds
-            .into_iter()
-            .try_for_each(|round| blocks.push_round(round))?;
-        Ok(blocks)
-    }
 }
 
 impl Blocks {
-    /// An empty table with these cells.
-    pub fn new<S: Into<String>>(cells: impl IntoIterator<Item = S>) -> Self {
+    /// An empty table with these cases.
+    pub fn new<S: Into<String>>(cases: impl IntoIterator<Item = S>) -> Self {
         Self {
-            cells: cells.into_iter().map(Into::into).collect(),
+            cases: cases.into_iter().map(Into::into).collect(),
             rounds: Vec::new(),
         }
     }
 
-    /// Adds one round: a value for each cell, in the order of the cells whatever the order in which
+    /// Adds one round: a value for each case, in the order of the cases whatever the order in which
     /// they ran.
     ///
     /// # Errors
-    /// [`Error::UnequalLengths`] when a cell has no value or there are values without a cell,
-    /// [`Error::NotFinite`] with the index of the cell.
+    /// [`Error::UnequalLengths`] when a case has no value or there are values without a case,
+    /// [`Error::NotFinite`] with the index of the case.
     pub fn push_round(&mut self, values: Vec<f64>) -> Result<(), Error> {
-        const WHAT: &str = "a round and its cells";
-        require_pairs(WHAT, values.len(), self.cells.len())?;
+        const WHAT: &str = "a round and its cases";
+        require_pairs(WHAT, values.len(), self.cases.len())?;
         require_finite(WHAT, &values)?;
         self.rounds.push(values);
         Ok(())
     }
 
-    /// The names of the cells.
-    pub fn cells(&self) -> &[String] {
-        &self.cells
+    /// The names of the cases.
+    pub fn cases(&self) -> &[String] {
+        &self.cases
     }
 
-    /// The rounds so far, each with one value a cell.
+    /// The rounds so far, each with one value a case.
     pub fn rounds(&self) -> &[Vec<f64>] {
         &self.rounds
     }
 
-    /// The index of the cell of this name.
+    /// The index of the case of this name.
     pub fn position(&self, name: &str) -> Option<usize> {
-        self.cells.iter().position(|cell| cell == name)
+        self.cases.iter().position(|case| case == name)
     }
 
-    /// The values of one cell, round by round.
+    /// The values of one case, round by round.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when there is no such cell.
-    pub fn values(&self, cell: usize) -> Result<Vec<f64>, Error> {
-        if cell >= self.cells.len() {
+    /// [`Error::OutOfRange`] when there is no such case.
+    pub fn values(&self, case: usize) -> Result<Vec<f64>, Error> {
+        if case >= self.cases.len() {
             return Err(Error::OutOfRange {
-                what: "the index of a cell",
-                value: cell as f64,
-                rule: "below the number of cells",
+                what: "the index of a case",
+                value: case as f64,
+                rule: "below the number of cases",
             });
         }
-        Ok(self.rounds.iter().map(|round| round[cell]).collect())
+        Ok(self.rounds.iter().map(|round| round[case]).collect())
     }
 
-    /// The interval of a weighted sum of cells within rounds: a difference of differences, or the
-    /// mean of some cells against the mean of others.
+    /// The interval of a weighted sum of cases within rounds: a difference of differences, or the
+    /// mean of some cases against the mean of others.
     ///
     /// # Errors
     /// [`Error::TooFew`] with fewer than [`ROUNDS_MIN`] rounds, [`Error::ZeroVariance`] when the
-    /// sum is the same in every round, [`Error::OutOfRange`] when there is no such cell or for the
+    /// sum is the same in every round, [`Error::OutOfRange`] when there is no such case or for the
     /// confidence, [`Error::NotFinite`] for a weight that is not finite.
     pub fn contrast(&self, weights: &[(usize, f64)], confidence: f64) -> Result<Effect, Error> {
         self.require_rounds()?;
         let mut sums = vec![0.0; self.rounds.len()];
-        for (cell, weight) in weights {
-            for (sum, value) in sums.iter_mut().zip(self.values(*cell)?) {
+        for (case, weight) in weights {
+            for (sum, value) in sums.iter_mut().zip(self.values(*case)?) {
                 *sum += weight * value;
             }
         }
@@ -148,7 +125,7 @@ mod tests {
         blocks
     }
 
-    /// The rounds drift by far more than the cells differ.
+    /// The rounds drift by far more than the cases differ.
     const DRIFTING: [[f64; 3]; 5] = [
         [100.0, 102.0, 104.0],
         [120.0, 122.1, 124.0],
@@ -158,7 +135,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_drift_that_all_cells_share_cancels() {
+    fn a_drift_that_all_cases_share_cancels() {
         let blocks = table(&DRIFTING);
         let step = blocks.contrast(&[(1, 1.0), (0, -1.0)], 0.95).unwrap();
         assert!((step.estimate() - 2.02).abs() < 1e-9);
@@ -195,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ragged_round_a_missing_cell_and_a_nan_are_refused() {
+    fn a_ragged_round_a_missing_case_and_a_nan_are_refused() {
         let mut blocks = table(&DRIFTING);
         assert!(matches!(
             blocks.push_round(vec![1.0]),
@@ -206,14 +183,5 @@ mod tests {
         assert_eq!(blocks.rounds().len(), 5);
         assert!(matches!(blocks.values(3), Err(Error::OutOfRange { .. })));
         assert_eq!(blocks.position("md0s1c"), Some(2));
-    }
-
-    #[test]
-    fn a_saved_table_comes_back_and_a_ragged_one_does_not() {
-        let blocks = table(&DRIFTING);
-        let text = serde_json::to_string(&blocks).unwrap();
-        assert_eq!(serde_json::from_str::<Blocks>(&text).unwrap(), blocks);
-        let ragged = r#"{"cells":["a","b"],"rounds":[[1.0,2.0],[3.0]]}"#;
-        assert!(serde_json::from_str::<Blocks>(ragged).is_err());
     }
 }

@@ -2,7 +2,7 @@
 //! has no formula.
 //!
 //! Sources: Efron and Tibshirani, *An Introduction to the Bootstrap* (1993): the percentile
-//! interval of chapter 13. Whole rounds are drawn, so that what a round's cells share stays
+//! interval of chapter 13. Whole rounds are drawn, so that what a round's cases share stays
 //! together. With fewer than about 10 rounds it is too narrow; prefer Student's where it fits the
 //! question.
 
@@ -48,7 +48,7 @@ struct Resampled {
 impl Bootstrap {
     /// The percentile intervals of several statistics of the same resamples, such as the parameters
     /// of one fit. One that never varies has an interval without width. A round may be a number, a
-    /// pair of cells or a borrowed row.
+    /// pair of cases or a borrowed row.
     ///
     /// # Errors
     /// [`Error::TooFew`] with fewer than 3 rounds, [`Error::OutOfRange`] for the confidence or the
@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn rounds_of_several_cells_are_drawn_whole() {
+    fn rounds_of_several_cases_are_drawn_whole() {
         let rounds: Vec<[f64; 2]> = SPATIAL
             .iter()
             .map(|value| [*value + 1.0, 2.0 * (value + 1.0)])
             .collect();
         let ratio = |rounds: &[[f64; 2]]| {
-            let sum = |cell: usize| rounds.iter().map(|round| round[cell]).sum::<f64>();
+            let sum = |case: usize| rounds.iter().map(|round| round[case]).sum::<f64>();
             [sum(1) / sum(0)]
         };
         let [interval] = Bootstrap::default().percentiles(&rounds, ratio).unwrap();

@@ -24,7 +24,7 @@ pub fn observations_for(confidence: f64) -> usize {
     (exact - 1e-9).ceil().max(OBSERVATIONS_MIN as f64) as usize
 }
 
-/// Observations, in order.
+/// Observations in ascending order, with their median.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Center {
     sorted: Vec<f64>,

@@ -28,11 +28,11 @@ pub enum Better {
 pub enum Claim {
     /// The changed side is significantly faster, or has the higher rate.
     Faster,
-    /// Significantly slower.
+    /// The changed side is significantly slower, or has the lower rate.
     Slower,
     /// The whole interval lies within the margin of equivalence.
     Equivalent,
-    /// Not significant.
+    /// Neither significant nor equivalent: no claim.
     Open,
 }
 

@@ -9,7 +9,7 @@
 //! | what does this sample look like? | [`summary`] |
 //! | how sure is this mean? | [`interval`] |
 //! | do two samples differ? | [`two_samples`] |
-//! | what did each cell give in each round? | [`blocks`] |
+//! | what did each case give in each round? | [`blocks`] |
 //! | and without trusting in normal distributions? | [`rank`] |
 //! | by what factor? | [`ratio`] |
 //! | how does a series rise? | [`regression`] |

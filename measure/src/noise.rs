@@ -1,7 +1,7 @@
 //! The floor under every claim: what two measurements of the *same* thing differ by (an A/A
 //! comparison).
 //!
-//! Each round measures one cell twice. The mean of the two ratios' logarithms must not differ from
+//! Each round measures one case twice. The mean of the two ratios' logarithms must not differ from
 //! zero (else the position within the round matters); their spread says how far a single round can
 //! be off. Source of the envelope: the prediction interval of one further value, NIST/SEMATECH
 //! e-Handbook 7.2.6.4 and Hahn and Meeker, *Statistical Intervals*, section 4.8, of the logarithms.
@@ -31,7 +31,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// From the first and the second measurement of the same cell in each of at least 3 rounds.
+    /// From the first and the second measurement of the same case in each of at least 3 rounds.
     ///
     /// # Errors
     /// [`Error::TooFew`], [`Error::UnequalLengths`], [`Error::NotFinite`], [`Error::ZeroVariance`]
@@ -59,7 +59,7 @@ impl Noise {
     }
 
     /// Whether the second measurement of a round differs from the first for certain: then the
-    /// cells' order matters, and only random order makes their comparison fair.
+    /// cases' order matters, and only random order makes their comparison fair.
     pub fn order_matters(&self) -> bool {
         !self.ratio.interval.contains(1.0)
     }

@@ -29,14 +29,14 @@ fn moments(random: &mut Rng, n: usize, mean: f64, sd: f64) -> Moments {
     Moments::of(&sample(random, n, mean, sd)).unwrap()
 }
 
-/// Rounds that drift far more than their cells differ: `cells` values around a level of the round.
-fn drifting(random: &mut Rng, rounds: usize, cells: &[f64], sd: f64) -> Vec<Vec<f64>> {
+/// Rounds that drift far more than their cases differ: `cases` values around a level of the round.
+fn drifting(random: &mut Rng, rounds: usize, cases: &[f64], sd: f64) -> Vec<Vec<f64>> {
     (0..rounds)
         .map(|_| {
             let level = 1000.0 * random.f64();
-            cells
+            cases
                 .iter()
-                .map(|cell| level + cell + sd * normal(random))
+                .map(|case| level + case + sd * normal(random))
                 .collect()
         })
         .collect()
@@ -117,7 +117,7 @@ fn differences_within_rounds_are_covered_whatever_the_rounds_do() {
     assert!(ignored > 99.5, "{ignored}");
 }
 
-/// One cell measured twice in rounds of very different levels, as an A/A comparison does.
+/// One case measured twice in rounds of very different levels, as an A/A comparison does.
 fn twice(random: &mut Rng, rounds: usize) -> (Vec<f64>, Vec<f64>) {
     (0..rounds)
         .map(|_| {

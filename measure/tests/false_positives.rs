@@ -29,7 +29,7 @@ fn at_most_five_percent(name: &str, mut claims: impl FnMut(&mut Rng) -> bool) {
     );
 }
 
-/// Two cells of the same thing in rounds; `time` gives one time around 1 from the round's number.
+/// Two cases of the same thing in rounds; `time` gives one time around 1 from the round's number.
 fn interleaved(rounds: u32, random: &mut Rng, time: impl Fn(u32, &mut Rng) -> f64) -> bool {
     let differences: Vec<f64> = (0..rounds)
         .map(|round| time(round, random) - time(round, random))

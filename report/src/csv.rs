@@ -70,7 +70,7 @@ impl Page {
     }
 }
 
-/// Records as lines.
+/// Records as lines of CSV (RFC 4180).
 fn records(records: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut out = WriterBuilder::new().flexible(true).from_writer(Vec::new());
     for record in records {

@@ -21,14 +21,15 @@ pub fn page(name: &str, format: Format, series: &[Series]) -> Page {
     page.question = format!("what did {} measure?", format.what());
     page.answer = answer(series);
     page.fact("result", format!("{name} ({})", format.what()));
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     if format.is_of_one_process() {
-        doubts.push("all values are of one process: intervals exclude variation between processes");
+        warnings
+            .push("all values are of one process: intervals exclude variation between processes");
     }
     if series.iter().any(|one| one.values.len() < VALUES_MIN) {
-        doubts.push("fewer than 6 values have no interval of 95 %: repeat the measurement");
+        warnings.push("fewer than 6 values have no interval of 95 %: repeat the measurement");
     }
-    page.warnings = doubts.into_iter().map(str::to_owned).collect();
+    page.warnings = warnings.into_iter().map(str::to_owned).collect();
     for (number, (metric, unit)) in quantities(series).into_iter().enumerate() {
         let of = |one: &&Series| one.metric == metric && one.unit == unit;
         let of: Vec<&Series> = series.iter().filter(of).collect();

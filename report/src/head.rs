@@ -1,5 +1,5 @@
 //! The head of every report: on what machine, of what target, with what noise, how much was
-//! measured, what was shortened or failed, and what makes the figures doubtful.
+//! measured, what was shortened or failed, and warnings.
 
 use crate::text::counted;
 use ugeom_harness::document::Document;
@@ -11,7 +11,7 @@ use ugeom_measure::center::{Center, OBSERVATIONS_MIN};
 use ugeom_measure::summary::median;
 use ugeom_measure::units::duration_human;
 
-/// The thread must have had a core for this share of the time, or the figures are doubtful.
+/// The thread must have had a core for this share of the time, or a warning says so.
 const UNDISTURBED_SHARE: f64 = 0.97;
 
 /// One line of the head.
@@ -46,12 +46,12 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
         .iter()
         .filter_map(|one| one.failure.as_ref());
     for failure in failures {
-        let text = format!("{} failed: {}", failure.cell, failure.error);
+        let text = format!("{} failed: {}", failure.case, failure.error);
         add("FAILED", text + "; what was measured before is kept");
     }
-    let doubts = doubts(document);
-    if !doubts.is_empty() {
-        add("warnings", format!("{}.", doubts.join("; ")));
+    let warnings = warnings(document);
+    if !warnings.is_empty() {
+        add("warnings", format!("{}.", warnings.join("; ")));
     }
     entries
 }
@@ -66,7 +66,7 @@ fn noise<S>(document: &Document<S>) -> String {
     let floors: Vec<NullFloor> = rounds.filter_map(|round| round.null_floor).collect();
     let mean = NullFloor::mean(&floors);
     let of_rounds = |part: fn(NullFloor) -> f64| mean.map(|mean| value(part(mean), Unit::Ns));
-    // Some experiments measure the floor among their cells, which is more exact.
+    // Some experiments measure the floor among their cases, which is more exact.
     if let Some(cost) = floor("floor.loop").or_else(|| of_rounds(|mean| mean.loop_ns)) {
         text.push_str(&format!("; an empty loop takes {cost} per iteration"));
     }
@@ -77,7 +77,7 @@ fn noise<S>(document: &Document<S>) -> String {
 }
 
 fn measured<S>(document: &Document<S>, left_out: &[String]) -> String {
-    let cells = document.processes.first().map_or(0, |one| one.cells.len());
+    let cases = document.processes.first().map_or(0, |one| one.cases.len());
     let elapsed_ns = document.processes.iter().map(|one| one.elapsed_ns as f64);
     let processes = match document.processes.len() {
         1 => "one process".to_owned(),
@@ -86,7 +86,7 @@ fn measured<S>(document: &Document<S>, left_out: &[String]) -> String {
     let mut text = format!(
         "{} of {} in {processes}, {}; random order in each round (seed {})",
         counted(document.rounds(), "round"),
-        counted(cells as u64, "case"),
+        counted(cases as u64, "case"),
         duration_human(elapsed_ns.sum()),
         document.settings.seed
     );
@@ -149,38 +149,38 @@ pub fn certainty<S>(document: &Document<S>) -> String {
 }
 
 /// Warnings: what limits the figures, what it affects, and what to do; most important first.
-pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
-    let mut doubts = Vec::new();
+pub fn warnings<S>(document: &Document<S>) -> Vec<String> {
+    let mut warnings = Vec::new();
     let (calm, all) = observed::undisturbed(document);
     if is_disturbed(document) {
-        doubts.push(format!(
+        warnings.push(format!(
             "disturbed: the core ran at full speed in {calm} of {all} processes; absolute times \
              are too long (repeat on a quiet machine)"
         ));
     }
     // Others than the experiments of `ugeom lab` stop by precision, in one process.
     if document.processes.len() < OBSERVATIONS_MIN && document.settings.precision == 0.0 {
-        doubts.push(format!(
+        warnings.push(format!(
             "intervals exclude variation between processes (memory layout): use --processes \
              {OBSERVATIONS_MIN} or more"
         ));
     }
-    doubts.extend(overrun(document));
-    doubts.extend(document.host.doubts());
+    warnings.extend(overrun(document));
+    warnings.extend(document.host.warnings());
     if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
-        doubts.push(format!(
+        warnings.push(format!(
             "steal time was {percent:.1} % of the measuring time: the host is busy, and times are \
              too long"
         ));
     }
     if let Some(share) = thread_share(document).filter(|share| *share < UNDISTURBED_SHARE) {
-        doubts.push(format!(
+        warnings.push(format!(
             "the measuring thread ran for {:.0} % of the time only: wall times are too long",
             share * 100.0
         ));
     }
     if let Some(noise) = document.noise.filter(|noise| noise.order_matters()) {
-        doubts.push(format!(
+        warnings.push(format!(
             "A/A: the second of two identical runs in a round is off by {:.1} %; smaller effects \
              are uncertain",
             noise.second_off_percent()
@@ -189,9 +189,9 @@ pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
     if is_warming_up(document) {
         let words = "the first round of a process is slower than its last ones: warm-up may be \
                      unfinished (--budget 60s has longer runs)";
-        doubts.push(words.to_owned());
+        warnings.push(words.to_owned());
     }
-    doubts
+    warnings
 }
 
 /// A budget is kept within this share.
@@ -218,37 +218,37 @@ fn overrun<S>(document: &Document<S>) -> Option<String> {
 const WARM_UP_ROUNDS_MIN: usize = 5;
 
 /// A warm-up ends when rounds no longer become faster. In each process the first round's time over
-/// the median of its last half, the middle of all its cells: unfinished where the sign test over
+/// the median of its last half, the middle of all its cases: unfinished where the sign test over
 /// processes says that the first round is slower, and by more than 2 %.
 fn is_warming_up<S>(document: &Document<S>) -> bool {
     let mut ratios = Vec::new();
     for process in &document.processes {
-        let (rounds, cells) = (process.rounds.len(), process.cells.len());
+        let (rounds, cases) = (process.rounds.len(), process.cases.len());
         if rounds < WARM_UP_ROUNDS_MIN {
             return false;
         }
-        let time = |round: usize, cell: usize| {
-            let sample = process.rounds[round].samples.get(cell)?;
+        let time = |round: usize, case: usize| {
+            let sample = process.rounds[round].samples.get(case)?;
             Some(sample.ns_per_iteration()).filter(|ns| *ns > 0.0)
         };
-        let of_cell = |cell: usize| {
-            let late: Option<Vec<f64>> = (rounds / 2..rounds).map(|at| time(at, cell)).collect();
-            Some(time(0, cell)? / median(&late?).ok()?)
+        let of_case = |case: usize| {
+            let late: Option<Vec<f64>> = (rounds / 2..rounds).map(|at| time(at, case)).collect();
+            Some(time(0, case)? / median(&late?).ok()?)
         };
-        let of_cells: Vec<f64> = (0..cells).filter_map(of_cell).collect();
-        ratios.extend(median(&of_cells).ok());
+        let of_cases: Vec<f64> = (0..cases).filter_map(of_case).collect();
+        ratios.extend(median(&of_cases).ok());
     }
     Center::of(&ratios).is_ok_and(|center| center.estimate() > 1.02 && center.p_value(1.0) < 0.01)
 }
 
-/// The share of the time in which the measuring thread had a core, of the cells that never wait
+/// The share of the time in which the measuring thread had a core, of the cases that never wait
 /// for anything themselves.
 fn thread_share<S>(document: &Document<S>) -> Option<f64> {
     let (mut wall_ns, mut cpu_ns) = (0.0, 0.0);
     for process in &document.processes {
         for round in &process.rounds {
-            let cells = process.cells.iter().zip(&round.samples);
-            for (_, sample) in cells.filter(|(name, _)| name.starts_with("floor/")) {
+            let cases = process.cases.iter().zip(&round.samples);
+            for (_, sample) in cases.filter(|(name, _)| name.starts_with("floor/")) {
                 wall_ns += sample.wall_ns as f64;
                 cpu_ns += sample.cpu.thread_ns as f64;
             }
@@ -264,7 +264,7 @@ mod tests {
     use ugeom_harness::{CpuTimes, Failure, Measured, Round, Sample, Settings};
     use ugeom_harness::{DeviceCounts, Work};
 
-    /// Ten rounds of one cell, of whose time `stolen` per cent were taken.
+    /// Ten rounds of one case, of whose time `stolen` per cent were taken.
     fn document(stolen: u64, ended: Ended) -> Document<()> {
         let mut cpu = CpuTimes {
             steal_ns: stolen,
@@ -302,7 +302,7 @@ mod tests {
     fn a_failure_is_said_beside_what_was_kept() {
         let mut broken = document(0, Ended::Failed);
         broken.processes[0].failure = Some(Failure {
-            cell: "512 B".to_owned(),
+            case: "512 B".to_owned(),
             error: "md0: read of 512 bytes at offset 1024: EIO".to_owned(),
         });
         let entries = entries(&broken, &["mmap: not on this file".to_owned()]);
@@ -344,8 +344,8 @@ mod tests {
             process.rounds[0].samples[0].wall_ns = 60;
         }
         assert!(is_warming_up(&one));
-        let doubts = doubts(&one).join("; ");
-        assert!(doubts.contains("warm-up may be unfinished"), "{doubts}");
+        let warnings = warnings(&one).join("; ");
+        assert!(warnings.contains("warm-up may be unfinished"), "{warnings}");
         assert_eq!(certainty(&one), "12 processes");
     }
 
@@ -354,23 +354,23 @@ mod tests {
         let mut one = document(0, Ended::Budget);
         one.processes[0].elapsed_ns = 1_200_000_000;
         one.settings.budget_ns = Some(1_150_000_000);
-        assert!(!doubts(&one).join("; ").contains("instead of"));
+        assert!(!warnings(&one).join("; ").contains("instead of"));
         one.settings.budget_ns = Some(1_000_000_000);
-        let doubts = doubts(&one).join("; ");
+        let warnings = warnings(&one).join("; ");
         assert!(
-            doubts.contains("took 1.20 s instead of 1 s: fewer"),
-            "{doubts}"
+            warnings.contains("took 1.20 s instead of 1 s: fewer"),
+            "{warnings}"
         );
     }
 
     #[test]
-    fn stolen_time_makes_figures_doubtful() {
-        let doubtful = doubts(&document(12, Ended::Precise)).join("; ");
+    fn stolen_time_is_a_warning() {
+        let stolen = warnings(&document(12, Ended::Precise)).join("; ");
         assert!(
-            doubtful.contains("steal time was 12.0 % of the measuring time"),
-            "{doubtful}"
+            stolen.contains("steal time was 12.0 % of the measuring time"),
+            "{stolen}"
         );
-        let quiet = doubts(&document(0, Ended::Precise)).join("; ");
+        let quiet = warnings(&document(0, Ended::Precise)).join("; ");
         assert!(!quiet.contains("steal time"), "{quiet}");
     }
 

@@ -30,7 +30,7 @@ pub struct Page {
     pub picture: Option<Plot>,
     /// What limits the answer, most important first.
     pub warnings: Vec<String>,
-    /// The machine, its noise, how much was measured, what makes it doubtful.
+    /// The machine, its noise, how much was measured, warnings.
     pub facts: Vec<Fact>,
     /// Everything else, in the order in which it is read.
     pub blocks: Vec<Block>,
@@ -110,19 +110,19 @@ impl Page {
     /// Adds the facts `machine`, and `warnings` when the machine was not quiet.
     pub fn host(&mut self, host: &Host) {
         self.fact("machine", host.to_string());
-        let doubts = host.doubts();
-        if !doubts.is_empty() {
-            self.fact("warnings", format!("{}.", doubts.join("; ")));
+        let warnings = host.warnings();
+        if !warnings.is_empty() {
+            self.fact("warnings", format!("{}.", warnings.join("; ")));
         }
     }
 
     /// Adds the head of a document: machine, target, wake-ups, noise, how much was measured, what
-    /// failed, what makes it doubtful. `left_out` names what was not measured, and why.
+    /// failed, warnings. `left_out` names what was not measured, and why.
     pub fn head<S>(&mut self, document: &Document<S>, left_out: &[String]) {
         for entry in head::entries(document, left_out) {
             self.fact(entry.word, entry.text);
         }
-        self.warnings.extend(head::doubts(document));
+        self.warnings.extend(head::warnings(document));
         self.certainty = head::certainty(document);
     }
 

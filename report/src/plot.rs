@@ -160,7 +160,7 @@ pub struct Curves {
     pub title: String,
     /// The axis from left to right.
     pub x: Axis,
-    /// The axis upwards.
+    /// The vertical axis.
     pub y: Axis,
     /// The curves, in the order of the legend.
     pub curves: Vec<Curve>,
@@ -431,7 +431,7 @@ impl Rows {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fitting {
     title: String,
-    /// The unit's name.
+    /// Name of the unit, as the axis shows it.
     pub unit: String,
     /// So many units of the axis are one of these.
     pub size: f64,

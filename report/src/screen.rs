@@ -16,9 +16,9 @@ const WARNING_LINES: usize = 5;
 /// How words are set off where the terminal can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// No control sequences.
+    /// Text without control sequences, for files and pipes.
     Plain,
-    /// Bold and colour.
+    /// Bold and colour by control sequences (ECMA-48), for terminals.
     Colour,
 }
 

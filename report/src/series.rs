@@ -13,30 +13,30 @@ const ROUNDS_MAX: usize = 400;
 /// All rounds of all processes, each as a multiple of the median round; none where they are too few
 /// or too many.
 pub(super) fn rounds<S>(document: &Document<S>) -> Option<Curves> {
-    let cells = document.processes.first()?.cells.len();
+    let cases = document.processes.first()?.cases.len();
     let same = document
         .processes
         .iter()
-        .filter(|one| one.cells.len() == cells);
+        .filter(|one| one.cases.len() == cases);
     let rounds: Vec<_> = same.flat_map(|one| &one.rounds).collect();
     if !(ROUNDS_MIN..=ROUNDS_MAX).contains(&rounds.len()) {
         return None;
     }
-    let time = |round: usize, cell: usize| {
-        let sample = rounds[round].samples.get(cell)?;
+    let time = |round: usize, case: usize| {
+        let sample = rounds[round].samples.get(case)?;
         Some(sample.ns_per_iteration()).filter(|ns| *ns > 0.0)
     };
-    let middle = |cell: usize| {
+    let middle = |case: usize| {
         let times: Vec<f64> = (0..rounds.len())
-            .filter_map(|round| time(round, cell))
+            .filter_map(|round| time(round, case))
             .collect();
         median(&times).ok()
     };
-    let middles: Vec<Option<f64>> = (0..cells).map(middle).collect();
+    let middles: Vec<Option<f64>> = (0..cases).map(middle).collect();
     let mut curve = Curve::measured("");
     for round in 0..rounds.len() {
-        let ratio = |cell: usize| Some(time(round, cell)? / middles[cell]?);
-        let mut ratios: Vec<f64> = (0..cells).filter_map(ratio).collect();
+        let ratio = |case: usize| Some(time(round, case)? / middles[case]?);
+        let mut ratios: Vec<f64> = (0..cases).filter_map(ratio).collect();
         ratios.sort_by(f64::total_cmp);
         let quantile = |share: f64| ratios[((ratios.len() - 1) as f64 * share).round() as usize];
         if !ratios.is_empty() {

@@ -59,9 +59,9 @@ const LAST_COLUMN_MIN: usize = 24;
 /// How a column of a table is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Left-aligned, for words.
     Left,
-    /// Numbers.
+    /// Right-aligned, for numbers.
     Right,
 }
 

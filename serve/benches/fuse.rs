@@ -7,7 +7,7 @@
 //! A null file copies nothing, and we copy from 1 GiB of memory. So "uring, less the copy" is the
 //! same time without that of copying as much from as large a memory, measured in the same round.
 //!
-//! The cells of a comparison run in turn, in another order each round, and are compared within
+//! The cases of a comparison run in turn, in another order each round, and are compared within
 //! rounds. `fio` is the client where it is installed: 32 reads at a time by io_uring, and 4 jobs
 //! that wait for each.
 
@@ -25,14 +25,14 @@ use ugeom_measure::ratio::log_ratio_paired;
 use ugeom_serve::fuse::{Server, Settings, Transport};
 use ugeom_serve::ranges::Ranges;
 
-/// How often the cells of a comparison run in turn. Many short runs, close to each other: what
+/// How often the cases of a comparison run in turn. Many short runs, close to each other: what
 /// else the machine does hits all of them alike.
 const ROUNDS: usize = 40;
-/// The same for the loop of 2002, whose cells differ by next to nothing.
+/// The same for the loop of 2002, whose cases differ by next to nothing.
 const ROUNDS_OF_2002: usize = 500;
 /// The same for fio, which is started anew each time.
 const ROUNDS_OF_FIO: usize = 8;
-/// How long a cell runs in a round.
+/// How long a case runs in a round.
 const RUN: Duration = Duration::from_millis(15);
 /// The same for the loop of 2002.
 const RUN_OF_2002: Duration = Duration::from_millis(5);
@@ -283,14 +283,14 @@ fn is_wanted(what: &str) -> bool {
     first.is_none_or(|first| what.contains(&first) || words.any(|it| what.contains(&it)))
 }
 
-/// A file, and the cells that it is compared with.
-type Cell<'a> = (&'a str, PathBuf, &'a [&'a str]);
+/// A file, and the cases that it is compared with.
+type Case<'a> = (&'a str, PathBuf, &'a [&'a str]);
 
-/// Runs all cells in turn, and prints each, and its ratio to the bases that were chosen for it; the
+/// Runs all cases in turn, and prints each, and its ratio to the bases that were chosen for it; the
 /// same less the time of `copy`, which is run in the same rounds.
 fn compare(
     what: &str,
-    cells: &[Cell<'_>],
+    cases: &[Case<'_>],
     rounds: usize,
     copy: Option<&dyn Fn() -> f64>,
     run: impl Fn(&Path) -> f64,
@@ -299,16 +299,16 @@ fn compare(
         return;
     }
     println!("\n== {what}");
-    let mut order: Vec<usize> = (0..cells.len()).collect();
-    let mut ns = vec![Vec::new(); cells.len()];
+    let mut order: Vec<usize> = (0..cases.len()).collect();
+    let mut ns = vec![Vec::new(); cases.len()];
     let mut copied = Vec::new();
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..=rounds {
         random.shuffle(&mut order);
-        for &cell in &order {
-            let took = run(&cells[cell].1);
+        for &case in &order {
+            let took = run(&cases[case].1);
             if round > 0 {
-                ns[cell].push(took);
+                ns[case].push(took);
             }
         }
         if round > 0 {
@@ -318,10 +318,10 @@ fn compare(
     if !copied.is_empty() {
         println!("{:<20} {:>10.0} ns", "the copy alone", median(&copied));
     }
-    for ((name, _, bases), took) in cells.iter().zip(&ns) {
+    for ((name, _, bases), took) in cases.iter().zip(&ns) {
         println!("{name:<20} {:>10.0} ns", median(took));
         for base in *bases {
-            let Some(at) = cells.iter().position(|cell| cell.0 == *base) else {
+            let Some(at) = cases.iter().position(|case| case.0 == *base) else {
                 continue;
             };
             println!("  {} {base}", ratio_of(took, &ns[at]));
@@ -367,7 +367,7 @@ fn main() {
             Err(error) => println!("left out: {error}"),
         }
     }
-    let all: Vec<_> = mounted.iter().map(cell).collect();
+    let all: Vec<_> = mounted.iter().map(case).collect();
     let mut memory = vec![0; SIZE as usize];
     fastrand::Rng::with_seed(5).fill(&mut memory);
     for size in [512, 4096] {
@@ -400,7 +400,7 @@ fn main() {
     all_by_fio(&all);
 }
 
-fn cell(it: &Mounted) -> Cell<'_> {
+fn case(it: &Mounted) -> Case<'_> {
     let bases: &[&str] = match it.name {
         "uring" => &["bare uring", "libfuse"],
         "classic" => &["bare classic", "libfuse"],
@@ -412,7 +412,7 @@ fn cell(it: &Mounted) -> Cell<'_> {
 /// The loop of 2002 on a disk, a slice of it and the label in that.
 fn of_2002(mounted: &[Mounted]) {
     for it in mounted.iter().filter(|it| it.file.ends_with("md0")) {
-        let inner = |name| -> Cell<'_> { (name, it.file.with_file_name(name), &["md0"]) };
+        let inner = |name| -> Case<'_> { (name, it.file.with_file_name(name), &["md0"]) };
         let all = [
             ("md0", it.file.clone(), &[][..]),
             inner("md0s1"),
@@ -428,7 +428,7 @@ fn of_2002(mounted: &[Mounted]) {
     }
 }
 
-fn all_by_fio(all: &[Cell<'_>]) {
+fn all_by_fio(all: &[Case<'_>]) {
     let is_there = Command::new("fio").arg("--version").output().is_ok();
     if !is_there {
         return println!("left out: fio is not installed");

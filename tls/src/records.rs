@@ -138,7 +138,7 @@ struct Plain<'a> {
 }
 
 impl Plain<'_> {
-    /// No room.
+    /// Room for no record.
     fn none() -> Self {
         Self {
             data: &mut [],

@@ -144,7 +144,7 @@ pub struct Traced {
     /// Where the workers of loop devices ran.
     #[serde(default)]
     pub workers: Vec<WorkerFigures>,
-    /// Latencies over time.
+    /// Number of requests by time and latency: a heat map.
     pub heat: HeatFigures,
 }
 
@@ -228,11 +228,11 @@ impl Traced {
 
     /// What is wrong with the result, in sentences.
     #[must_use]
-    pub fn doubts(&self) -> Vec<String> {
-        let mut doubts = Vec::new();
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
         if self.requests == 0 {
             let seen = self.quality.events;
-            doubts.push(format!(
+            warnings.push(format!(
                 "no request completed during the trace ({seen} events)"
             ));
         }
@@ -240,7 +240,7 @@ impl Traced {
             let share = 100.0 * self.lost as f64 / (self.lost + self.quality.events) as f64;
             // Each lost event spoils at most one request of each layer above it.
             let most = self.lost;
-            doubts.push(format!(
+            warnings.push(format!(
                 "{} events were lost ({share:.2} %), so at most {most} requests are missing or \
                  have wrong parts, {:.2} % of all",
                 self.lost,
@@ -249,17 +249,17 @@ impl Traced {
         }
         let open = self.quality.unmatched_starts;
         if open > 0 {
-            doubts.push(format!("the completion of {open} requests was not seen"));
+            warnings.push(format!("the completion of {open} requests was not seen"));
         }
         if self.quality.silent_servers > 0 {
-            doubts.push(
+            warnings.push(
                 "a FUSE server ceased to report its times: from then on its time is counted for \
                  the connection above it"
                     .to_owned(),
             );
         }
         let disagree = self.checks.iter().filter(|check| !check.agrees());
-        doubts.extend(disagree.map(|check| {
+        warnings.extend(disagree.map(|check| {
             format!(
                 "{}: {} reads and {} writes were traced, diskstats counted {} to {} and {} to {}",
                 check.device,
@@ -271,7 +271,7 @@ impl Traced {
                 check.writes_counted.1
             )
         }));
-        doubts
+        warnings
     }
 }
 

@@ -10,11 +10,12 @@
 //! systems keep what describes their files there.
 
 use crate::event::Dev;
-use crate::tree::mounts::{self, Mount};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use ugeom_machine::block_device::System;
 use ugeom_machine::inode;
+use ugeom_machine::mounts::Mount;
 
 /// Open files of a process that are looked at.
 const OPEN_MAX: usize = 1024;
@@ -25,12 +26,12 @@ pub type FileId = (Dev, u64);
 /// The name of a file; none where only its number is known.
 #[must_use]
 pub fn name((system, inode): FileId, pid: u32) -> Option<String> {
-    let mounts = mounts::read(Path::new("/proc"));
+    let mounts = System::default().mounts();
     let number = (system >> 20, system & 0xf_ffff);
     let mount = mounts.iter().find(|mount| mount.number == number)?;
     let by_handle = || {
         let number = u32::try_from(inode).ok()?;
-        inode::path(Path::new(&mount.point), number).ok()
+        inode::path(&mount.point, number).ok()
     };
     let path = by_handle().or_else(|| opened(mount, inode, pid))?;
     Some(path.display().to_string())
@@ -62,10 +63,7 @@ mod tests {
         let it = file.metadata().expect("its inode");
         let mut mount = Mount {
             number: (rustix::fs::major(it.dev()), rustix::fs::minor(it.dev())),
-            point: String::new(),
-            kind: String::new(),
-            source: String::new(),
-            read_only: false,
+            ..Mount::default()
         };
         let found = |mount: &Mount| opened(mount, it.ino(), std::process::id());
         assert_eq!(found(&mount), Some(path));

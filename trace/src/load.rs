@@ -82,7 +82,7 @@ pub fn measure(
         pushed.map_err(|error| io::Error::other(error.to_string()))?;
     }
     let wrong = |error: ugeom_measure::Error| io::Error::other(error.to_string());
-    let mean = |cell| table.contrast(&[(cell, 1.0)], CONFIDENCE);
+    let mean = |case| table.contrast(&[(case, 1.0)], CONFIDENCE);
     Ok(Effect {
         program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
         targets: targets.to_vec(),

@@ -56,10 +56,10 @@ pub enum OverheadError {
     /// Reading the device or the events failed.
     #[error("reading: {0}")]
     Read(#[from] io::Error),
-    /// No source works.
+    /// No source of events works here, and why.
     #[error("{0}")]
     Source(String),
-    /// Too few rounds.
+    /// The user stopped it before there were rounds for an interval.
     #[error("interrupted after {0} rounds")]
     Interrupted(usize),
 }

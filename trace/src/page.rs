@@ -29,8 +29,8 @@ pub fn page(traced: &Traced) -> Page {
         let (count, name) = (grouped(layer.failed), &layer.name);
         page.fact("errors", format!("{count} requests of {name} failed"));
     }
-    for doubt in traced.doubts() {
-        page.fact("doubtful", format!("{doubt}."));
+    for warning in traced.warnings() {
+        page.fact("warning", format!("{warning}."));
     }
     page.heading("Layers");
     page.push(layers(traced));

@@ -26,7 +26,7 @@ const BLOCK_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum RecordError {
-    /// Reading it failed.
+    /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] io::Error),
     /// It is no recording.

@@ -31,13 +31,13 @@ enum State {
 /// What is to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nothing changes.
+    /// The window stays as it is.
     Stay,
     /// Requests that begin from now on do not belong to the sample.
     Close,
     /// Nothing is recorded from now on.
     Pause,
-    /// A window begins.
+    /// A window begins: requests from now on belong to the sample.
     Open,
 }
 

@@ -65,7 +65,7 @@ fn comm(pid: u32) -> String {
     text.trim_end().to_owned()
 }
 
-/// Latencies over time.
+/// Numbers of requests by time and latency: a heat map.
 #[derive(Clone, Debug)]
 pub struct Heat {
     /// When the first column begins, ns; 0 without requests.
@@ -89,7 +89,7 @@ pub struct Tally {
     pub files: BTreeMap<Option<FileId>, Process>,
     /// Requests that came to lower devices directly: how many, and their time, ns.
     pub others: BTreeMap<Dev, Process>,
-    /// Latencies over time.
+    /// Numbers of requests by time and latency.
     pub heat: Heat,
     names: HashMap<u32, String>,
     /// Names of files, and processes of those that have none yet.

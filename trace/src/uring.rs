@@ -41,7 +41,7 @@ pub struct UringFigures {
     pub workers: bool,
     /// How many had bios to the traced devices.
     pub requests: u64,
-    /// Their bios.
+    /// Bios of these requests to the traced devices.
     pub bios: u64,
     /// From the beginning to the first bio, or to the queue of the workers, ns, all requests.
     pub before_ns: u64,

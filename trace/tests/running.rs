@@ -133,7 +133,7 @@ fn reads_are_found(test: &str, device: &Path, source: Choice) {
     let mut checks = traced.checks.iter();
     let check = checks.find(|check| check.device == name);
     let agrees = check.is_some_and(ugeom_trace::session::Check::agrees);
-    assert!(agrees || !traced.doubts().is_empty(), "{check:?}");
+    assert!(agrees || !traced.warnings().is_empty(), "{check:?}");
     if !agrees && source == Choice::Perf {
         ugeom_testkit::skip(
             test,

@@ -67,14 +67,14 @@ fn compare_hits(kinds: &[Kind]) {
         }
     }
     let warm = Warm::<Hash>::new(SIZE as u32);
-    let mut cells = vec![("cache", reader(&warm, SIZE, &order))];
+    let mut cases = vec![("cache", reader(&warm, SIZE, &order))];
     for (name, library) in &made {
         let work = copies(SIZE, &order, |key, into| {
             assert!(library.copy(key, into), "{key} is resident");
         });
-        cells.push((name, work));
+        cases.push((name, work));
     }
-    let measured = measure(cells, 1 << 15);
+    let measured = measure(cases, 1 << 15);
     measured.print();
     for (name, _) in kinds {
         measured.ratio(name, "cache", "none");

@@ -2,7 +2,7 @@
 //! limits it. Parts: `hits`, `steps`, `threads`, `ratios`, `others`, `writes`, `misses`;
 //! all of them without arguments.
 //!
-//! The cells of a part run in turn, in another order each round, and are compared within rounds.
+//! The cases of a part run in turn, in another order each round, and are compared within rounds.
 
 mod hits;
 mod libraries;

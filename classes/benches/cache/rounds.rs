@@ -1,4 +1,4 @@
-//! Cells that are measured in turn, and their ratios with intervals.
+//! Cases that are measured in turn, and their ratios with intervals.
 
 use std::time::Instant;
 use ugeom_classes::{Target, TargetOptions, open_target};
@@ -17,34 +17,34 @@ pub fn writable(text: &str) -> Target {
 /// A piece of work: does so many iterations.
 pub type Work<'a> = Box<dyn FnMut(u64) + 'a>;
 
-/// What cells took, ns an iteration, by round.
+/// What cases took, ns an iteration, by round.
 pub struct Measured {
     names: Vec<&'static str>,
     ns: Vec<Vec<f64>>,
 }
 
-/// Runs each cell once a round, in random order; a run is `iterations` long.
-pub fn measure(cells: Vec<(&'static str, Work<'_>)>, iterations: u64) -> Measured {
-    measure_often(cells, iterations, ROUNDS)
+/// Runs each case once a round, in random order; a run is `iterations` long.
+pub fn measure(cases: Vec<(&'static str, Work<'_>)>, iterations: u64) -> Measured {
+    measure_often(cases, iterations, ROUNDS)
 }
 
 /// The same with so many rounds. A first one more warms up and is thrown away.
 pub fn measure_often(
-    cells: Vec<(&'static str, Work<'_>)>,
+    cases: Vec<(&'static str, Work<'_>)>,
     iterations: u64,
     rounds: usize,
 ) -> Measured {
-    let (names, mut works): (Vec<_>, Vec<_>) = cells.into_iter().unzip();
+    let (names, mut works): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
     let mut ns = vec![Vec::new(); works.len()];
     let mut order: Vec<usize> = (0..works.len()).collect();
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..=rounds {
         random.shuffle(&mut order);
-        for cell in &order {
+        for case in &order {
             let begin = Instant::now();
-            works[*cell](iterations);
+            works[*case](iterations);
             if round > 0 {
-                ns[*cell].push(begin.elapsed().as_nanos() as f64 / iterations as f64);
+                ns[*case].push(begin.elapsed().as_nanos() as f64 / iterations as f64);
             }
         }
     }
@@ -52,7 +52,7 @@ pub fn measure_often(
 }
 
 impl Measured {
-    /// Prints the median of each cell.
+    /// Prints the median of each case.
     pub fn print(&self) {
         for (name, ns) in self.names.iter().zip(&self.ns) {
             print_times(name, ns);
@@ -61,16 +61,16 @@ impl Measured {
 
     fn of(&self, wanted: &str) -> &[f64] {
         let at = self.names.iter().position(|name| *name == wanted);
-        &self.ns[at.expect("a cell of that name")]
+        &self.ns[at.expect("a case of that name")]
     }
 
-    /// Prints how many times as long as `below` the cell `above` takes, and the goal.
+    /// Prints how many times as long as `below` the case `above` takes, and the goal.
     pub fn ratio(&self, above: &str, below: &str, goal: &str) {
         let name = format!("{above} / {below}");
         print_ratio(&name, self.of(above), self.of(below), goal);
     }
 
-    /// Prints what the second of the cells `ours` gains over the first, as a part of what the
+    /// Prints what the second of the cases `ours` gains over the first, as a part of what the
     /// second of `theirs` does.
     pub fn gain(&self, ours: [&str; 2], theirs: [&str; 2], goal: &str) {
         let gain = |[before, after]: [&str; 2]| -> Vec<f64> {

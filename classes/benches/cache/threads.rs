@@ -12,7 +12,7 @@ use ugeom_machine::slab::Slab;
 const SIZE: usize = 4096;
 /// The blocks of the hot set: 16 MiB, more than the cores' own caches.
 const HOT: usize = 4096;
-/// Many short rounds: what else the machine does changes from one moment to the next, and the cells
+/// Many short rounds: what else the machine does changes from one moment to the next, and the cases
 /// of a round are to see the same of it.
 const ROUNDS: usize = 511;
 const READS: u64 = 1 << 15;

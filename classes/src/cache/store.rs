@@ -93,7 +93,7 @@ pub struct Store<I: Index> {
     pub(super) ahead: Option<Arc<WindowQueue>>,
     /// Hits, misses and the other counts.
     pub lanes: Lanes,
-    /// The writes below.
+    /// Blocks that are being written below: no read fills them meanwhile.
     pub writers: Writers,
     /// What is not below yet.
     pub dirty: Arc<Dirty>,

@@ -19,7 +19,7 @@ pub struct Parameters {
     pub seek_ns: u64,
     /// A seek to the next track, ns.
     pub seek_track_ns: u64,
-    /// Revolutions a minute.
+    /// Speed of the spindle: a sector passes the heads once a revolution.
     pub revolutions_per_minute: u64,
     /// How far the drive reads ahead, and how much it takes before it has written it, bytes.
     pub buffer_bytes: u64,

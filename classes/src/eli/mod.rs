@@ -66,7 +66,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     positional: &[],
     options: &options::OPTIONS,
     build: Build::Layer(build),
-    taste: Some(|| Arc::new(taste::EliTaste)),
+    taste: Some(taste::taste),
 };
 
 /// What GELI appends to it.

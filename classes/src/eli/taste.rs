@@ -3,10 +3,7 @@
 use super::{NAME, SUFFIX};
 use std::sync::Arc;
 use ugeom_format::eli::{Authentication, Cipher, EliError, Metadata, SLOTS};
-use ugeom_stack::{Class, Cx, Errno, Geom, Next, Plan, Request, TasteError, Taster};
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct EliTaste;
+use ugeom_stack::{Cx, Errno, Geom, Next, Plan, Request, TasteError, Taster};
 
 /// The geom of a provider that is not attached.
 struct Locked {
@@ -58,42 +55,37 @@ pub(super) fn is_legacy(metadata: &Metadata) -> bool {
     cipher || tags.is_ok_and(|tags| tags.is_some_and(Authentication::is_legacy))
 }
 
-impl Class for EliTaste {
-    fn name(&self) -> &'static str {
-        NAME
+/// Recognises metadata in the last sector.
+pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+    let sector = u64::from(taster.sectorsize_bytes());
+    let size = taster.mediasize_bytes();
+    let Some(sectors) = size.checked_div(sector).filter(|count| *count > 1) else {
+        return Ok(None);
+    };
+    // A provider that cannot be read is for others to complain about.
+    let Ok(bytes) = taster.sector(sectors - 1) else {
+        return Ok(None);
+    };
+    let refused = |error: EliError| TasteError {
+        class: NAME,
+        provider: taster.name().to_owned(),
+        problem: error.to_string(),
+    };
+    let metadata = match Metadata::decode(&bytes) {
+        Ok(metadata) => metadata,
+        Err(EliError::Magic { .. } | EliError::Short { .. }) => return Ok(None),
+        Err(error) => return Err(refused(error)),
+    };
+    // The last sector of a partition may be that of its disk, too.
+    if metadata.provider_bytes != size {
+        return Ok(None);
     }
-
-    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        let sector = u64::from(taster.sectorsize_bytes());
-        let size = taster.mediasize_bytes();
-        let Some(sectors) = size.checked_div(sector).filter(|count| *count > 1) else {
-            return Ok(None);
-        };
-        // A provider that cannot be read is for others to complain about.
-        let Ok(bytes) = taster.sector(sectors - 1) else {
-            return Ok(None);
-        };
-        let refused = |error: EliError| TasteError {
-            class: NAME,
-            provider: taster.name().to_owned(),
-            problem: error.to_string(),
-        };
-        let metadata = match Metadata::decode(&bytes) {
-            Ok(metadata) => metadata,
-            Err(EliError::Magic { .. } | EliError::Short { .. }) => return Ok(None),
-            Err(error) => return Err(refused(error)),
-        };
-        // The last sector of a partition may be that of its disk, too.
-        if metadata.provider_bytes != size {
-            return Ok(None);
-        }
-        metadata
-            .layout(size, taster.sectorsize_bytes())
-            .map_err(refused)?;
-        Ok(Some(Plan {
-            name: format!("{}{SUFFIX}", taster.name()),
-            geom: Arc::new(Locked { metadata }),
-            providers: Vec::new(),
-        }))
-    }
+    metadata
+        .layout(size, taster.sectorsize_bytes())
+        .map_err(refused)?;
+    Ok(Some(Plan {
+        name: format!("{}{SUFFIX}", taster.name()),
+        geom: Arc::new(Locked { metadata }),
+        providers: Vec::new(),
+    }))
 }

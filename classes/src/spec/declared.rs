@@ -144,7 +144,7 @@ pub struct OptionDoc {
     pub help: &'static str,
 }
 
-/// Declares an option.
+/// Declares an option of a table: name, form of the value, default, help, setter.
 pub const fn option<T>(
     name: &'static str,
     value: &'static str,

@@ -214,7 +214,7 @@ struct FileReader<'a> {
 type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
 
 impl FileReader<'_> {
-    /// The tables `[stack.NAME]`.
+    /// All tables `[stack.NAME]` of a file, checked.
     fn stacks<'a>(
         &self,
         file: &'a DeTable<'a>,

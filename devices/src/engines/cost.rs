@@ -3,7 +3,7 @@
 //! that computes; so many at a time, beside making the same calls one after the other.
 
 use super::job::{BLOCK_BYTES, memory};
-use super::ways::Way;
+use super::methods::Method;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::hint::black_box;
@@ -14,7 +14,7 @@ use ugeom_engine::{Choice, EngineOptions, GuasiOptions, Workers, open_engine_wit
 use ugeom_guasi::{Backend, Context, GuasiError, Outcome, SPIN, Settings};
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline::repeated;
-use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_harness::{Case, RunResult, Work};
 use ugeom_load::door::{Calls, EngineDoor, Request, file_calls};
 use ugeom_load::drive::{Done, Queue, one_by_one};
 use ugeom_load::places::Random;
@@ -53,18 +53,18 @@ impl Waiting {
         }
     }
 
-    /// The name of a way that waits like this.
-    fn of(self, way: &str) -> String {
+    /// The name of a method that waits like this.
+    fn of(self, method: &str) -> String {
         match self {
-            Self::Spinning => way.to_owned(),
-            Self::Parked => format!("{way}-parked"),
+            Self::Spinning => method.to_owned(),
+            Self::Parked => format!("{method}-parked"),
         }
     }
 }
 
 /// Something to make asynchronous.
 pub(super) struct Call {
-    /// Its name in cells.
+    /// Its name in cases.
     pub name: &'static str,
     pub what: &'static str,
     make: fn() -> Outcome,
@@ -102,58 +102,58 @@ fn checksum() -> Outcome {
     Outcome::done(0)
 }
 
-/// The name of a cell.
-pub(super) fn name(call: &str, way: &str, depth: u32) -> String {
-    if way == INLINE {
-        format!("{call}/{way}")
+/// The name of a case.
+pub(super) fn name(call: &str, method: &str, depth: u32) -> String {
+    if method == INLINE {
+        format!("{call}/{method}")
     } else {
-        format!("{call}/{way} {depth}")
+        format!("{call}/{method} {depth}")
     }
 }
 
-/// What a cell measures.
+/// What a case measures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Measured {
     pub call: &'static str,
-    pub way: String,
+    pub method: String,
     pub depth: u32,
 }
 
 impl Measured {
-    /// The name of its cell.
-    pub fn cell(&self) -> String {
-        name(self.call, &self.way, self.depth)
+    /// The name of its case.
+    pub fn case(&self) -> String {
+        name(self.call, &self.method, self.depth)
     }
 }
 
-/// The name of cells of cached reads.
+/// The name of cases of cached reads.
 pub(super) const CACHED: &str = "cached";
 
-/// The cells that there can be, in the order of reports.
+/// The cases that there can be, in the order of reports.
 pub(super) fn all() -> Vec<Measured> {
     let mut all = Vec::new();
-    let guasi = Way::Workers.name();
+    let guasi = Method::Workers.name();
     let waiting = Waiting::BOTH.map(|waiting| waiting.of(guasi));
-    let mut add = |call, way: &str, depths: &[u32]| {
+    let mut add = |call, method: &str, depths: &[u32]| {
         all.extend(depths.iter().map(|&depth| Measured {
             call,
-            way: way.to_owned(),
+            method: method.to_owned(),
             depth,
         }));
     };
-    for way in &waiting {
-        add(CALLS[0].name, way, &DEPTHS);
+    for method in &waiting {
+        add(CALLS[0].name, method, &DEPTHS);
     }
     add(CACHED, INLINE, &[1]);
-    for way in [Way::Libaio.name(), Way::IoUring.name()] {
-        add(CACHED, way, &DEPTHS);
+    for method in [Method::Libaio.name(), Method::IoUring.name()] {
+        add(CACHED, method, &DEPTHS);
     }
-    for way in &waiting {
-        add(CACHED, way, &DEPTHS);
+    for method in &waiting {
+        add(CACHED, method, &DEPTHS);
     }
     // A ring has no use for functions: those are for workers, whatever the backend.
     for waiting in Waiting::BOTH {
-        add(CACHED, &waiting.of(Way::Ring.name()), &DEPTHS);
+        add(CACHED, &waiting.of(Method::Ring.name()), &DEPTHS);
     }
     for call in &CALLS[1..] {
         add(call.name, INLINE, &[1]);
@@ -162,66 +162,66 @@ pub(super) fn all() -> Vec<Measured> {
     all
 }
 
-/// Makes the cells; what the system does not have is said in `left_out`.
+/// Makes the cases; what the system does not have is said in `left_out`.
 ///
 /// # Errors
 /// When an engine cannot take the file.
-pub(super) fn cells(
+pub(super) fn cases(
     file: &Arc<File>,
     seed: u64,
     left_out: &mut Vec<String>,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
-    let mut cells = Vec::new();
+) -> Result<Vec<Case<'static>>, HarnessError> {
+    let mut cases = Vec::new();
     for measured in all() {
         let made = match measured.call {
             CACHED => cached(&measured, file, seed)?,
             _ => call(&measured),
         };
         match made {
-            Ok(cell) => cells.push(cell),
-            Err(why) => left_out.push(format!("{}: {why}", measured.cell())),
+            Ok(case) => cases.push(case),
+            Err(why) => left_out.push(format!("{}: {why}", measured.case())),
         }
     }
-    Ok(cells)
+    Ok(cases)
 }
 
-/// A cell, or why there is none.
-type Made = Result<Cell<'static>, String>;
+/// A case, or why there is none.
+type Made = Result<Case<'static>, String>;
 
-fn waiting_of(way: &str) -> Waiting {
-    let parked = [Way::Workers, Way::Ring].map(|guasi| Waiting::Parked.of(guasi.name()));
-    match parked.iter().any(|one| one == way) {
+fn waiting_of(method: &str) -> Waiting {
+    let parked = [Method::Workers, Method::Ring].map(|guasi| Waiting::Parked.of(guasi.name()));
+    match parked.iter().any(|one| one == method) {
         true => Waiting::Parked,
         false => Waiting::Spinning,
     }
 }
 
-fn backend_of(way: &str) -> Backend {
-    match way.starts_with(Way::Ring.name()) {
+fn backend_of(method: &str) -> Backend {
+    match method.starts_with(Method::Ring.name()) {
         true => Backend::Ring,
         false => Backend::Workers,
     }
 }
 
-/// A cell of one of [`CALLS`].
+/// A case of one of [`CALLS`].
 fn call(measured: &Measured) -> Made {
-    let name = measured.cell();
+    let name = measured.case();
     let known = CALLS.iter().find(|call| call.name == measured.call);
     let make = known.ok_or("no such call")?.make;
-    if measured.way == INLINE {
+    if measured.method == INLINE {
         return Ok(repeated(&name, move |_| {
             black_box(make());
         }));
     }
     let settings = Settings::new()
         .workers(WORKERS, WORKERS)
-        .spin(waiting_of(&measured.way).spin());
+        .spin(waiting_of(&measured.method).spin());
     let context = settings.open().map_err(|error| error.to_string())?;
-    let (cell, depth) = (name.clone(), u64::from(measured.depth));
+    let (case, depth) = (name.clone(), u64::from(measured.depth));
     // A run of fewer would never have so many at a time.
-    let made = Cell::new(name, move |count| {
+    let made = Case::new(name, move |count| {
         through(&context, depth, count, make)
-            .map_err(|error| HarnessError::os(&cell, "calls through guasi")(error))
+            .map_err(|error| HarnessError::os(&case, "calls through guasi")(error))
     });
     Ok(made.in_steps_of(depth))
 }
@@ -257,13 +257,13 @@ fn through(
     }
 }
 
-/// A cell of reads from the system's cache.
+/// A case of reads from the system's cache.
 fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, HarnessError> {
-    let name = measured.cell();
-    let choice = match measured.way.as_str() {
+    let name = measured.case();
+    let choice = match measured.method.as_str() {
         INLINE => return Ok(Ok(read_inline(name, file, seed))),
-        way if way == Way::Libaio.name() => Choice::Libaio,
-        way if way == Way::IoUring.name() => Choice::IoUring,
+        method if method == Method::Libaio.name() => Choice::Libaio,
+        method if method == Method::IoUring.name() => Choice::IoUring,
         _ => Choice::Guasi,
     };
     let guasi = GuasiOptions {
@@ -271,8 +271,8 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Harn
             min: WORKERS,
             max: WORKERS,
         }),
-        spin: Some(waiting_of(&measured.way).spin()),
-        backend: backend_of(&measured.way),
+        spin: Some(waiting_of(&measured.method).spin()),
+        backend: backend_of(&measured.method),
     };
     let depth = measured.depth;
     let engine = match open_engine_with(choice, EngineOptions { depth, guasi }) {
@@ -285,11 +285,11 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Harn
         .map_err(|errno| HarnessError::os(&name, "giving the file to the engine")(errno.into()))?;
     let mut queue = Queue::new(door, depth).in_whole_batches();
     let mut requests = reads(random);
-    let cell = name.clone();
-    let made = Cell::new(name, move |count| {
+    let case = name.clone();
+    let made = Case::new(name, move |count| {
         let begin_ns = clock::now_ns();
         let done = queue.run(requests.by_ref().take(count as usize), &mut Unwatched);
-        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        let done = done.map_err(|failure| failure.in_case(&case))?;
         Ok(result(begin_ns, done))
     });
     Ok(Ok(made.in_steps_of(u64::from(depth))))
@@ -307,19 +307,19 @@ fn result(begin_ns: u64, done: Done) -> RunResult {
 }
 
 /// The same reads, one pread(2) after the other.
-fn read_inline(name: String, file: &Arc<File>, seed: u64) -> Cell<'static> {
+fn read_inline(name: String, file: &Arc<File>, seed: u64) -> Case<'static> {
     let mut requests = reads(fastrand::Rng::with_seed(seed));
     let buffer = Buffer::new(BLOCK_BYTES as usize);
     let mut door = Calls::new(buffer, file_calls(Arc::clone(file)));
-    let cell = name.clone();
-    Cell::new(name, move |count| {
+    let case = name.clone();
+    Case::new(name, move |count| {
         let begin_ns = clock::now_ns();
         let done = one_by_one(
             &mut door,
             requests.by_ref().take(count as usize),
             &mut Unwatched,
         );
-        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        let done = done.map_err(|failure| failure.in_case(&case))?;
         Ok(result(begin_ns, done))
     })
 }

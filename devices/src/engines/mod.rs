@@ -8,10 +8,11 @@
 //! is the page for users.
 
 mod account;
-mod cells;
+mod cases;
 mod cost;
 mod findings;
 mod job;
+mod methods;
 mod plan;
 pub mod published;
 mod report;
@@ -20,7 +21,6 @@ mod subject;
 #[cfg(test)]
 mod tests;
 mod threads;
-mod ways;
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -99,14 +99,14 @@ impl Experiment for Engines {
     const ROUNDS: u64 = 1;
     type Options = EnginesOptions;
     type Subject = Subject;
-    type Ground = Place;
+    type Prepared = Place;
 
     fn common(options: &mut EnginesOptions) -> &mut Common {
         &mut options.common
     }
 
     /// Makes the file, and finds out how long runs may be.
-    fn ground(
+    fn prepare(
         options: &mut EnginesOptions,
         seed: u64,
         cancelled: &AtomicBool,
@@ -121,7 +121,7 @@ impl Experiment for Engines {
             true => Schedulers::below(place.path())?.all.len() as u64,
             false => 1,
         };
-        let mut matrix = cells::Matrix::open(place.path(), options)?;
+        let mut matrix = cases::Matrix::open(place.path(), options)?;
         let tried = matrix.try_ways(options)?;
         let runs = u64::from(processes(options));
         let limit_ns = options.common.limit_ns();
@@ -152,7 +152,7 @@ impl Experiment for Engines {
             true => Some(Rc::new(Schedulers::below(path)?)),
             false => None,
         };
-        let mut matrix = cells::Matrix::open(path, options)?;
+        let mut matrix = cases::Matrix::open(path, options)?;
         matrix.ready_ways(&options.plan)?;
         matrix.jobs(&options.plan, schedulers.as_ref());
         matrix.costs(process.share.seed)?;
@@ -171,7 +171,7 @@ impl Experiment for Engines {
             progress: &mut progress,
             cancelled,
         };
-        let measured = harness::run(&mut matrix.cells, &settings, process.meter, &mut watched)?;
+        let measured = harness::run(&mut matrix.cases, &settings, process.meter, &mut watched)?;
         let subject = matrix.subject();
         // The device gets its own scheduler back before the result is shown.
         drop(schedulers);

@@ -4,11 +4,11 @@
 //! take longest would not count. Where the time is limited, runs are made smaller beforehand, and a
 //! depth for which even the smallest runs take too long is left out.
 
-use super::ways::Way;
+use super::methods::Method;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::units::duration_human;
 
-/// A run of the fastest way lasts so long at least where there is time, ns.
+/// A run of the fastest method lasts so long at least where there is time, ns.
 pub(super) const RUN_NS: u64 = 2_000_000_000;
 
 /// The share of what is left of a budget that goes to the job; the rest is for what engines cost by
@@ -19,17 +19,17 @@ const JOB_SHARE: f64 = 0.6;
 /// and there are others.
 const DEPTH_SHARE: f64 = 0.8;
 
-/// A depth, and the time that a request takes there, ns, for each way that is measured.
+/// A depth, and the time that a request takes there, ns, for each method that is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Depth {
     pub depth: u32,
-    pub request_ns: Vec<(Way, f64)>,
+    pub request_ns: Vec<(Method, f64)>,
 }
 
 impl Depth {
-    /// What a way takes; none where it is not measured.
-    pub fn of(&self, way: Way) -> Option<f64> {
-        let found = self.request_ns.iter().find(|(known, _)| *known == way);
+    /// What a method takes; none where it is not measured.
+    pub fn of(&self, method: Method) -> Option<f64> {
+        let found = self.request_ns.iter().find(|(known, _)| *known == method);
         found.map(|(_, ns)| *ns)
     }
 
@@ -110,7 +110,10 @@ mod tests {
     fn depths(request_ns: f64) -> Vec<Depth> {
         let depth = |depth| Depth {
             depth,
-            request_ns: Way::ALL[..4].iter().map(|way| (*way, request_ns)).collect(),
+            request_ns: Method::ALL[..4]
+                .iter()
+                .map(|method| (*method, request_ns))
+                .collect(),
         };
         [100, 1000, 10_000].map(depth).to_vec()
     }
@@ -129,7 +132,7 @@ mod tests {
         let fast = within(&depths(1000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(fast.runs, [(100, 50_000), (1000, 50_000), (10_000, 50_000)]);
         assert!(fast.left_out[0].contains("shortened to 50000 at depth 100, 50000 at depth 1000,"));
-        // 4 ways at 10 us take 0.4 s for 10,000 requests, of 0.6 s for a round.
+        // 4 methods at 10 us take 0.4 s for 10,000 requests, of 0.6 s for a round.
         let slow = within(&depths(9000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(slow.runs, [(100, 3333), (1000, 3333), (10_000, 10_000)]);
         assert!(slow.left_out[0].contains("10000 at depth 10000"));

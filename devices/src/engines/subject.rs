@@ -25,17 +25,18 @@ pub struct Subject {
     /// was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedulers: Vec<String>,
-    /// What each cell of the job did, over all its runs.
+    /// What each case of the job did, over all its runs.
     pub jobs: Vec<JobDetail>,
     /// What was left out or made smaller, and why, in plain words.
     pub left_out: Vec<String>,
 }
 
-/// What the runs of one cell did.
+/// What the runs of one case did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobDetail {
-    /// The name of the cell.
-    pub cell: String,
+    /// The name of the case.
+    #[serde(rename = "cell")]
+    pub case: String,
     /// `libaio`, `io_uring`, `guasi-workers`, `guasi-ring` or `threads`.
     pub engine: String,
     /// Requests at a time.
@@ -172,7 +173,7 @@ impl Latency {
 }
 
 impl JobDetail {
-    /// Joins what the same cell did in other processes.
+    /// Joins what the same case did in other processes.
     pub fn join(&mut self, others: &[&Self]) {
         let sides = |of: fn(&Self) -> &Side| others.iter().map(|one| of(one)).collect::<Vec<_>>();
         let (reads, writes) = (sides(|one| &one.reads), sides(|one| &one.writes));

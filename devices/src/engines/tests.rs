@@ -1,6 +1,6 @@
 //! The job against a real file, the figures against samples of known ratio, and the report.
 
-use super::cells::again;
+use super::cases::again;
 use super::published::{PUBLISHED, REQUESTS};
 use super::*;
 use std::sync::atomic::AtomicBool;
@@ -74,23 +74,23 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
     }
 }
 
-/// A document whose cells take exactly so long a request, ns, give or take a little.
+/// A document whose cases take exactly so long a request, ns, give or take a little.
 fn document(times_ns: &[(String, f64)]) -> Document {
-    let cells: Vec<String> = times_ns.iter().map(|(name, _)| name.clone()).collect();
+    let cases: Vec<String> = times_ns.iter().map(|(name, _)| name.clone()).collect();
     let round = |number: u64| Round {
-        order: (0..cells.len()).collect(),
+        order: (0..cases.len()).collect(),
         samples: times_ns
             .iter()
             .zip(1..)
-            .map(|((_, ns), cell)| Sample {
+            .map(|((_, ns), case)| Sample {
                 iterations: 1000,
-                wall_ns: (ns * 1000.0) as u64 + (number * 37 * cell) % 101,
+                wall_ns: (ns * 1000.0) as u64 + (number * 37 * case) % 101,
                 ..Sample::default()
             })
             .collect(),
         null_floor: None,
     };
-    let measured = Measured::of(cells.clone(), (0..10).map(round).collect());
+    let measured = Measured::of(cases.clone(), (0..10).map(round).collect());
     let subject = Subject {
         target: None,
         depths: vec![100],
@@ -112,17 +112,17 @@ fn document(times_ns: &[(String, f64)]) -> Document {
 }
 
 fn judged(threads_ns: f64) -> String {
-    let job_name = |way, depth| super::cells::job_name(way, depth, None);
-    let cells = [
+    let job_name = |method, depth| super::cases::job_name(method, depth, None);
+    let cases = [
         (job_name("libaio", 100), 10_000.0),
         (job_name("io_uring", 100), 8_000.0),
         (job_name("guasi-workers", 100), threads_ns),
         (again(100), 10_000.0),
     ];
-    let document = document(&cells);
+    let document = document(&cases);
     let ratio = document.figure("iops.io_uring.100").unwrap();
     assert!((ratio.interval.estimate - 1.25).abs() < 0.01);
-    assert_eq!(ratio.proven, Some(true));
+    assert_eq!(ratio.significant, Some(true));
     page(&document).answer
 }
 

@@ -36,7 +36,7 @@ struct Shared<'a> {
 /// # Errors
 /// When a thread cannot be started, or a call fails.
 pub(super) fn by_threads(
-    cell: &str,
+    case: &str,
     file: &File,
     (threads, part, seed): (u32, Part, u64),
     count: u64,
@@ -50,7 +50,7 @@ pub(super) fn by_threads(
         took: [AtomicHistogram::new(), AtomicHistogram::new()],
     };
     let trouble = |problem: String| HarnessError::Thread {
-        cell: cell.to_owned(),
+        case: case.to_owned(),
         problem,
     };
     let (parts, begin_ns) = std::thread::scope(|scope| {
@@ -79,7 +79,7 @@ pub(super) fn by_threads(
     })?;
     let wall_ns = clock::now_ns() - begin_ns;
     for part in parts {
-        part.map_err(|failure| failure.in_case(cell))?;
+        part.map_err(|failure| failure.in_case(case))?;
     }
     account.ran(wall_ns, None);
     for (write, took) in [false, true].into_iter().zip(&shared.took) {

@@ -52,7 +52,7 @@ pub fn run(chain: &Chain, seed: u64, control: &mut Control<'_>) -> Result<Faithf
         }
         (control.progress)(&Progress {
             phase: Phase::Measuring,
-            cell: "the program of 2002",
+            case: "the program of 2002",
             done: done as u64,
             total: RUNS as u64,
         });

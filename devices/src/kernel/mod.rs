@@ -341,7 +341,7 @@ fn passes(
             }
             (control.progress)(&Progress {
                 phase: Phase::Measuring,
-                cell: &format!("reads of {bytes} bytes at queue depth {depth}"),
+                case: &format!("reads of {bytes} bytes at queue depth {depth}"),
                 done,
                 total,
             });

@@ -25,7 +25,7 @@ pub fn page(result: &KernelLayers) -> Page {
         page.summary = Some(summary);
         page.pictured(picture(case));
     }
-    page.warnings = result.host.doubts();
+    page.warnings = result.host.warnings();
     page.host(&result.host);
     page.fact("seed", result.seed.to_string());
     for left_out in &result.left_out {

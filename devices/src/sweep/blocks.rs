@@ -1,11 +1,11 @@
-//! The work of cells: moving blocks of a file by system calls, of a provider through its stack,
+//! The work of cases: moving blocks of a file by system calls, of a provider through its stack,
 //! one at a time or many.
 
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_harness::{Case, RunResult, Work};
 use ugeom_load::Failure;
 use ugeom_load::door::{Calls, Direct, Door, Request, StackCalls, StackDoor, file_calls};
 use ugeom_load::drive::{Done, Queue, one_by_one};
@@ -16,7 +16,7 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_stack::{Delta, Opened, ProviderId, Stack};
 
-/// What all cells of a sweep need.
+/// What all cases of a sweep need.
 #[derive(Clone, Copy)]
 pub(super) struct Moving<'a> {
     /// Bytes of one block.
@@ -132,8 +132,8 @@ pub(super) fn by_calls<'a>(
     named: Named,
     mut places: Either,
     moving: Moving<'a>,
-) -> Cell<'a> {
-    Cell::new(name, move |iterations| {
+) -> Case<'a> {
+    Case::new(name, move |iterations| {
         let buffer = moving.buffer();
         let start_ns = clock::now_ns();
         let done = named.calls(&moving, buffer, &mut places, iterations)?;
@@ -149,22 +149,22 @@ pub(super) fn by_threads<'a>(
     places: &Either,
     moving: Moving<'a>,
     threads: u64,
-) -> Cell<'a> {
+) -> Case<'a> {
     let mut all: Vec<Either> = (0..threads).map(|_| places.clone()).collect();
-    let cell = name.to_owned();
+    let case = name.to_owned();
     let run = move |iterations: u64| {
         let one = |_, places: &mut Either| {
             let buffer = moving.buffer();
             Span::of(|| named.calls(&moving, buffer, places, iterations / threads))
         };
-        let (ns, done) = together(&cell, None, all.iter_mut(), one)?;
+        let (ns, done) = together(&case, None, all.iter_mut(), one)?;
         let done = Done {
             requests: done.iter().map(|done| done.requests).sum(),
             bytes: done.iter().map(|done| done.bytes).sum(),
         };
         Ok(result(ns, done))
     };
-    Cell::new(name, run).in_steps_of(threads)
+    Case::new(name, run).in_steps_of(threads)
 }
 
 /// Moves blocks of a provider, one after the other.
@@ -176,16 +176,16 @@ pub(super) fn by_stack<'a>(
     at: (&Stack, ProviderId),
     mut places: Either,
     moving: Moving<'a>,
-) -> Result<Cell<'a>, HarnessError> {
+) -> Result<Case<'a>, HarnessError> {
     let opened = moving.open(at)?;
     let mut channel = at.0.channel(1).map_err(HarnessError::stack)?;
-    let cell = name.to_owned();
-    Ok(Cell::new(name, move |iterations| {
+    let case = name.to_owned();
+    Ok(Case::new(name, move |iterations| {
         let mut buffer = moving.buffer();
         let start_ns = clock::now_ns();
         let mut door = StackCalls::new(&mut channel, &opened, &mut buffer);
         let done = moving.one_by_one(&mut door, &mut places, iterations);
-        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        let done = done.map_err(|failure| failure.in_case(&case))?;
         Ok(result(clock::now_ns() - start_ns, done))
     }))
 }
@@ -200,7 +200,7 @@ pub(super) fn in_queue<'a>(
     mut places: Either,
     moving: Moving<'a>,
     depth: u64,
-) -> Result<Cell<'a>, HarnessError> {
+) -> Result<Case<'a>, HarnessError> {
     let slots = depth as u32;
     let channel = at.0.channel(depth as usize).map_err(HarnessError::stack)?;
     let mut door = StackDoor::new(
@@ -213,12 +213,12 @@ pub(super) fn in_queue<'a>(
         door.buffer(slot).copy_from_slice(&moving.buffer());
     }
     let mut queue = Queue::new(door, slots);
-    let cell = name.to_owned();
+    let case = name.to_owned();
     let run = move |iterations| {
         let start_ns = clock::now_ns();
         let done = queue.run(moving.requests(&mut places, iterations), &mut Unwatched);
-        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        let done = done.map_err(|failure| failure.in_case(&case))?;
         Ok(result(clock::now_ns() - start_ns, done))
     };
-    Ok(Cell::new(name, run).in_steps_of(depth))
+    Ok(Case::new(name, run).in_steps_of(depth))
 }

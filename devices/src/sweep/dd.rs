@@ -11,7 +11,7 @@ use super::subject::{Document, Role};
 pub fn dd(document: &Document) -> String {
     let findings = Findings::of(document);
     let mut text = String::new();
-    for (index, facts) in document.subject.cells.iter().enumerate() {
+    for (index, facts) in document.subject.cases.iter().enumerate() {
         let (Some(sums), Role::Step) = (findings.sums(index), facts.role) else {
             continue;
         };

@@ -33,13 +33,13 @@ const OTHERS: f64 = 0.1;
 /// How the blocks of one step reached the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// Block by block.
+    /// One transfer per block.
     OneByOne,
     /// Not all of them: a cache answered.
     Cached,
-    /// In larger transfers.
+    /// The kernel merged blocks into larger transfers.
     Merged,
-    /// In smaller transfers.
+    /// The kernel split blocks into smaller transfers.
     Split,
     /// Another program used the device, too.
     Shared,

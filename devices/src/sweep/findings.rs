@@ -1,14 +1,14 @@
-//! What a document says: sums of each cell, the limits of each way to each target, what depth and
+//! What a document says: sums of each case, the limits of each way to each target, what depth and
 //! the device make of it.
 
-use super::subject::{CellFacts, Document, Role, Way};
+use super::subject::{CaseFacts, Document, Role, Way};
 use ugeom_harness::figure::{CONFIDENCE, Figure, Unit};
 use ugeom_harness::observed::Observed;
 use ugeom_harness::{DeviceCounts, Sample, total};
 use ugeom_measure::limits::Fitted;
 use ugeom_measure::{Center, Interval, Noise};
 
-/// What the runs of one cell did, added up.
+/// What the runs of one case did, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Number of runs that were added.
@@ -106,9 +106,9 @@ fn add_device(sum: &mut DeviceCounts, device: &DeviceCounts) {
 pub struct Limits {
     /// The fit to the typical times of all processes.
     pub fitted: Fitted,
-    /// Transactions a nanosecond.
+    /// Limit of transactions, per ns.
     pub transactions: Center,
-    /// Bytes a nanosecond.
+    /// Limit of the bandwidth, bytes per ns.
     pub bandwidth: Center,
     /// Where both limits meet, bytes.
     pub knee: Center,
@@ -160,7 +160,7 @@ pub struct WayFindings {
     pub part: usize,
     /// How the device was accessed: by system calls or through a stack.
     pub way: Way,
-    /// The cells of its steps, in the order of their blocks, with what was measured of each.
+    /// The cases of its steps, in the order of their blocks, with what was measured of each.
     pub steps: Vec<(u64, Sums)>,
     /// For each step the interval of the time of one block, ns; none with too few rounds.
     pub times: Vec<Option<Interval>>,
@@ -182,12 +182,12 @@ impl Findings {
     /// Computes the findings from the samples of all processes.
     pub fn of(document: &Document) -> Self {
         let subject = &document.subject;
-        let sums = (0..subject.cells.len()).map(|cell| Sums::of(samples(document, cell)));
+        let sums = (0..subject.cases.len()).map(|case| Sums::of(samples(document, case)));
         let sums: Vec<Option<Sums>> = sums.collect();
         let mut ways: Vec<(usize, Way)> = Vec::new();
-        for cell in &subject.cells {
-            if !ways.contains(&(cell.part, cell.way)) {
-                ways.push((cell.part, cell.way));
+        for case in &subject.cases {
+            if !ways.contains(&(case.part, case.way)) {
+                ways.push((case.part, case.way));
             }
         }
         let table = Observed::times(document);
@@ -196,27 +196,27 @@ impl Findings {
         Self { sums, ways }
     }
 
-    /// What the runs of a cell did; none when there were none.
-    pub fn sums(&self, cell: usize) -> Option<&Sums> {
-        self.sums.get(cell)?.as_ref()
+    /// What the runs of a case did; none when there were none.
+    pub fn sums(&self, case: usize) -> Option<&Sums> {
+        self.sums.get(case)?.as_ref()
     }
 }
 
-/// The runs of a cell: those of whole rounds, or else what there is.
-fn samples(document: &Document, cell: usize) -> Box<dyn Iterator<Item = &Sample> + '_> {
+/// The runs of a case: those of whole rounds, or else what there is.
+fn samples(document: &Document, case: usize) -> Box<dyn Iterator<Item = &Sample> + '_> {
     if document.rounds() > 0 {
         let rounds = document
             .processes
             .iter()
             .flat_map(|process| &process.rounds);
-        return Box::new(rounds.filter_map(move |round| round.samples.get(cell)));
+        return Box::new(rounds.filter_map(move |round| round.samples.get(case)));
     }
     let unfinished = document
         .processes
         .iter()
         .filter_map(|one| one.unfinished.as_ref());
     let samples = unfinished.flat_map(|one| &one.samples);
-    Box::new(samples.filter(move |one| one.0 == cell).map(|one| &one.1))
+    Box::new(samples.filter(move |one| one.0 == case).map(|one| &one.1))
 }
 
 fn way_findings(
@@ -226,26 +226,26 @@ fn way_findings(
     part: usize,
     way: Way,
 ) -> WayFindings {
-    let cells = document.subject.cells.iter().enumerate();
-    let of_way = cells.filter(|(_, facts)| facts.part == part && facts.way == way);
-    let of_way: Vec<(usize, &CellFacts)> = of_way.collect();
+    let cases = document.subject.cases.iter().enumerate();
+    let of_way = cases.filter(|(_, facts)| facts.part == part && facts.way == way);
+    let of_way: Vec<(usize, &CaseFacts)> = of_way.collect();
     let steps: Vec<(usize, u64, Sums)> = of_way
         .iter()
         .filter(|(_, facts)| facts.role == Role::Step)
-        .filter_map(|(cell, facts)| {
-            let sums = sums.get(*cell)?.clone()?;
-            Some((*cell, facts.block_bytes, sums))
+        .filter_map(|(case, facts)| {
+            let sums = sums.get(*case)?.clone()?;
+            Some((*case, facts.block_bytes, sums))
         })
         .collect();
-    let name = |cell: usize| table.cells().get(cell).map(String::as_str);
-    let time = |cell: usize| table.typical(name(cell)?)?.at(CONFIDENCE).ok();
+    let name = |case: usize| table.cases().get(case).map(String::as_str);
+    let time = |case: usize| table.typical(name(case)?)?.at(CONFIDENCE).ok();
     let depth = |wanted: u64| {
         let found = of_way
             .iter()
             .find(|(_, facts)| facts.role == Role::Depth(wanted));
-        found.map(|(cell, _)| *cell)
+        found.map(|(case, _)| *case)
     };
-    let depths = super::cells::DEPTHS.iter().skip(1).filter_map(|&wanted| {
+    let depths = super::cases::DEPTHS.iter().skip(1).filter_map(|&wanted| {
         // The ratio of the times, base over changed, is that of the rates.
         let ratio = table.ratio(name(depth(1)?)?, name(depth(wanted)?)?)?;
         Some((wanted, ratio.at(CONFIDENCE).ok()?))
@@ -253,7 +253,7 @@ fn way_findings(
     WayFindings {
         part,
         way,
-        times: steps.iter().map(|(cell, ..)| time(*cell)).collect(),
+        times: steps.iter().map(|(case, ..)| time(*case)).collect(),
         limits: limits(table, &steps),
         depths: depths.collect(),
         steps: steps
@@ -266,14 +266,14 @@ fn way_findings(
 /// Fits the limits to each process, and takes the middle of the fits.
 fn limits(table: &Observed, steps: &[(usize, u64, Sums)]) -> Limited {
     let sizes: Vec<f64> = steps.iter().map(|(_, block, _)| *block as f64).collect();
-    let cells: Vec<usize> = steps.iter().map(|step| step.0).collect();
+    let cases: Vec<usize> = steps.iter().map(|step| step.0).collect();
     let of_processes = |of: fn(&Fitted) -> f64| {
-        let values = table.values(&cells, |times| Some(of(&Fitted::of(&sizes, times).ok()?)));
+        let values = table.values(&cases, |times| Some(of(&Fitted::of(&sizes, times).ok()?)));
         Center::of(&values).ok()
     };
     let found = || {
         let typical = steps.iter().map(|step| {
-            let name = table.cells().get(step.0)?;
+            let name = table.cases().get(step.0)?;
             Some(table.typical(name)?.estimate())
         });
         let typical: Option<Vec<f64>> = typical.collect();
@@ -337,15 +337,15 @@ pub fn compute(document: &mut Document) {
     document.figures = figures;
 }
 
-/// The first cell that was measured twice.
+/// The first case that was measured twice.
 fn noise(document: &Document, table: &Observed) -> Option<Noise> {
-    let cells = &document.subject.cells;
-    let again = cells.iter().position(|cell| cell.role == Role::Again)?;
-    let step = CellFacts {
+    let cases = &document.subject.cases;
+    let again = cases.iter().position(|case| case.role == Role::Again)?;
+    let step = CaseFacts {
         role: Role::Step,
-        ..cells[again]
+        ..cases[again]
     };
-    let first = cells.iter().position(|cell| *cell == step)?;
-    let name = |cell: usize| table.cells().get(cell).map(String::as_str);
+    let first = cases.iter().position(|case| *case == step)?;
+    let name = |case: usize| table.cases().get(case).map(String::as_str);
     table.noise(name(first)?, name(again)?)
 }

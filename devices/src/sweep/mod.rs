@@ -5,7 +5,7 @@
 //! device did in each; and then the diagnosis in words. `docs/lab-sweep.md` is the page for users.
 
 mod blocks;
-mod cells;
+mod cases;
 mod dd;
 mod diagnosis;
 mod findings;
@@ -25,11 +25,11 @@ use ugeom_harness::processes::{PROCESSES_SHORT, Protocol};
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{self as harness, Control, Meter, Settings};
 
-pub use cells::{direct_reads, is_path};
+pub use cases::{direct_reads, is_path};
 pub use dd::dd;
 pub use findings::{Findings, compute};
 pub use report::page;
-pub use subject::{CellFacts, Document, EXPERIMENT, Part, Role, SetLimits, Subject, Way};
+pub use subject::{CaseFacts, Document, EXPERIMENT, Part, Role, SetLimits, Subject, Way};
 
 /// What the user asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,13 +103,13 @@ impl Experiment for Sweep {
     const ROUNDS: u64 = 1;
     type Options = SweepOptions;
     type Subject = Subject;
-    type Ground = Option<Scratch>;
+    type Prepared = Option<Scratch>;
 
     fn common(options: &mut SweepOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn ground(
+    fn prepare(
         options: &mut SweepOptions,
         seed: u64,
         cancelled: &AtomicBool,
@@ -144,7 +144,7 @@ impl Experiment for Sweep {
             }
         };
         let cancelled = process.control.cancelled;
-        let mut matrix = cells::Matrix::new(options, options.places_seed, cancelled);
+        let mut matrix = cases::Matrix::new(options, options.places_seed, cancelled);
         for (name, text) in &targets {
             matrix.add(name, text)?;
         }
@@ -181,19 +181,19 @@ impl Experiment for Sweep {
     }
 }
 
-/// Measures the cells of a matrix.
+/// Measures the cases of a matrix.
 fn measure(
-    mut matrix: cells::Matrix<'_>,
+    mut matrix: cases::Matrix<'_>,
     host: Host,
     settings: &Settings,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
     let written = matrix.take_written();
-    let (mut cells, subject) = matrix.finish();
-    let (measured, error) = harness::run_keeping(&mut cells, settings, meter, control);
-    // The handles are closed with the cells: layers that keep writes write them now.
-    drop(cells);
+    let (mut cases, subject) = matrix.finish();
+    let (measured, error) = harness::run_keeping(&mut cases, settings, meter, control);
+    // The handles are closed with the cases: layers that keep writes write them now.
+    drop(cases);
     for stack in written {
         stack.finish().map_err(HarnessError::subject)?;
     }

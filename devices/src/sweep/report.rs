@@ -50,7 +50,7 @@ pub fn page(document: &Document) -> Page {
 fn asked(document: &Document) -> String {
     let subject = &document.subject;
     let mut text = "ugeom lab sweep".to_owned();
-    let blocks = || subject.cells.iter().map(|cell| cell.block_bytes);
+    let blocks = || subject.cases.iter().map(|case| case.block_bytes);
     for (flag, bytes, usual) in [
         ("--min", blocks().min(), 512),
         ("--max", blocks().max(), 512 << 10),
@@ -186,7 +186,7 @@ fn summary(document: &Document, findings: &Findings) -> Table {
         .into_iter()
         .chain(ways.iter().map(name));
     let mut table = Table::new("", columns);
-    let blocks = document.subject.cells.iter().map(|cell| cell.block_bytes);
+    let blocks = document.subject.cases.iter().map(|case| case.block_bytes);
     let mut blocks: Vec<u64> = blocks.collect();
     blocks.sort_unstable();
     blocks.dedup();

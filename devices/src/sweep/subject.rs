@@ -13,8 +13,9 @@ pub const EXPERIMENT: &str = "sweep";
 pub struct Subject {
     /// The targets: the one that was asked for, or a temporary file and a simulated disk.
     pub parts: Vec<Part>,
-    /// What each cell does, in the order of the cells.
-    pub cells: Vec<CellFacts>,
+    /// What each case does, in the order of the cases.
+    #[serde(rename = "cells")]
+    pub cases: Vec<CaseFacts>,
     /// The bytes that each block size was to move.
     pub bytes: u64,
     /// Whether blocks were written.
@@ -28,7 +29,7 @@ pub struct Subject {
 /// A target: the file or device, or the simulated disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// Its name in the names of cells: `file`, `disk`, `target`.
+    /// Its name in the names of cases: `file`, `disk`, `target`.
     pub name: String,
     /// The target as the user wrote it, or what stood in for it.
     pub target: String,
@@ -51,9 +52,9 @@ pub struct SetLimits {
     pub bytes_per_second: u64,
 }
 
-/// What a cell does.
+/// What a case does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CellFacts {
+pub struct CaseFacts {
     /// The index of its target.
     pub part: usize,
     /// Which way it goes.
@@ -87,7 +88,7 @@ impl Way {
     }
 }
 
-/// What a cell is for.
+/// What a case is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -99,8 +100,8 @@ pub enum Role {
     Depth(u64),
 }
 
-impl CellFacts {
-    /// The name of the cell: `file/direct/512`, `file/direct/depth 4`.
+impl CaseFacts {
+    /// The name of the case: `file/direct/512`, `file/direct/depth 4`.
     pub fn name(&self, part: &str) -> String {
         let (way, block) = (self.way.word(), self.block_bytes);
         match self.role {

@@ -1,6 +1,6 @@
 //! The sweep on simulated time, where every limit is known.
 
-use super::cells::Matrix;
+use super::cases::Matrix;
 use super::*;
 use std::cell::{Cell as Shared, RefCell};
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_classes::disk::{Drive, Parameters, Work as DriveWork};
 use ugeom_experiment::{run_here, saved};
 use ugeom_harness::processes::Share;
-use ugeom_harness::{Cell, CpuTimes, DeviceCounts, Length, Progress, Reading, RunResult, Work};
+use ugeom_harness::{Case, CpuTimes, DeviceCounts, Length, Progress, Reading, RunResult, Work};
 use ugeom_load::places::Sequence;
 use ugeom_report::to_html;
 
@@ -79,7 +79,7 @@ fn swept(parameters: Parameters, options: &SweepOptions) -> Document {
         .into_iter()
         .map(|block| (block, Role::Step));
     for (block_bytes, role) in steps.chain(depths) {
-        let facts = CellFacts {
+        let facts = CaseFacts {
             part,
             way: Way::Stack,
             role,
@@ -101,8 +101,8 @@ fn swept(parameters: Parameters, options: &SweepOptions) -> Document {
             Ok(RunResult::taking(clock.0.get() - start_ns).doing(work))
         };
         let most = (options.bytes / block_bytes).max(1);
-        let cell = Cell::new(facts.name("disk"), run).with_length(Length::AtMost(most));
-        matrix.push(cell, facts);
+        let case = Case::new(facts.name("disk"), run).with_length(Length::AtMost(most));
+        matrix.push(case, facts);
     }
     let share = Share {
         run_ns: RUN_NS,
@@ -207,7 +207,7 @@ fn no_limit_is_drawn_where_none_is_claimed() {
     // Every second size takes three times as long: no model of two limits describes that.
     for round in &mut poor.processes[0].rounds {
         for (index, sample) in round.samples.iter_mut().enumerate() {
-            if good.subject.cells[index]
+            if good.subject.cases[index]
                 .block_bytes
                 .trailing_zeros()
                 .is_multiple_of(2)
@@ -279,10 +279,10 @@ fn blocks_larger_than_the_target_are_left_out_with_the_reason() {
     let document = run_target("md:64k | nop");
     let steps = document
         .subject
-        .cells
+        .cases
         .iter()
-        .filter(|cell| cell.role == Role::Step);
-    assert_eq!(steps.map(|cell| cell.block_bytes).max(), Some(64 << 10));
+        .filter(|case| case.role == Role::Step);
+    assert_eq!(steps.map(|case| case.block_bytes).max(), Some(64 << 10));
     let left_out = &document.subject.left_out;
     assert!(
         left_out
@@ -303,7 +303,7 @@ fn blocks_larger_than_the_target_are_left_out_with_the_reason() {
 fn a_stack_counts_what_it_was_asked_for() {
     let document = run_target("md:256k | nop");
     let samples = &document.processes[0].rounds[0].samples;
-    for (facts, sample) in document.subject.cells.iter().zip(samples) {
+    for (facts, sample) in document.subject.cases.iter().zip(samples) {
         let device: DeviceCounts = sample.device.unwrap();
         assert_eq!(device.reads, sample.work.transactions, "{facts:?}");
         assert_eq!(device.read_bytes, sample.work.bytes, "{facts:?}");
@@ -350,9 +350,9 @@ fn a_file_is_read_both_ways_and_random_blocks_too() {
     let ways = |way| {
         document
             .subject
-            .cells
+            .cases
             .iter()
-            .filter(move |cell| cell.way == way)
+            .filter(move |case| case.way == way)
             .count()
     };
     assert!(ways(Way::Buffered) >= 10);
@@ -374,11 +374,11 @@ fn one_sweep_does_not_keep_itself_out() {
             control(|control| run_here::<Sweep>(&options, &harness::Machine, control)).unwrap();
         let left_out = document.subject.left_out.join("; ");
         assert!(!left_out.contains("open for writing"), "{left_out}");
-        let ways = document.subject.cells.iter().map(|cell| cell.way);
+        let ways = document.subject.cases.iter().map(|case| case.way);
         let buffered = ways.clone().filter(|way| *way == Way::Buffered).count();
         assert!(buffered > 0, "{text}: {left_out}");
-        let deep = |cell: &&CellFacts| cell.role == Role::Depth(32) && cell.way == Way::Direct;
-        let is_deep = document.subject.cells.iter().any(|cell| deep(&cell));
+        let deep = |case: &&CaseFacts| case.role == Role::Depth(32) && case.way == Way::Direct;
+        let is_deep = document.subject.cases.iter().any(|case| deep(&case));
         let is_direct = ways.clone().any(|way| way == Way::Direct);
         assert!(is_deep || !is_direct, "{text}: {left_out}");
     }

@@ -15,7 +15,7 @@ const CANCELLATION: u64 = u64::MAX;
 /// How an entry names its file.
 #[derive(Clone, Copy)]
 pub(super) enum Target {
-    /// By its descriptor.
+    /// By its descriptor, looked up for each request.
     Descriptor(RawFd),
     /// By its index in the table of registered files.
     Registered(u32),

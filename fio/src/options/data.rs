@@ -61,7 +61,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PERCENT",
         Value("0"),
-        "so much of each chunk is zeroes, or the buffer_pattern",
+        "share of each chunk that is zeroes, or the buffer_pattern",
         set_field!(redundancy.compress_percent = percentage),
     ),
     with(
@@ -77,7 +77,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PERCENT",
         Value("0"),
-        "so many of the blocks repeat an earlier one",
+        "share of blocks that repeat an earlier one",
         set_field!(redundancy.dedupe_percent = percentage),
     ),
     with(

@@ -65,14 +65,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "direct",
         &[],
         Value("0"),
-        "past the cache of the system (O_DIRECT)",
+        "direct I/O (O_DIRECT)",
         set_field!(direct = truth),
     ),
     switch(
         "buffered",
         &[],
         Value("1"),
-        "the reverse of direct",
+        "the opposite of direct",
         |job, text| {
             job.direct = !truth(text)?;
             Ok(())
@@ -91,14 +91,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Depends("iodepth"),
-        "once full, drain to so many before more are submitted",
+        "when the queue was full, submit again at this number in flight",
         set_field!(iodepth_low = count),
     ),
     with(
         "iodepth_batch",
         &["iodepth_batch_submit"],
         "N",
-        Depends("as many as were reaped together"),
+        Depends("as many as are in flight, at most 8"),
         "requests submitted with one call",
         set_field!(iodepth_batch = count),
     ),
@@ -107,7 +107,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["iodepth_batch_complete"],
         "N",
         Value("1"),
-        "the least number of requests to reap at a time",
+        "fewest completions to reap at a time",
         set_field!(iodepth_batch_complete_min = count_or_none),
     ),
     with(
@@ -115,24 +115,24 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Depends("iodepth"),
-        "the largest number of requests to reap at a time",
+        "most completions to reap at a time",
         set_field!(iodepth_batch_complete_max = count),
     ),
     idle(
         "io_submit_mode",
         &[],
         "inline|offload",
-        "no effect: requests of a rate are due whether earlier ones have ended or not, in any case",
+        "no effect: requests of a rate are due at their times in any case",
     ),
     idle_switch(
         "registerfiles",
         &[],
-        "no effect: io_uring knows the files in any case",
+        "no effect: files are registered with io_uring in any case",
     ),
     idle_switch(
         "fixedbufs",
         &[],
-        "no effect: io_uring knows the buffers in any case",
+        "no effect: buffers are registered with io_uring in any case",
     ),
     idle_switch(
         "nonvectored",
@@ -142,25 +142,25 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle_switch(
         "userspace_reap",
         &[],
-        "no effect: libaio asks the kernel for what has ended",
+        "no effect: completions of libaio are read from the kernel's ring in any case",
     ),
     idle_switch(
         "hipri",
         &[],
-        "no effect: completions are interrupts: no queue is polled",
+        "no effect: completions come by interrupt, not by polling",
     ),
     idle_switch(
         "sqthread_poll",
         &[],
-        "no effect: the worker hands over its requests itself",
+        "no effect: the job submits its requests itself",
     ),
     idle(
         "sqthread_poll_cpu",
         &[],
         "CPU",
-        "no effect: the worker hands over its requests itself",
+        "no effect: the job submits its requests itself",
     ),
-    idle_switch("uncached", &[], "no effect: pages stay in the cache"),
+    idle_switch("uncached", &[], "no effect: pages stay in the page cache"),
     idle_switch(
         "nowait",
         &[],
@@ -177,7 +177,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PERCENT[,PERCENT]",
         Value("0"),
-        "so many of the reads and writes have an I/O priority; io_uring and libaio",
+        "share of reads and writes with an I/O priority; io_uring and libaio",
         |job, text| {
             job.priorities.percent = of_reads_and_writes(text, percentage)?;
             Ok(())
@@ -210,7 +210,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE/PERCENT[/CLASS/LEVEL]:...[,...]",
         Absent,
-        "priorities by the size of requests",
+        "I/O priorities by request size",
         |job, text| {
             job.priorities.split = of_reads_and_writes(text, priority_split)?;
             Ok(())

@@ -14,7 +14,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "none|read|write|io|verify|all",
         Value("none"),
-        "go on after errors of these kinds, and count them",
+        "count errors of these kinds and continue",
         |job, text| {
             job.goes_on = goes_on(text)?;
             Ok(())
@@ -25,7 +25,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "E[:E...][,...]",
         Absent,
-        "errors of reads, writes and checks that are none: EIO, ENOSPC, numbers",
+        "errors of reads, writes and verification to ignore: EIO, ENOSPC, numbers",
         ignored_errors,
     ),
     switch(

@@ -31,7 +31,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("1"),
-        "how many files, used in turn",
+        "number of files, used in turn",
         set_field!(nrfiles = count),
     ),
     with(
@@ -74,14 +74,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "create_serialize",
         &[],
         Value("1"),
-        "make the files of one job after those of another, which is done in any case",
+        "make the files of one job after those of another (always the case)",
         set_field!(create_serialize = truth),
     ),
     switch(
         "invalidate",
         &[],
         Value("1"),
-        "drop the files from the cache before",
+        "drop the files from the page cache before the job",
         set_field!(invalidate = truth),
     ),
     with(
@@ -89,7 +89,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "0|1|random|sequential",
         Value("1"),
-        "advise the kernel about the order of requests: 1 is that of the job",
+        "posix_fadvise(2) for the order of requests; 1: the order of the job",
         |job, text| {
             let known = [
                 ("0", FadviseHint::None),
@@ -105,7 +105,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "unlink",
         &[],
         Value("0"),
-        "remove the files afterwards",
+        "remove the files after the job",
         set_field!(unlink = truth),
     ),
     switch(
@@ -140,7 +140,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("0"),
-        "fsync after so many writes",
+        "fsync(2) after this number of writes",
         set_field!(fsync = number32),
     ),
     with(
@@ -148,7 +148,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("0"),
-        "fdatasync after so many writes",
+        "fdatasync(2) after this number of writes",
         set_field!(fdatasync = number32),
     ),
     switch(
@@ -163,7 +163,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "FORMAT",
         Value("$jobname.$jobnum.$filenum"),
-        "how files without a filename are called: $jobname, $jobnum, $filenum",
+        "names of files without filename: $jobname, $jobnum, $filenum",
         set_field!(filename_format = text),
     ),
     idle_switch(
@@ -175,14 +175,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "create_on_open",
         &[],
         Value("0"),
-        "make files empty when they are opened, not full before",
+        "create empty files when they are opened, instead of full ones before",
         set_field!(create_on_open = truth),
     ),
     switch(
         "create_only",
         &[],
         Value("0"),
-        "make the files and end",
+        "make the files, then end",
         set_field!(create_only = truth),
     ),
     switch(
@@ -217,8 +217,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "roundrobin[:N]|sequential[:N]|random[:N]|zipf:T|pareto:H|normal:D",
         Value("roundrobin"),
-        "which file the next request goes to; after N requests the next is chosen; `:C` behind \
-         T, H or D moves the centre as in random_distribution",
+        "which file requests go to; N: requests before the next choice; `:C` behind T, H or D \
+         as in random_distribution",
         |job, text| {
             (job.file_order, job.file_run) = file_order(text)?;
             Ok(())
@@ -228,14 +228,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "pre_read",
         &[],
         Value("0"),
-        "read the files before",
+        "read the files before the job",
         set_field!(pre_read = truth),
     ),
     switch(
         "file_append",
         &[],
         Value("0"),
-        "work behind the end of existing files",
+        "append to existing files",
         set_field!(file_append = truth),
     ),
     switch(
@@ -250,8 +250,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "none|exclusive|readwrite",
         Value("none"),
-        "which requests in flight exclude those of other jobs to the same file: all of them, or \
-         writes and trims",
+        "requests in flight that exclude those of other jobs to the same file: all, or writes \
+         and trims",
         |job, text| {
             let known = [
                 ("none", FileLocking::No),

@@ -16,7 +16,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "NAME",
         Absent,
-        "what the job is called in reports",
+        "name of the job in reports",
         set_field!(name = text),
     ),
     with(
@@ -24,7 +24,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TEXT",
         Absent,
-        "a remark, which is printed",
+        "text that is printed with the results",
         set_field!(description = text),
     ),
     with(
@@ -32,14 +32,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("1"),
-        "so many of this job",
+        "number of copies of the job",
         set_field!(numjobs = count),
     ),
     switch(
         "thread",
         &["threads"],
         Value("1"),
-        "jobs are threads, which they are here in any case",
+        "jobs are threads (always the case)",
         set_field!(thread = nonzero),
     ),
     switch(
@@ -53,21 +53,21 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "new_group",
         &[],
         Value("0"),
-        "begin a group of reports",
+        "start a new reporting group",
         set_field!(new_group = nonzero),
     ),
     switch(
         "stonewall",
         &["wait_for_previous"],
         Value("0"),
-        "begin when all jobs before have ended",
+        "start after all previous jobs have ended",
         set_field!(stonewall = nonzero),
     ),
     switch(
         "exitall",
         &[],
         Value("0"),
-        "end all jobs that run beside this one when it ends",
+        "end all running jobs when this one ends",
         set_field!(exitall = nonzero),
     ),
     with(
@@ -75,7 +75,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "CPUS",
         Depends("all"),
-        "the processors to run on: 0,2-3",
+        "CPUs to run on: 0,2-3",
         set_field!(cpus_allowed = cores),
     ),
     with(
@@ -83,7 +83,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "shared|split",
         Value("shared"),
-        "one processor for each job, or all for all",
+        "split: one CPU for each copy of the job",
         |job, text| {
             let known = [("shared", false), ("split", true)];
             job.cpus_split = choice(&known, text)?;
@@ -111,7 +111,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "NAME",
         Absent,
-        "begin when all copies of that job have ended",
+        "start after all copies of that job have ended",
         set_field!(wait_for = text),
     ),
     with(
@@ -119,7 +119,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "COMMAND",
         Absent,
-        "run this by the shell before; its output goes to NAME.prerun.txt",
+        "shell command before the job; its output goes to NAME.prerun.txt",
         set_field!(exec_prerun = text),
     ),
     with(
@@ -127,7 +127,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "COMMAND",
         Absent,
-        "run this by the shell afterwards; its output goes to NAME.postrun.txt",
+        "shell command after the job; its output goes to NAME.postrun.txt",
         set_field!(exec_postrun = text),
     ),
     with(
@@ -148,7 +148,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "MASK",
         Depends("all"),
-        "the processors to run on: a bit each",
+        "CPUs to run on, one bit each",
         |job, text| {
             job.cpus_allowed = mask(text)?;
             Ok(())
@@ -159,7 +159,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "NODES",
         Depends("all"),
-        "run on the processors of these nodes: 0,2-3",
+        "run on the CPUs of these NUMA nodes: 0,2-3",
         |job, text| {
             job.cpus_allowed = node_cores(text)?;
             Ok(())
@@ -188,7 +188,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "WEIGHT",
         Value("0"),
-        "this share of the requests of all jobs with the same flow_id",
+        "weight of the job: its share of the requests of all jobs with its flow_id",
         set_field!(flow = number32),
     ),
     with(
@@ -196,7 +196,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("0"),
-        "which jobs share their requests",
+        "the group of jobs that flow divides requests among",
         set_field!(flow_id = number32),
     ),
     with(
@@ -204,7 +204,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("0"),
-        "sleep so long when it is not the turn of the job, us without a unit",
+        "how long to sleep when it is not the turn of the job; us without a unit",
         set_field!(flow_sleep_ns = microseconds),
     ),
 ];

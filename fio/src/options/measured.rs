@@ -14,7 +14,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "gtod_reduce",
         &[],
         Value("0"),
-        "disable_slat, disable_clat, disable_lat and disable_bw_measurement together",
+        "sets disable_slat, disable_clat, disable_lat and disable_bw_measurement",
         |job, text| {
             if truth(text)? {
                 let (slat, clat, lat, bw) = (true, true, true, true);
@@ -61,7 +61,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "P[:P...]",
         Value("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"),
-        "which percentiles to report",
+        "percentiles to report",
         set_field!(percentile_list = percentiles),
     ),
     switch(
@@ -106,7 +106,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     named(
         "write_iops_log",
         "PREFIX",
-        "write request rates to PREFIX_iops.N.log",
+        "write IOPS to PREFIX_iops.N.log",
         |job, text| {
             job.iops_log = Some(text.to_owned());
             Ok(())
@@ -126,7 +126,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("0"),
-        "how long a line of write_hist_log counts, ms without a unit; 0 for no lines",
+        "interval of lines of write_hist_log, ms without a unit; 0: no lines",
         set_field!(log_hist_ns = milliseconds),
     ),
     with(
@@ -134,7 +134,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "0..6",
         Value("0"),
-        "2^N bins of write_hist_log are one",
+        "write_hist_log joins 2^N bins",
         |job, text| match number32(text)? {
             coarseness @ 0..=6 => {
                 job.log_hist_coarseness = coarseness;
@@ -210,7 +210,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("500ms"),
-        "how often bandwidth is sampled, ms without a unit",
+        "interval of bandwidth samples, ms without a unit",
         set_field!(bw_sample_ns = milliseconds),
     ),
     with(
@@ -218,14 +218,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("500ms"),
-        "how often the request rate is sampled, ms without a unit",
+        "interval of IOPS samples, ms without a unit",
         set_field!(iops_sample_ns = milliseconds),
     ),
     switch(
         "disk_util",
         &[],
         Value("1"),
-        "report the disks below",
+        "report the utilisation of the disks below",
         set_field!(disk_util = truth),
     ),
     switch(

@@ -28,7 +28,7 @@ pub use table::OPTIONS;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
 pub(crate) use values::steady;
 
-/// One `name=value`.
+/// One `name=value` of a job, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The name as it was written.

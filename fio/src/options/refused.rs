@@ -2,7 +2,7 @@
 
 /// What fio itself is for.
 const ELSEWHERE: &str =
-    "fio itself reaches every target of ugeom, see docs/run.md, \"The real fio\"";
+    "fio itself reaches every target of ugeom, see docs/run.md, \"fio on a stack\"";
 
 const OPTIONS: &[(&str, &str)] = &[
     ("atomic", "no engine makes atomic writes"),

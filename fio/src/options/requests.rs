@@ -88,7 +88,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE|PERCENT%",
         Depends("the whole target"),
-        "how much of the target is worked on, all files together",
+        "bytes of the target that the job uses, all files together",
         |job, text| {
             // 0 is as if it were not set, also for fio.
             job.size = Some(amount(text)?).filter(|size| *size != Size::Bytes(0));
@@ -100,7 +100,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["io_limit"],
         "SIZE|PERCENT%",
         Depends("size"),
-        "how much is transferred, if not `size`",
+        "bytes to transfer, if not `size`",
         set_field!(io_size = amount),
     ),
     with(
@@ -108,7 +108,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE|PERCENT%",
         Value("0"),
-        "where in the target to begin",
+        "first offset in the target",
         set_field!(offset = amount),
     ),
     with(
@@ -124,7 +124,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("0"),
-        "end after so many requests",
+        "end after this number of requests",
         set_field!(number_ios = number),
     ),
     with(
@@ -132,7 +132,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("1"),
-        "do it all so many times",
+        "number of passes over the files",
         |job, text| {
             job.loops = number(text)?.max(1);
             Ok(())
@@ -143,8 +143,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "random|zipf:T|pareto:H|normal:D|zoned:A/S:...|zoned_abs:A/BYTES:...",
         Value("random"),
-        "how random places are spread; `:C` behind T, H or D moves the centre to that share of \
-         the file, 0 to 1; zones of reads, writes and trims are separated by commas",
+        "distribution of random offsets; `:C` behind T, H or D moves the centre to that share \
+         of the file, 0 to 1; zones of reads, writes and trims are separated by commas",
         |job, text| {
             job.distribution = distributions(text)?;
             Ok(())
@@ -154,14 +154,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "norandommap",
         &[],
         Value("0"),
-        "random places may repeat before all were visited",
+        "random offsets may repeat before all blocks were used",
         set_field!(norandommap = nonzero),
     ),
     switch(
         "randrepeat",
         &["allrandrepeat"],
         Value("1"),
-        "the same random places in each run",
+        "the same random offsets in each run",
         set_field!(randrepeat = truth),
     ),
     with(
@@ -169,7 +169,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("0x89"),
-        "where random numbers begin",
+        "seed of the random numbers",
         set_field!(randseed = number),
     ),
     with(
@@ -177,7 +177,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["ba"],
         "SIZE[,SIZE[,SIZE]]",
         Depends("bs"),
-        "where random requests may begin: at multiples of this; sets norandommap",
+        "alignment of random requests; sets norandommap",
         |job, text| {
             job.align_bytes = numbers_by_direction(text, &job.align_bytes, bytes)?;
             job.norandommap = true;
@@ -196,7 +196,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PERCENT[,...]",
         Value("100"),
-        "share of random places in a random job; the others follow the request before",
+        "share of random offsets in a random job; the other requests are sequential",
         |job, text| {
             job.random_percent = numbers_by_direction(text, &job.random_percent, percentage)?;
             Ok(())
@@ -207,7 +207,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "sequential|identical",
         Value("sequential"),
-        "what the requests of a run of rw=randread:N do: follow one another, or repeat a place",
+        "requests between the offsets that rw=randread:N draws: follow one another, or repeat an \
+         offset",
         |job, text| {
             let known = [("sequential", false), ("identical", true)];
             job.identical = choice(&known, text)?;
@@ -219,7 +220,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "tausworthe|lfsr|tausworthe64",
         Value("tausworthe"),
-        "lfsr: no place comes twice, also with norandommap",
+        "lfsr: no offset repeats, also with norandommap",
         |job, text| {
             let known = [
                 ("tausworthe", RandomGenerator::Tausworthe),
@@ -233,14 +234,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle_switch(
         "softrandommap",
         &[],
-        "no effect: a map of places needs a bit a block, and is there or the job ends",
+        "no effect: the map of blocks takes one bit per block; without memory for it the job fails",
     ),
     with(
         "zonemode",
         &[],
         "none|strided",
         Depends("strided with zonesize"),
-        "strided: work on zones of a file one after the other",
+        "strided: use one zone of a file after the other",
         |job, text| {
             if text == "zbd" {
                 let message = "zoned devices are not supported: use none or strided";
@@ -256,7 +257,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE",
         Value("0"),
-        "bytes transferred before the next zone begins",
+        "bytes to transfer in a zone before the next",
         set_field!(zones.bytes = bytes),
     ),
     with(
@@ -264,7 +265,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE",
         Depends("zonesize"),
-        "the length of a zone",
+        "length of a zone",
         set_field!(zones.range_bytes = bytes),
     ),
     with(
@@ -272,7 +273,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE",
         Value("0"),
-        "what lies between two zones",
+        "gap between two zones",
         set_field!(zones.skip_bytes = bytes),
     ),
     with(
@@ -294,7 +295,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "fill_device",
         &["fill_fs"],
         Value("0"),
-        "write until there is no space left, which is no error then",
+        "write until ENOSPC, which is no error then",
         set_field!(fill_device = truth),
     ),
 ];

@@ -18,7 +18,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME[-TIME]",
         Value("0"),
-        "begin later",
+        "delay before the job starts; of a range, a random one",
         |job, text| {
             job.startdelay_ns = range(text, seconds)?;
             Ok(())
@@ -29,7 +29,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("0"),
-        "work so long before anything is counted",
+        "time before counting starts",
         set_field!(ramp_time_ns = seconds),
     ),
     with(
@@ -37,14 +37,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["timeout"],
         "TIME",
         Value("0"),
-        "end after so long",
+        "end after this time",
         set_field!(runtime_ns = seconds),
     ),
     switch(
         "time_based",
         &[],
         Value("0"),
-        "begin anew until `runtime` is over",
+        "start again until `runtime` is over",
         set_field!(time_based = nonzero),
     ),
     with(
@@ -52,8 +52,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE[,...]",
         Value("0"),
-        "at most so many bytes a second; latencies count from when a \
-         request was due",
+        "bandwidth limit, bytes per second; total latencies count from when a request was due",
         |job, text| {
             job.rate = numbers_by_direction(text, &job.rate, bytes)?;
             Ok(())
@@ -64,8 +63,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N[,...]",
         Value("0"),
-        "at most so many requests a second; latencies count from \
-         when a request was due",
+        "IOPS limit; total latencies count from when a request was due",
         |job, text| {
             job.rate_iops = numbers_by_direction(text, &job.rate_iops, number)?;
             Ok(())
@@ -76,7 +74,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "linear|poisson",
         Value("linear"),
-        "how requests come at a rate",
+        "arrival process of a rate",
         |job, text| {
             let known = [("linear", false), ("poisson", true)];
             job.rate_poisson = choice(&known, text)?;
@@ -112,7 +110,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["ss_dur"],
         "TIME",
         Value("0"),
-        "how long it must stay there",
+        "how long the criterion must hold",
         set_field!(steady_duration_ns = seconds),
     ),
     with(
@@ -120,7 +118,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["ss_ramp"],
         "TIME",
         Value("0"),
-        "do not look before",
+        "time before the criterion is checked",
         set_field!(steady_ramp_ns = seconds),
     ),
     with(
@@ -128,7 +126,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["ss_interval"],
         "TIME",
         Value("1"),
-        "look each time this has passed",
+        "interval of checks",
         set_field!(steady_interval_ns = seconds),
     ),
     with(
@@ -136,7 +134,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("0"),
-        "of the pause, so long with the processor busy, us without a unit",
+        "part of the pause that polls, us without a unit",
         set_field!(thinktime_spin_ns = microseconds),
     ),
     idle(
@@ -150,7 +148,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("0"),
-        "pause after so long, s without a unit, instead of after thinktime_blocks",
+        "pause after this time instead of after thinktime_blocks, s without a unit",
         set_field!(thinktime_iotime_ns = seconds),
     ),
     with(
@@ -158,7 +156,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["ratemin"],
         "SIZE[,...]",
         Value("0"),
-        "fewer bytes a second during a rate_cycle end the job with an error",
+        "minimum bandwidth, bytes per second over a rate_cycle; less is an error",
         |job, text| {
             job.rate_min = numbers_by_direction(text, &job.rate_min, bytes)?;
             Ok(())
@@ -169,7 +167,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N[,...]",
         Value("0"),
-        "fewer requests a second during a rate_cycle end the job with an error",
+        "minimum IOPS over a rate_cycle; fewer are an error",
         |job, text| {
             job.rate_iops_min = numbers_by_direction(text, &job.rate_iops_min, number)?;
             Ok(())
@@ -180,7 +178,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["ratecycle"],
         "TIME",
         Value("1s"),
-        "over which rate_min and rate_iops_min are averaged, ms without a unit",
+        "interval of rate_min and rate_iops_min, ms without a unit",
         set_field!(rate_cycle_ns = milliseconds),
     ),
     idle_switch(
@@ -193,7 +191,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME[,...]",
         Value("0"),
-        "a request that takes longer ends the job with an error, us without a unit",
+        "longest latency; a longer one is an error, us without a unit",
         |job, text| {
             let limits = numbers_by_direction(text, &[job.max_latency_ns; 3], microseconds)?;
             if limits != [limits[0]; 3] {
@@ -208,8 +206,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("0"),
-        "search the largest number of requests in flight, up to iodepth, that keeps this latency; \
-         us without a unit",
+        "find the largest queue depth up to iodepth with this latency, us without a unit",
         set_field!(latency.target_ns = microseconds),
     ),
     with(
@@ -217,7 +214,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("0"),
-        "how long latency_target tries each, us without a unit",
+        "time that latency_target measures a queue depth, us without a unit",
         set_field!(latency.window_ns = microseconds),
     ),
     with(
@@ -225,7 +222,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PERCENT",
         Value("100"),
-        "how many requests must keep latency_target",
+        "share of requests that must meet latency_target",
         |job, text| {
             let percent = float(text)?;
             if !(0.0..=100.0).contains(&percent) {
@@ -239,7 +236,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "latency_run",
         &[],
         Value("0"),
-        "go on with the search of latency_target when it has found a depth",
+        "continue the search of latency_target after a result",
         set_field!(latency.runs_on = truth),
     ),
 ];

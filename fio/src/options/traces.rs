@@ -53,7 +53,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PERCENT",
         Value("100"),
-        "how fast time passes in a trace: 200 is twice as fast",
+        "speed of a trace: 200 is twice as fast",
         |job, text| match number(text)? {
             0 => Err("time must pass: 1 or more".to_owned().into()),
             percent => {

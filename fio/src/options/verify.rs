@@ -46,7 +46,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE",
         Depends("bs"),
-        "a header for each so many bytes",
+        "bytes per header",
         set_field!(verifying.interval_bytes = bytes),
     ),
     with(
@@ -54,7 +54,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE",
         Value("0"),
-        "where in the block the header is",
+        "offset of the header in the block",
         set_field!(verifying.offset_bytes = bytes),
     ),
     switch(
@@ -79,7 +79,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("0"),
-        "read back after so many writes, not only at the end",
+        "read back after this number of writes, not only at the end",
         set_field!(verifying.backlog = number),
     ),
     with(
@@ -87,7 +87,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Depends("verify_backlog"),
-        "read back so many blocks then",
+        "number of blocks that are read back then",
         set_field!(verifying.backlog_batch = number),
     ),
     switch(

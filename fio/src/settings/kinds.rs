@@ -110,7 +110,7 @@ pub enum Distribution {
 /// `verify=`: what is at the beginning of each block, or of each part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Nothing is verified.
+    /// No header is written, nothing is verified.
     #[default]
     No,
     /// A header without a digest, and `verify_pattern` behind it if there is one (`meta`).
@@ -236,7 +236,7 @@ pub struct Unmeasured {
 }
 
 impl Unmeasured {
-    /// Nothing is measured.
+    /// Neither latencies nor bandwidths are measured (`gtod_reduce`).
     pub(crate) const ALL: Self = Self {
         slat: true,
         clat: true,

@@ -5,7 +5,7 @@ use crate::bytes;
 /// How integers stand in a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ByteOrder {
-    /// PCs and Alphas.
+    /// Little-endian: PCs and Alphas.
     #[default]
     Little,
     /// SPARC, PowerPC, MIPS, m68k.

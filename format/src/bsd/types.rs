@@ -2,6 +2,7 @@
 //!
 //! Source: FreeBSD `sys/sys/disk/bsd.h` (`FS_*`) and gpart(8) for the names.
 
+use crate::numbered;
 use std::fmt;
 
 /// The `p_fstype` byte of a partition.
@@ -29,22 +30,17 @@ impl FsType {
 
     /// gpart's name, if it has one.
     pub fn alias(self) -> Option<&'static str> {
-        let known = TYPES.iter().find(|known| known.0 == self.0)?;
-        (!known.1.is_empty()).then_some(known.1)
+        numbered::alias(TYPES, self.0.into())
     }
 
     /// gpart's names, in the order of their numbers.
     pub fn names() -> impl Iterator<Item = (&'static str, FsType)> {
-        let named = TYPES.iter().filter(|known| !known.1.is_empty());
-        named.map(|known| (known.1, FsType(known.0)))
+        numbered::names(TYPES).map(|(name, number)| (name, FsType(number as u8)))
     }
 
     /// The name that disklabel(8) prints (`4.2BSD`, `swap`), if it has one.
     pub fn description(self) -> Option<&'static str> {
-        TYPES
-            .iter()
-            .find(|known| known.0 == self.0)
-            .map(|known| known.2)
+        numbered::description(TYPES, self.0.into())
     }
 
     /// The name in the label of that system, if it has one.
@@ -70,34 +66,27 @@ impl FsType {
     /// Understands gpart's names, disklabel's names, `!7` and `!0x7`.
     pub fn parse(text: &str) -> Option<FsType> {
         if let Some(number) = text.strip_prefix('!') {
-            let value = match number.strip_prefix("0x").or(number.strip_prefix("0X")) {
-                Some(hex) => u8::from_str_radix(hex, 16),
-                None => number.parse(),
-            };
-            return value.ok().map(FsType);
+            return u8::try_from(numbered::parse(number)?).ok().map(FsType);
         }
-        TYPES
-            .iter()
-            .find(|known| {
-                known.2.eq_ignore_ascii_case(text)
-                    || (!known.1.is_empty() && known.1.eq_ignore_ascii_case(text))
-            })
-            .map(|known| FsType(known.0))
+        let own = || {
+            TYPES
+                .iter()
+                .find(|known| known.2.eq_ignore_ascii_case(text))
+        };
+        let number = numbered::by_name(TYPES, text).or_else(|| Some(own()?.0));
+        number.map(|number| FsType(number as u8))
     }
 }
 
 /// gpart's form: the name, or `!` and the decimal number.
 impl fmt::Display for FsType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.alias() {
-            Some(alias) => f.pad(alias),
-            None => f.pad(&format!("!{}", self.0)),
-        }
+        numbered::write(f, TYPES, self.0.into())
     }
 }
 
 /// Number, gpart's name or nothing, disklabel's name.
-const TYPES: &[(u8, &str, &str)] = &[
+const TYPES: &[numbered::Known] = &[
     (0, "", "unused"),
     (1, "freebsd-swap", "swap"),
     (2, "", "Version 6"),

@@ -34,11 +34,8 @@ impl Bsd64Type {
             guid: Guid::UNUSED,
         };
         if let Some(raw) = text.strip_prefix('!') {
-            let number = match raw.strip_prefix("0x").or(raw.strip_prefix("0X")) {
-                Some(hex) => u8::from_str_radix(hex, 16),
-                None => raw.parse(),
-            };
-            if let Ok(number) = number {
+            if let Some(number) = crate::numbered::parse(raw) {
+                let number = u8::try_from(number).ok()?;
                 return (number != 0).then(|| numbered(number));
             }
             let guid: Guid = raw.parse().ok()?;

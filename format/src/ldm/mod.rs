@@ -79,11 +79,11 @@ pub struct Header {
 /// How a component's partitions make up its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// In stripes.
+    /// Stripes over all partitions, as RAID 0.
     Striped,
     /// One after the other.
     Spanned,
-    /// RAID-5.
+    /// Stripes with rotating parity.
     Raid,
     /// A number without a meaning here.
     Unknown(u8),

@@ -175,7 +175,7 @@ pub(crate) fn encode_signature(sector: &mut [u8]) {
 pub enum MbrKind {
     /// No entry is used.
     Empty,
-    /// An ordinary table.
+    /// Entries other than 0xEE alone: slices.
     Partitioned,
     /// Only entries of type 0xEE: the disk belongs to its GPT.
     Protective,

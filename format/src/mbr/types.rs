@@ -4,6 +4,7 @@
 //! Sources: FreeBSD `sys/sys/disk/mbr.h` and gpart(8) for the names; Andries
 //! Brouwer's list of partition identifiers for the rest.
 
+use crate::numbered;
 use std::fmt;
 
 /// The type byte of an MBR entry.
@@ -42,24 +43,19 @@ impl PartType {
 
     /// gpart's name (`freebsd`, `linux-data`, `fat32`), if it has one.
     pub fn alias(self) -> Option<&'static str> {
-        let known = TYPES.iter().find(|known| known.0 == self.0)?;
-        (!known.1.is_empty()).then_some(known.1)
+        numbered::alias(TYPES, self.0.into())
     }
 
     /// gpart's names, in the order of their numbers; each once.
     pub fn names() -> impl Iterator<Item = (&'static str, PartType)> {
-        let named = TYPES.iter().filter(|known| !known.1.is_empty());
-        let named = named.map(|known| (known.1, PartType(known.0)));
+        let named = numbered::names(TYPES).map(|(name, number)| (name, PartType(number as u8)));
         // The first line of a name is the one that it is parsed to.
         named.filter(|(name, kind)| PartType::parse(name) == Some(*kind))
     }
 
     /// A description for people; `None` for a number that is not listed.
     pub fn description(self) -> Option<&'static str> {
-        TYPES
-            .iter()
-            .find(|known| known.0 == self.0)
-            .map(|known| known.2)
+        numbered::description(TYPES, self.0.into())
     }
 
     /// Understands gpart's names in any case, and `!165` or `!0xa5`.
@@ -67,32 +63,23 @@ impl PartType {
     /// Type 0 is refused: it means that the entry is unused.
     pub fn parse(text: &str) -> Option<PartType> {
         if let Some(number) = text.strip_prefix('!') {
-            let value = match number.strip_prefix("0x").or(number.strip_prefix("0X")) {
-                Some(hex) => u8::from_str_radix(hex, 16),
-                None => number.parse(),
-            };
-            return value.ok().filter(|&v| v != 0).map(PartType);
+            let number = u8::try_from(numbered::parse(number)?).ok()?;
+            return (number != 0).then_some(PartType(number));
         }
-        TYPES
-            .iter()
-            .find(|known| !known.1.is_empty() && known.1.eq_ignore_ascii_case(text))
-            .map(|known| PartType(known.0))
+        numbered::by_name(TYPES, text).map(|number| PartType(number as u8))
     }
 }
 
 /// gpart's form: the name, or `!` and the decimal number.
 impl fmt::Display for PartType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.alias() {
-            Some(alias) => f.pad(alias),
-            None => f.pad(&format!("!{}", self.0)),
-        }
+        numbered::write(f, TYPES, self.0.into())
     }
 }
 
 /// Number, gpart's name or nothing, description. The first line of a name is
 /// the number that the name is parsed to.
-const TYPES: &[(u8, &str, &str)] = &[
+const TYPES: &[numbered::Known] = &[
     (0x00, "", "unused"),
     (0x01, "", "FAT12"),
     (0x04, "", "FAT16 under 32 MB"),

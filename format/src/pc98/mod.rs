@@ -14,6 +14,7 @@
 
 use crate::bytes;
 use crate::mbr::Mbr;
+use crate::numbered;
 use std::fmt;
 
 /// Bytes of a sector, and of the table.
@@ -75,7 +76,7 @@ pub enum Error {
 pub struct Pc98Type(pub u16);
 
 impl Pc98Type {
-    /// FreeBSD's slice.
+    /// FreeBSD's slice: `mid` 0x14, `sid` 0x44.
     pub const FREEBSD: Pc98Type = Pc98Type(0x4414);
 
     /// Understands `freebsd`, `!17428` and `!0x4414`, without flags, as gpart does.
@@ -83,12 +84,7 @@ impl Pc98Type {
         if text.eq_ignore_ascii_case("freebsd") {
             return Some(Pc98Type::FREEBSD);
         }
-        let number = text.strip_prefix('!')?;
-        let value = match number.strip_prefix("0x").or(number.strip_prefix("0X")) {
-            Some(hex) => u16::from_str_radix(hex, 16),
-            None => number.parse(),
-        };
-        let value = value.ok()?;
+        let value = numbered::parse(text.strip_prefix('!')?)?;
         (value != 0 && value & 0x8080 == 0).then_some(Pc98Type(value))
     }
 }

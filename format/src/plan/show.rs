@@ -21,7 +21,7 @@ pub enum Row {
 /// What stands in the column after the sectors, and what after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Column {
-    /// Index and type.
+    /// gpart's usual columns: index and type.
     #[default]
     Type,
     /// Index and label (`gpart show -l`).

@@ -105,7 +105,7 @@ pub enum Change {
     Attribute {
         /// gpart's name of it.
         name: String,
-        /// Set or cleared.
+        /// True to set the attribute, false to clear it.
         on: bool,
     },
 }

@@ -81,7 +81,7 @@ pub struct Backing {
 /// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// 2 or 3.
+    /// Version of the format, 2 or 3.
     pub version: u32,
     /// The size of the disk inside, bytes.
     pub size_bytes: u64,

@@ -75,7 +75,7 @@ pub enum Error {
         /// How many there are.
         requests: u64,
     },
-    /// There are none.
+    /// A file without requests.
     #[error("there are no requests in it")]
     Empty,
     /// A length that no buffer is made for.

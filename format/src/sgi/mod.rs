@@ -40,7 +40,7 @@ pub enum Error {
 pub struct SgiType(pub u32);
 
 impl SgiType {
-    /// The whole disk.
+    /// Type of the entry for the whole disk.
     pub const VOLUME: SgiType = SgiType(6);
 
     /// The name that fdisk prints, if it has one.

@@ -7,7 +7,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Fields between spaces.
+    /// Fields with one or more blanks between them.
     pub(super) fn spaced(line: &'a [u8]) -> Self {
         Self {
             rest: line,
@@ -15,7 +15,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Fields between commas.
+    /// Fields with one comma between them (CSV without quotes).
     pub(super) fn commas(line: &'a [u8]) -> Self {
         Self {
             rest: line,

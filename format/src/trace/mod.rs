@@ -111,7 +111,7 @@ pub enum Error {
     },
 }
 
-/// Reads a trace.
+/// Reads the requests of a trace, in any [`Dialect`], one by one.
 pub struct Reader<R> {
     input: R,
     dialect: Dialect,

@@ -87,7 +87,7 @@ pub struct Slice {
 pub struct Label {
     /// The label's bytes as they were read, for what has no field here.
     pub bytes: Box<[u8; SIZE_BYTES]>,
-    /// Cylinders for data.
+    /// Cylinders for data, without the alternate ones.
     pub cylinders: u16,
     /// Alternate cylinders after them.
     pub alternate_cylinders: u16,

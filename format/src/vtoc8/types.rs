@@ -1,5 +1,6 @@
 //! Tags of a Sun label's partitions (FreeBSD `sys/sys/vtoc.h`, Solaris `sys/vtoc.h`).
 
+use crate::numbered;
 use std::fmt;
 
 /// What a partition holds.
@@ -7,54 +8,44 @@ use std::fmt;
 pub struct Tag(pub u16);
 
 impl Tag {
-    /// The whole disk.
+    /// Tag of the partition for the whole disk, `c`.
     pub const BACKUP: Tag = Tag(5);
 
     /// gpart's name, if it has one.
     pub fn alias(self) -> Option<&'static str> {
-        let known = TYPES.iter().find(|known| known.0 == self.0)?;
-        (!known.1.is_empty()).then_some(known.1)
+        numbered::alias(TYPES, self.0)
     }
 
     /// Solaris' name, if it has one.
     pub fn description(self) -> Option<&'static str> {
-        let known = TYPES.iter().find(|known| known.0 == self.0)?;
-        (!known.2.is_empty()).then_some(known.2)
+        numbered::description(TYPES, self.0)
     }
 
     /// Understands gpart's names, `!2` and `!0x902`; no tag is 0 by itself.
     pub fn parse(text: &str) -> Option<Tag> {
         if let Some(number) = text.strip_prefix('!') {
-            let value = match number.strip_prefix("0x").or(number.strip_prefix("0X")) {
-                Some(hex) => u16::from_str_radix(hex, 16),
-                None => number.parse(),
-            };
-            return value.ok().filter(|&value| value != 0).map(Tag);
+            return numbered::parse(number)
+                .filter(|number| *number != 0)
+                .map(Tag);
         }
-        let named =
-            |known: &&(u16, &str, &str)| !known.1.is_empty() && known.1.eq_ignore_ascii_case(text);
-        TYPES.iter().find(named).map(|known| Tag(known.0))
+        numbered::by_name(TYPES, text).map(Tag)
     }
 
     /// gpart's names, in the order of their numbers.
     pub fn names() -> impl Iterator<Item = (&'static str, Tag)> {
-        let named = TYPES.iter().filter(|known| !known.1.is_empty());
-        named.map(|known| (known.1, Tag(known.0)))
+        numbered::names(TYPES).map(|(name, number)| (name, Tag(number)))
     }
 }
 
 /// gpart's form: the name, or `!` and the decimal number.
 impl fmt::Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.alias() {
-            Some(alias) => f.pad(alias),
-            None => f.pad(&format!("!{}", self.0)),
-        }
+        numbered::write(f, TYPES, self.0)
     }
 }
 
 /// Number, gpart's name or nothing, Solaris' name or nothing.
-const TYPES: &[(u16, &str, &str)] = &[
+const TYPES: &[numbered::Known] = &[
     (0, "", "unassigned"),
     (1, "", "boot"),
     (2, "", "root"),

@@ -1,4 +1,4 @@
-//! Programs in C that do nothing but the unavoidable part of what a cell does, measured beside it
+//! Programs in C that do nothing but the unavoidable part of what a case does, measured beside it
 //! in the same rounds: `UGEOM_FLOORS` names the folder with their sources. They are no part of this
 //! repository; what is here is how they are called.
 
@@ -7,9 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::cells::{Cell, NO_OP, NO_OP_ALONE, RING_NO_OP, Sample, ZEROES};
+use crate::cases::{Case, NO_OP, NO_OP_ALONE, RING_NO_OP, Sample, ZEROES};
 
-/// A program of the folder, its arguments with spaces between them, what it does, and the cell that
+/// A program of the folder, its arguments with spaces between them, what it does, and the case that
 /// does the same.
 struct Floor {
     program: &'static str,
@@ -40,20 +40,20 @@ const FLOORS: [Floor; 6] = [
     floor("pool", "ring 100 2 nop 200 1", "C, no-op, bare ring of requests", NO_OP),
     floor("pool", "guasi 100 2 pread 200 1", "C, zeroes, mutex and condvar", ZEROES),
     floor("pool", "ring 100 2 pread 200 1", "C, zeroes, bare ring of requests", ZEROES),
-    floor("hand", "spin 0", "C, there and back, spinning", NO_OP_ALONE),
+    floor("hand", "spin 0", "C, round trip, spinning", NO_OP_ALONE),
     floor("nop", "32 0", "C, no-op, io_uring, batch of 32", RING_NO_OP),
 ];
 
-/// The cells of the programs that can be built here; says on stderr which cannot.
-pub fn all(beside: &[Cell]) -> Result<Vec<Cell>, Box<dyn Error>> {
+/// The cases of the programs that can be built here; says on stderr which cannot.
+pub fn all(beside: &[Case]) -> Result<Vec<Case>, Box<dyn Error>> {
     let Some(sources) = std::env::var_os("UGEOM_FLOORS") else {
         eprintln!("SKIP floors: UGEOM_FLOORS names no folder with their sources");
         return Ok(Vec::new());
     };
     let built = tempfile::tempdir()?.keep();
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for floor in FLOORS {
-        if !beside.iter().any(|cell| cell.name == floor.beside) {
+        if !beside.iter().any(|case| case.name == floor.beside) {
             continue;
         }
         let program = built.join(floor.program);
@@ -64,9 +64,9 @@ pub fn all(beside: &[Cell]) -> Result<Vec<Cell>, Box<dyn Error>> {
             continue;
         }
         let run = move || once(&program, floor.arguments);
-        cells.push(Cell::of_program(floor.name, floor.beside, run));
+        cases.push(Case::of_program(floor.name, floor.beside, run));
     }
-    Ok(cells)
+    Ok(cases)
 }
 
 fn build(sources: &Path, name: &str, program: &PathBuf) -> Result<(), Box<dyn Error>> {

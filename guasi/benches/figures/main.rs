@@ -1,11 +1,11 @@
 //! `cargo bench -p ugeom-guasi`: what a request costs, beside a plain pool and beside doing the
 //! call inline, in interleaved rounds; each figure with its 95 % interval.
 //!
-//! An argument keeps the cells whose names contain it. `UGEOM_BENCH_SECONDS` sets the time (15),
+//! An argument keeps the cases whose names contain it. `UGEOM_BENCH_SECONDS` sets the time (15),
 //! `UGEOM_FLOORS` names programs in C to measure beside (`floors.rs`). Started as a test it
 //! measures as little as it can.
 
-mod cells;
+mod cases;
 mod floors;
 mod pool;
 
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use cells::{Cell, Sample};
+use cases::{Case, Sample};
 use ugeom_measure::blocks::Blocks;
 use ugeom_measure::interval::student_of;
 use ugeom_testkit::{bench_seconds, is_bench};
@@ -29,43 +29,43 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seconds = bench_seconds()?.unwrap_or(15);
     let seed: u64 = 0x6775_6173_6931;
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut cells = cells::all()?;
+    let mut cases = cases::all()?;
     if as_bench {
-        let floors = floors::all(&cells)?;
-        cells.extend(floors);
+        let floors = floors::all(&cases)?;
+        cases.extend(floors);
     }
     let mut wanted = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with('-'));
     if let Some(part) = wanted.next() {
-        cells.retain(|cell| cell.name.contains(&part));
+        cases.retain(|case| case.name.contains(&part));
     }
     let run = match as_bench {
         true => Duration::from_millis(40),
         false => Duration::ZERO,
     };
-    for cell in &mut cells {
-        cell.run(run / 2)?;
+    for case in &mut cases {
+        case.run(run / 2)?;
     }
     let mut rounds: Vec<Vec<Sample>> = Vec::new();
     let start = Instant::now();
     let rounds_min = if as_bench { ROUNDS_MIN } else { 3 };
     while rounds.len() < rounds_min || (as_bench && start.elapsed().as_secs() < seconds) {
-        let mut order: Vec<usize> = (0..cells.len()).collect();
+        let mut order: Vec<usize> = (0..cases.len()).collect();
         rng.shuffle(&mut order);
-        let mut round = vec![Sample::default(); cells.len()];
+        let mut round = vec![Sample::default(); cases.len()];
         for index in order {
-            round[index] = cells[index].run(run)?;
+            round[index] = cases[index].run(run)?;
         }
         rounds.push(round);
     }
-    let text = report(&cells, &rounds, seed)?;
+    let text = report(&cases, &rounds, seed)?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
 
-fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, Box<dyn Error>> {
-    let mut times = Blocks::new(cells.iter().map(|cell| cell.name));
+fn report(cases: &[Case], rounds: &[Vec<Sample>], seed: u64) -> Result<String, Box<dyn Error>> {
+    let mut times = Blocks::new(cases.iter().map(|case| case.name));
     for round in rounds {
         times.push_round(round.iter().map(|sample| sample.ns).collect())?;
     }
@@ -76,7 +76,7 @@ fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, B
         "{:<34} {:>22} {:>20} {:>12} {:>12}",
         "a request", "ns", "times the base", "switches", "CPU ns"
     )?;
-    for (index, cell) in cells.iter().enumerate() {
+    for (index, case) in cases.iter().enumerate() {
         let of = |pick: fn(&Sample) -> f64| -> Vec<f64> {
             rounds.iter().map(|round| pick(&round[index])).collect()
         };
@@ -93,9 +93,9 @@ fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, B
                 format!(" {switches:>12.4} {cpu:>12.1}")
             }
         };
-        let ratio = match cell.base.and_then(|base| times.position(base)) {
+        let ratio = match case.base.and_then(|base| times.position(base)) {
             None => String::new(),
-            // The rate of this cell to that of its base.
+            // The rate of this case to that of its base.
             Some(base) => match times
                 .typical_ratio(index, base, CONFIDENCE)
                 .map(|it| it.interval)
@@ -111,7 +111,7 @@ fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, B
         writeln!(
             text,
             "{:<34} {:>9.1} +- {:>9.1} {:>20}{rest}",
-            cell.name,
+            case.name,
             ns.estimate,
             ns.half_width(),
             ratio,

@@ -3,8 +3,8 @@
 use super::Loaded;
 use ugeom_measure::units::duration_human;
 
-/// What is in the differences beside what was changed.
-pub(super) fn confounded(results: &[Loaded]) -> Vec<String> {
+/// What the differences between results include besides the change, a warning each.
+pub fn confounded(results: &[Loaded]) -> Vec<String> {
     let Some((base, others)) = results.split_first() else {
         return Vec::new();
     };

@@ -27,7 +27,7 @@ pub struct CompareOptions {
     /// The case that the others of a single document are compared with; the first if none.
     pub base: Option<String>,
     /// The cases to compare; all if there is none.
-    pub cells: Vec<String>,
+    pub cases: Vec<String>,
     /// The metrics to compare, by their names; all if there is none.
     pub metrics: Vec<String>,
     /// Only those that changed significantly.
@@ -41,7 +41,7 @@ impl Default for CompareOptions {
             confidence: 0.95,
             same_within: 0.01,
             base: None,
-            cells: Vec::new(),
+            cases: Vec::new(),
             metrics: Vec::new(),
             changed: false,
         }
@@ -321,41 +321,41 @@ fn independent(base: &[f64], changed: &[f64], confidence: f64) -> Found {
 
 /// The cases of one document, which ran in the same rounds.
 pub(super) fn within(one: &Loaded, options: &CompareOptions) -> Result<Compared, HarnessError> {
-    let cells = one.cells();
+    let cases = one.cases();
     let base = match &options.base {
         Some(name) => position(one, name)?,
         None => 0,
     };
     let mut changed = Vec::new();
-    for name in &options.cells {
+    for name in &options.cases {
         changed.push(position(one, name)?);
     }
     if changed.is_empty() {
-        changed = (0..cells.len()).collect();
+        changed = (0..cases.len()).collect();
     }
-    changed.retain(|cell| *cell != base);
+    changed.retain(|case| *case != base);
     if changed.is_empty() {
         let problem = format!("{}: it has one case only: nothing to compare", one.name);
         return Err(HarnessError::Compare(problem));
     }
-    let mut compared = Compared::new(cells[base].clone(), options);
+    let mut compared = Compared::new(cases[base].clone(), options);
     compared.interleaved = true;
-    compared.others = changed.iter().map(|cell| cells[*cell].clone()).collect();
+    compared.others = changed.iter().map(|case| cases[*case].clone()).collect();
     compared.add_files(&Side {
         name: one.name.clone(),
         files: vec![Source::from(one)],
     });
     for metric in Metric::ALL {
         let observed = Observed::of(&one.document, |sample| metric.of(sample));
-        let values = |cell: usize| observed.values(&[cell], |one| one.first().copied());
-        let pairs = changed.iter().map(|cell| Pending {
-            case: cells[*cell].clone(),
+        let values = |case: usize| observed.values(&[case], |one| one.first().copied());
+        let pairs = changed.iter().map(|case| Pending {
+            case: cases[*case].clone(),
             side: one.name.clone(),
             unit: metric.unit().to_owned(),
             better: metric.better(),
             base: values(base),
-            changed: values(*cell),
-            ratios: Some(observed.values(&[base, *cell], |one| {
+            changed: values(*case),
+            ratios: Some(observed.values(&[base, *case], |one| {
                 (one[0] > 0.0).then(|| one[1] / one[0])
             })),
         });
@@ -379,13 +379,13 @@ pub fn between(
     compared.add_files(base);
     others.iter().for_each(|side| compared.add_files(side));
     let old = base.series();
-    for name in &options.cells {
+    for name in &options.cases {
         if !old.iter().any(|one| one.case == *name) {
             let problem = format!("{}: it has no case `{name}`", base.name);
             return Err(HarnessError::Compare(problem));
         }
     }
-    let wanted = |case: &String| options.cells.is_empty() || options.cells.contains(case);
+    let wanted = |case: &String| options.cases.is_empty() || options.cases.contains(case);
     let mut metrics: Vec<(String, Vec<Pending>)> = Vec::new();
     for side in others {
         let new = side.series();
@@ -425,9 +425,9 @@ pub fn between(
 }
 
 fn position(one: &Loaded, name: &str) -> Result<usize, HarnessError> {
-    let found = one.cells().iter().position(|cell| cell == name);
+    let found = one.cases().iter().position(|case| case == name);
     found.ok_or_else(|| {
-        let known = one.cells().join(", ");
+        let known = one.cases().join(", ");
         let problem = format!("{}: it has no case `{name}`, but {known}", one.name);
         HarnessError::Compare(problem)
     })

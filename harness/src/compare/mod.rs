@@ -5,6 +5,7 @@ mod confounded;
 mod judge;
 
 pub use crate::metric::Metric;
+pub use confounded::confounded;
 pub use judge::{CompareOptions, Compared, File, Judged, Middle, Row, Side, Source, between, show};
 
 use crate::HarnessError;
@@ -40,10 +41,10 @@ impl Loaded {
         })
     }
 
-    /// The names of its cells.
-    pub fn cells(&self) -> &[String] {
+    /// The names of its cases.
+    pub fn cases(&self) -> &[String] {
         let first = self.document.processes.first();
-        first.map_or(&[], |process| &process.cells)
+        first.map_or(&[], |process| &process.cases)
     }
 }
 
@@ -63,13 +64,8 @@ pub fn compare(results: &[Loaded], options: &CompareOptions) -> Result<Compared,
         [base, others @ ..] => {
             let others: Vec<Side> = others.iter().map(side).collect();
             let mut compared = between(&side(base), &others, options)?;
-            compared.confounded.extend(confounded::confounded(results));
+            compared.confounded.extend(confounded(results));
             Ok(compared)
         }
     }
-}
-
-/// What results of ours differ in beside what was changed.
-pub fn doubts(results: &[Loaded]) -> Vec<String> {
-    confounded::confounded(results)
 }

@@ -33,11 +33,11 @@ pub fn series<S>(document: &Document<S>) -> Vec<Series> {
     let mut all = Vec::new();
     for metric in Metric::ALL {
         let observed = Observed::of(document, |sample| metric.of(sample));
-        for (at, cell) in observed.cells().iter().enumerate() {
+        for (at, case) in observed.cases().iter().enumerate() {
             let values = observed.values(&[at], |one| one.first().copied());
             if !values.is_empty() {
                 all.push(Series::new(
-                    cell,
+                    case,
                     metric.id(),
                     metric.unit(),
                     metric.better(),

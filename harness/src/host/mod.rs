@@ -123,41 +123,41 @@ impl Host {
         self
     }
 
-    /// What makes figures from this machine doubtful, in plain words; empty when nothing does.
-    pub fn doubts(&self) -> Vec<String> {
-        let mut doubts = Vec::new();
+    /// What may distort figures from this machine, a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
         if self.load[0] > self.cores as f64 * 0.5 {
-            doubts.push(format!(
+            warnings.push(format!(
                 "other work is running (load {:.1} on {} cores): stop it and repeat",
                 self.load[0], self.cores
             ));
         }
         if self.steal_percent >= STEAL_PERCENT_MAX {
-            doubts.push(format!(
+            warnings.push(format!(
                 "steal time was {:.1} % since boot: the host was busy, and times may be too long",
                 self.steal_percent
             ));
         }
         if self.cores_allowed < 2 {
-            doubts.push("there is one core only: two threads cannot run side by side".to_owned());
+            warnings.push("there is one core only: two threads cannot run side by side".to_owned());
         }
         if let Some(whole) = self.cores_whole
             && whole < self.cores_allowed
         {
-            doubts.push(format!(
+            warnings.push(format!(
                 "{} processors are hyperthreads of {whole} cores: two on one core share its units",
                 self.cores_allowed
             ));
         }
         if self.on_battery {
-            doubts.push(
+            warnings.push(
                 "the machine runs on battery, which may lower its clock: connect the power \
                          supply"
                     .to_owned(),
             );
         }
         if let Some(limit) = self.cpu_limit {
-            doubts.push(format!(
+            warnings.push(format!(
                 "a cgroup limits this process to {limit:.1} cores (cpu.max): it is throttled above \
                  that, raise the limit"
             ));
@@ -165,11 +165,11 @@ impl Host {
         if let Some(governor) = &self.governor
             && governor != "performance"
         {
-            doubts.push(format!(
+            warnings.push(format!(
                 "the CPU frequency may change (governor {governor}): set it to performance"
             ));
         }
-        doubts
+        warnings
     }
 }
 
@@ -204,7 +204,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Cores that were taken away for more than this share of the time make figures doubtful, per cent.
+/// Cores that were taken away for more than this share of the time are a warning, per cent.
 pub const STEAL_PERCENT_MAX: f64 = 1.0;
 
 /// A size of `/proc/meminfo`, bytes; 0 where it is not told.
@@ -274,7 +274,7 @@ mod tests {
             "2 cores of Test CPU, a virtual machine, Linux 6.1, load 0.2, clock tsc, \
              8 GiB of memory"
         );
-        assert!(quiet().doubts().is_empty());
+        assert!(quiet().warnings().is_empty());
     }
 
     #[test]
@@ -294,15 +294,15 @@ mod tests {
             cores_whole: Some(1),
             ..quiet()
         };
-        let doubts = host.doubts().join("; ");
+        let warnings = host.warnings().join("; ");
         assert!(
-            doubts.contains("2 processors are hyperthreads of 1 cores"),
-            "{doubts}"
+            warnings.contains("2 processors are hyperthreads of 1 cores"),
+            "{warnings}"
         );
     }
 
     #[test]
-    fn what_makes_figures_doubtful_is_said() {
+    fn a_busy_machine_has_a_warning_for_each_disturbance() {
         let governor = Some("powersave".to_owned());
         let busy = Host {
             load: [1.7, 0.0, 0.0],
@@ -313,30 +313,30 @@ mod tests {
             cpu_limit: Some(1.5),
             ..quiet()
         };
-        let doubts = busy.doubts().join("; ");
+        let warnings = busy.warnings().join("; ");
         for words in [
             "runs on battery",
             "a cgroup limits this process to 1.5 cores (cpu.max)",
             "CPU frequency may change (governor powersave): set it to performance",
         ] {
-            assert!(doubts.contains(words), "{words}: {doubts}");
+            assert!(warnings.contains(words), "{words}: {warnings}");
         }
         let performance = Host {
             governor: Some("performance".to_owned()),
             ..quiet()
         };
-        assert_eq!(performance.doubts(), [""; 0]);
+        assert_eq!(performance.warnings(), [""; 0]);
         assert!(
-            doubts.contains("other work is running (load 1.7 on 2 cores): stop it"),
-            "{doubts}"
+            warnings.contains("other work is running (load 1.7 on 2 cores): stop it"),
+            "{warnings}"
         );
         assert!(
-            doubts.contains("one core only") && doubts.contains("powersave"),
-            "{doubts}"
+            warnings.contains("one core only") && warnings.contains("powersave"),
+            "{warnings}"
         );
         assert!(
-            doubts.contains("steal time was 2.5 % since boot"),
-            "{doubts}"
+            warnings.contains("steal time was 2.5 % since boot"),
+            "{warnings}"
         );
         assert!(busy.to_string().contains("(1 allowed to this process)"));
     }

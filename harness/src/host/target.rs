@@ -11,6 +11,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use ugeom_machine::block_device::{BlockDevice, System};
+use ugeom_machine::mounts::Mount;
 
 /// What a temporary file is called in results.
 pub const TEMPORARY_FILE: &str = "the temporary file";
@@ -110,9 +111,9 @@ fn facts(system: &System, path: &Path) -> Option<TargetFacts> {
         if devices.is_empty() {
             devices = below_btrfs(system, &mount);
         }
-        facts.mount_point = Some(mount.point);
-        facts.file_system = Some(mount.file_system);
-        facts.mount_options = Some(mount.options);
+        facts.mount_point = Some(mount.point.display().to_string());
+        facts.file_system = Some(mount.kind);
+        facts.mount_options = Some(format!("{},{}", mount.options, mount.own_options));
     }
     if let Some(device) = devices.first() {
         let queue = device.queue();
@@ -131,7 +132,7 @@ fn facts(system: &System, path: &Path) -> Option<TargetFacts> {
 /// The device of a btrfs, whose files have a device number that no disk has. Empty where it has
 /// several: then none of them counts all reads.
 fn below_btrfs(system: &System, mount: &Mount) -> Vec<BlockDevice> {
-    if mount.file_system != "btrfs" {
+    if mount.kind != "btrfs" {
         return Vec::new();
     }
     let devices = system.below(Path::new(&mount.source)).unwrap_or_default();
@@ -176,69 +177,20 @@ fn look_inside(facts: &mut TargetFacts, system: &System, path: &Path) {
 fn mount_of(system: &System, path: &Path, device: u64) -> Option<Mount> {
     // A file without a name has no path that could be compared.
     let path = fs::canonicalize(path).ok();
-    let number = format!(
-        "{}:{}",
-        rustix::fs::major(device),
-        rustix::fs::minor(device)
-    );
-    let text = fs::read(system.proc.join("self/mountinfo")).ok()?;
-    let text = String::from_utf8_lossy(&text);
+    let number = (rustix::fs::major(device), rustix::fs::minor(device));
+    let mounts = system.mounts();
     let of_number = |mount: &Mount| mount.number == number;
     let holds = |mount: &Mount| path.as_ref().is_some_and(|it| it.starts_with(&mount.point));
     let longest = |is: &dyn Fn(&Mount) -> bool| {
-        let mounts = text.lines().filter_map(Mount::parse);
-        mounts.filter(is).max_by_key(|mount| mount.point.len())
+        let mounts = mounts.iter().filter(|mount| is(mount));
+        mounts
+            .max_by_key(|mount| mount.point.as_os_str().len())
+            .cloned()
     };
     if path.is_none() {
         return longest(&of_number);
     }
     longest(&|mount| of_number(mount) && holds(mount)).or_else(|| longest(&holds))
-}
-
-/// A line of mountinfo.
-struct Mount {
-    number: String,
-    point: String,
-    options: String,
-    file_system: String,
-    source: String,
-}
-
-impl Mount {
-    /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw`: proc(5).
-    fn parse(line: &str) -> Option<Self> {
-        let (before, after) = line.split_once(" - ")?;
-        let mut before = before.split(' ').skip(2);
-        let (number, _root, point) = (before.next()?, before.next()?, before.next()?);
-        let options = before.next()?;
-        let mut after = after.split(' ');
-        let (file_system, source) = (after.next()?, after.next()?);
-        // Those of the file system, such as `compress=zstd:3` of btrfs, stand behind its source.
-        let options = match after.next() {
-            Some(own) => format!("{options},{own}"),
-            None => options.to_owned(),
-        };
-        Some(Self {
-            number: number.to_owned(),
-            point: unescaped(point),
-            options,
-            file_system: file_system.to_owned(),
-            source: unescaped(source),
-        })
-    }
-}
-
-/// The kernel writes blanks, tabs, line feeds and backslashes as three octal digits.
-fn unescaped(text: &str) -> String {
-    let escapes = [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ];
-    escapes
-        .iter()
-        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// `regular file on ext4 at /, device vda (scheduler mq-deadline, queue depth 256)`.
@@ -373,7 +325,5 @@ mod tests {
             (process.device, process.file_system.as_deref()),
             (None, Some("proc"))
         );
-        let lines = ["", "1 2 3", "1 2 8:1 / /mnt rw - ext4"];
-        assert!(lines.iter().all(|line| Mount::parse(line).is_none()));
     }
 }

@@ -1,13 +1,13 @@
 //! Finds how many iterations fill a run, and makes runs shorter when ten rounds would not fit the
-//! budget. The runs that it takes for that also warm the cells up; none of them is counted.
+//! budget. The runs that it takes for that also warm the cases up; none of them is counted.
 
-use super::cell::{Stopped, iterate, sample};
-use super::{Cell, Control, Length, Meter, Phase, Progress, RunLength, Sample, Settings};
+use super::case::{Stopped, iterate, sample};
+use super::{Case, Control, Length, Meter, Phase, Progress, RunLength, Sample, Settings};
 
-/// The lengths of all cells' runs.
+/// The lengths of all cases' runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
-    /// In the order of the cells.
+    /// In the order of the cases.
     pub lengths: Vec<RunLength>,
     /// The wall time that calibrated runs were made for, ns.
     pub run_ns: u64,
@@ -23,7 +23,7 @@ pub const TRIAL_SHARE: u64 = 10;
 const TRIAL_NS_MAX: u64 = 20_000_000;
 
 /// A trial that is this many times as long as it has to be is not believed at once: it would make
-/// all runs of its cell too short.
+/// all runs of its case too short.
 const SURPRISING: u64 = 2;
 
 /// It is repeated once, and again so often while that takes no longer than this, ns: on a busy
@@ -40,30 +40,30 @@ const PROBES_MAX: u32 = 8;
 /// No trial has more iterations, so that work that takes no time at all ends.
 const ITERATIONS_MAX: u64 = 1 << 40;
 
-/// Measures the cost of each cell's iteration and plans the runs. The last trial of each cell is
-/// put into `trials`: it is all that there is of it if another cell fails now.
+/// Measures the cost of each case's iteration and plans the runs. The last trial of each case is
+/// put into `trials`: it is all that there is of it if another case fails now.
 pub(super) fn plan(
-    cells: &mut [Cell<'_>],
+    cases: &mut [Case<'_>],
     settings: &Settings,
     meter: &dyn Meter,
     control: &mut Control<'_>,
     trials: &mut Vec<(usize, Sample)>,
 ) -> Result<Plan, Box<Stopped>> {
-    if settings.lengths.len() == cells.len() {
-        let known = cells.iter().zip(&settings.lengths);
-        let lengths: Vec<RunLength> = known.map(|(cell, known)| fitted(cell, *known)).collect();
-        for (cell, length) in cells.iter_mut().zip(&lengths) {
+    if settings.lengths.len() == cases.len() {
+        let known = cases.iter().zip(&settings.lengths);
+        let lengths: Vec<RunLength> = known.map(|(case, known)| fitted(case, *known)).collect();
+        for (case, length) in cases.iter_mut().zip(&lengths) {
             // The first run of a process must not be the one that loads its code and its data.
-            iterate(cell, length.warm_up.max(cell.step))?;
+            iterate(case, length.warm_up.max(case.step))?;
         }
         let run_ns = settings.run_ns;
         return Ok(Plan { lengths, run_ns });
     }
     let started_ns = meter.now_ns();
-    let guess_ns = fitting_run_ns(settings, cells.len() as f64, 0.0, 0);
-    let total = cells.len() as u64;
-    let mut costs = Vec::with_capacity(cells.len());
-    for (index, cell) in cells.iter_mut().enumerate() {
+    let guess_ns = fitting_run_ns(settings, cases.len() as f64, 0.0, 0);
+    let total = cases.len() as u64;
+    let mut costs = Vec::with_capacity(cases.len());
+    for (index, case) in cases.iter_mut().enumerate() {
         if control.is_cancelled() {
             let unknown = Cost {
                 iteration_ns: 1.0,
@@ -74,7 +74,7 @@ pub(super) fn plan(
         }
         (control.progress)(&Progress {
             phase: Phase::Calibrating,
-            cell: &cell.name,
+            case: &case.name,
             done: index as u64,
             total,
         });
@@ -88,34 +88,34 @@ pub(super) fn plan(
             true => 0,
             false => (guess_ns / TRIAL_SHARE).min(TRIAL_NS_MAX),
         };
-        let (cost, trial) = cost(cell, enough_ns, meter)?;
+        let (cost, trial) = cost(case, enough_ns, meter)?;
         costs.push(cost);
         trials.push((index, trial));
     }
     let spent_ns = meter.now_ns().saturating_sub(started_ns);
-    let run_ns = run_ns(cells, &costs, settings, spent_ns);
-    let lengths = cells
+    let run_ns = run_ns(cases, &costs, settings, spent_ns);
+    let lengths = cases
         .iter()
         .zip(&costs)
-        .map(|(cell, cost)| length(cell, cost.iteration_ns, run_ns));
+        .map(|(case, cost)| length(case, cost.iteration_ns, run_ns));
     Ok(Plan {
         lengths: lengths.collect(),
         run_ns,
     })
 }
 
-/// The length of the runs that are not fixed. Cells whose work ends earlier leave their time to the
+/// The length of the runs that are not fixed. Cases whose work ends earlier leave their time to the
 /// others, so the length grows until no more of them end within it.
-fn run_ns(cells: &[Cell<'_>], costs: &[Cost], settings: &Settings, spent_ns: u64) -> u64 {
+fn run_ns(cases: &[Case<'_>], costs: &[Cost], settings: &Settings, spent_ns: u64) -> u64 {
     let mut run_ns = 0;
     loop {
         let (mut calibrated, mut fixed_ns) = (0.0, 0.0);
-        for (cell, cost) in cells.iter().zip(costs) {
+        for (case, cost) in cases.iter().zip(costs) {
             // Once for the warm-up, once for the run.
             fixed_ns += 2.0 * cost.around_ns;
-            let step_ns = cost.iteration_ns * cell.step as f64;
+            let step_ns = cost.iteration_ns * case.step as f64;
             let whole_ns = |iterations: u64| cost.iteration_ns * iterations as f64;
-            match cell.length {
+            match case.length {
                 Length::Exactly {
                     warm_up,
                     iterations,
@@ -149,35 +149,35 @@ fn fitting_run_ns(settings: &Settings, calibrated: f64, fixed_ns: f64, spent_ns:
     run_ns.clamp(settings.run_ns_min.min(settings.run_ns), settings.run_ns)
 }
 
-/// What a cell's runs cost.
+/// What a case's runs cost.
 #[derive(Clone, Copy)]
 struct Cost {
-    /// One iteration by the cell's own clock, ns.
+    /// One iteration by the case's own clock, ns.
     iteration_ns: f64,
     /// What a run needs beside that (threads to start), ns.
     around_ns: f64,
 }
 
-/// Finds the cost in trials that grow until one takes `enough_ns` by the cell's own clock.
+/// Finds the cost in trials that grow until one takes `enough_ns` by the case's own clock.
 fn cost(
-    cell: &mut Cell<'_>,
+    case: &mut Case<'_>,
     enough_ns: u64,
     meter: &dyn Meter,
 ) -> Result<(Cost, Sample), Box<Stopped>> {
-    let most = match cell.length {
+    let most = match case.length {
         Length::AtMost(most) => most.min(ITERATIONS_MAX),
         // No trial needs to be longer than the run.
         Length::Exactly { iterations, .. } => iterations.clamp(1, ITERATIONS_MAX),
         Length::Calibrated => ITERATIONS_MAX,
     };
     // A trial has whole steps, so the longest is no longer than these.
-    let most = in_steps(most, cell.step);
-    let mut iterations = cell.step;
+    let most = in_steps(most, case.step);
+    let mut iterations = case.step;
     let (mut shortest_ns, mut doubts, mut doubted_ns) = (u64::MAX, 0, 0);
     let mut probes = 0;
     loop {
         let before_ns = meter.now_ns();
-        let trial = sample(cell, iterations, meter, false)?;
+        let trial = sample(case, iterations, meter, false)?;
         let around_ns = meter
             .now_ns()
             .saturating_sub(before_ns)
@@ -194,10 +194,10 @@ fn cost(
         if shortest_ns >= enough_ns || iterations >= most {
             // Threads that start apart on a busy machine take long for nothing: four times the work
             // then takes hardly longer, and the trial has to be longer to be believed.
-            let probe = in_steps(iterations.saturating_mul(PROBE), cell.step);
-            if cell.step > 1 && probes < PROBES_MAX && enough_ns > 0 && probe <= most {
+            let probe = in_steps(iterations.saturating_mul(PROBE), case.step);
+            if case.step > 1 && probes < PROBES_MAX && enough_ns > 0 && probe <= most {
                 probes += 1;
-                let longer = sample(cell, probe, meter, false)?;
+                let longer = sample(case, probe, meter, false)?;
                 if longer.wall_ns < PROBE / 2 * shortest_ns {
                     iterations = probe;
                     (shortest_ns, doubts, doubted_ns) = (longer.wall_ns, 1, 0);
@@ -214,7 +214,7 @@ fn cost(
         (shortest_ns, doubts, doubted_ns) = (u64::MAX, 0, 0);
         // The first trials are cold; so do not trust them for more than a factor of 20.
         let grown = iterations as f64 * (missing * 1.2).clamp(2.0, 20.0);
-        iterations = in_steps(grown as u64, cell.step).min(most);
+        iterations = in_steps(grown as u64, case.step).min(most);
     }
 }
 
@@ -225,8 +225,8 @@ enum Bound {
 }
 
 impl Bound {
-    fn of(cell: &Cell<'_>) -> Self {
-        match cell.length {
+    fn of(case: &Case<'_>) -> Self {
+        match case.length {
             Length::Exactly {
                 warm_up,
                 iterations,
@@ -240,26 +240,26 @@ impl Bound {
     }
 }
 
-fn length(cell: &Cell<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
-    match Bound::of(cell) {
+fn length(case: &Case<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
+    match Bound::of(case) {
         Bound::Exactly(length) => length,
         Bound::AtMost(most) => {
-            let iterations = in_steps((run_ns as f64 / cost_ns).min(most as f64) as u64, cell.step);
+            let iterations = in_steps((run_ns as f64 / cost_ns).min(most as f64) as u64, case.step);
             RunLength {
-                warm_up: in_steps(iterations / WARM_UP_SHARE, cell.step),
+                warm_up: in_steps(iterations / WARM_UP_SHARE, case.step),
                 iterations,
             }
         }
     }
 }
 
-/// A length that another process found, perhaps shortened since, as the cell can have it.
-fn fitted(cell: &Cell<'_>, known: RunLength) -> RunLength {
-    match Bound::of(cell) {
+/// A length that another process found, perhaps shortened since, as the case can have it.
+fn fitted(case: &Case<'_>, known: RunLength) -> RunLength {
+    match Bound::of(case) {
         Bound::Exactly(length) => length,
         Bound::AtMost(most) => RunLength {
-            warm_up: in_steps(known.warm_up, cell.step),
-            iterations: in_steps(known.iterations.min(most), cell.step),
+            warm_up: in_steps(known.warm_up, case.step),
+            iterations: in_steps(known.iterations.min(most), case.step),
         },
     }
 }

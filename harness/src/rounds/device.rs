@@ -1,4 +1,4 @@
-//! What the device below a cell was asked to do during a run: the counters of a kernel's device, or
+//! What the device below a case was asked to do during a run: the counters of a kernel's device, or
 //! of a stack. They are read right before and right after the run, so that they belong to it alone
 //! as long as no other program uses the device.
 

@@ -15,24 +15,26 @@ pub enum Ended {
     Budget,
     /// The user stopped it.
     Cancelled,
-    /// A cell failed; [`Measured`] has the error.
+    /// A case failed; [`Measured`] has the error.
     Failed,
 }
 
-/// How precisely the least precise cell is known.
+/// How precisely the least precise case is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
-    /// Name of the cell with the widest interval.
-    pub cell: String,
+    /// Name of the case with the widest interval.
+    #[serde(rename = "cell")]
+    pub case: String,
     /// The half width of the interval of its mean, as a share of the mean: 0.01 for 1 %.
     pub relative: f64,
 }
 
-/// The cell that could not go on, and why.
+/// The case that could not go on, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Name of the cell that failed.
-    pub cell: String,
+    /// Name of the case that failed.
+    #[serde(rename = "cell")]
+    pub case: String,
     /// The error, in plain words.
     pub error: String,
 }
@@ -58,28 +60,29 @@ impl Shortened {
 /// A finished (or stopped) measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The names of the cells.
-    pub cells: Vec<String>,
+    /// The names of the cases.
+    #[serde(rename = "cells")]
+    pub cases: Vec<String>,
     /// The lengths of their runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lengths: Vec<RunLength>,
     /// Runs that were repeated because the core was slow beside them.
     #[serde(default)]
     pub repeated: u64,
-    /// The rounds in which every cell ran.
+    /// The rounds in which every case ran.
     pub rounds: Vec<Round>,
     /// What ended the rounds: precision, the budget, or the user.
     pub ended: Ended,
     /// What was left out to fit the budget.
     pub shortened: Shortened,
-    /// The least precise cell; none with fewer than two rounds.
+    /// The least precise case; none with fewer than two rounds.
     pub precision: Option<Precision>,
     /// How long all this took, ns.
     pub elapsed_ns: u64,
     /// The round that was not finished, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
-    /// What ended it, when a cell failed.
+    /// What ended it, when a case failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
@@ -87,9 +90,9 @@ pub struct Measured {
 impl Measured {
     /// Whole rounds of which nothing was left out: of a simulated machine, or of a fixture of a
     /// test.
-    pub fn of(cells: Vec<String>, rounds: Vec<Round>) -> Self {
+    pub fn of(cases: Vec<String>, rounds: Vec<Round>) -> Self {
         Self {
-            cells,
+            cases,
             lengths: Vec::new(),
             repeated: 0,
             rounds,
@@ -106,14 +109,14 @@ impl Measured {
         }
     }
 
-    /// The wall times of one iteration as a table of rounds and cells, ns.
+    /// The wall times of one iteration as a table of rounds and cases, ns.
     pub fn blocks(&self) -> ugeom_measure::Blocks {
         self.table(Sample::ns_per_iteration)
     }
 
-    /// Any value of the samples as a table of rounds and cells.
+    /// Any value of the samples as a table of rounds and cases.
     pub fn table(&self, value: impl Fn(&Sample) -> f64) -> ugeom_measure::Blocks {
-        let mut blocks = ugeom_measure::Blocks::new(self.cells.iter().cloned());
+        let mut blocks = ugeom_measure::Blocks::new(self.cases.iter().cloned());
         for round in &self.rounds {
             // Whole rounds of finite values only are kept, so that this cannot be refused.
             let _ = blocks.push_round(round.samples.iter().map(&value).collect());

@@ -7,7 +7,7 @@ use ugeom_machine::{clock, cpu};
 /// CPU time since some moment, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
-    /// Of the thread that runs the cells.
+    /// Of the thread that runs the cases.
     pub thread_ns: u64,
     /// Of all threads of this process.
     pub process_ns: u64,
@@ -90,7 +90,7 @@ impl CpuTimes {
             .saturating_add(self.switches_involuntary)
     }
 
-    /// CPU time of threads other than the one that runs the cells.
+    /// CPU time of threads other than the one that runs the cases.
     pub fn helpers_ns(&self) -> u64 {
         self.process_ns.saturating_sub(self.thread_ns)
     }

@@ -1,21 +1,21 @@
-//! Runs cells in rounds: a round runs every cell once, in random order, so that what slows a whole
-//! round down is shared by all cells and cancels in their differences.
+//! Runs cases in rounds: a round runs every case once, in random order, so that what slows a whole
+//! round down is shared by all cases and cancels in their differences.
 //!
 //! The rules (`docs/statistics.md` gives the reasons):
 //! - the length of a run is calibrated, 50 ms by default; each run begins with a warm-up that is
 //!   not counted;
-//! - at least ten rounds; then it stops when every cell's mean is known precisely enough, for all
-//!   cells together and in whole rounds, never because a difference looks significant;
+//! - at least ten rounds; then it stops when every case's mean is known precisely enough, for all
+//!   cases together and in whole rounds, never because a difference looks significant;
 //! - to fit a time budget, first repetitions are left out, down to ten rounds, then runs are made
 //!   shorter; what was shortened is told;
 //! - around each run the reference loop shows whether a core of it was slow; buffers lie elsewhere
 //!   and threads sit elsewhere in each run ([`Reference`], [`Placement`], [`Seats`]);
 //! - each round begins with the null floor: an empty loop, and reading the clock;
 //! - around each run the CPU times, context switches and the counters of the device are read; what
-//!   was measured before a cell fails, or before the user stops, is kept.
+//!   was measured before a case fails, or before the user stops, is kept.
 
 mod calibrate;
-mod cell;
+mod case;
 pub mod device;
 mod floor;
 mod loops;
@@ -47,7 +47,7 @@ pub use run::{run, run_keeping};
 pub use sample::{Round, RunResult, Sample, Unfinished, Work};
 pub use seats::Seats;
 
-/// How many iterations a run of a cell has.
+/// How many iterations a run of a case has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// As many as fill the time of a run.
@@ -63,7 +63,7 @@ pub enum Length {
     },
 }
 
-/// The calibrated length of the runs of a cell.
+/// The calibrated length of the runs of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLength {
     /// Iterations that are not counted.
@@ -72,15 +72,15 @@ pub struct RunLength {
     pub iterations: u64,
 }
 
-/// The work of a cell: it does so many iterations and says how long they took together.
+/// The work of a case: it does so many iterations and says how long they took together.
 pub type Run<'a> = Box<dyn FnMut(u64) -> Result<RunResult, HarnessError> + 'a>;
 
-/// What a cell does before a run and outside of it.
+/// What a case does before a run and outside of it.
 pub type Prepare<'a> = Box<dyn FnMut() -> Result<(), HarnessError> + 'a>;
 
 /// One thing to measure.
-pub struct Cell<'a> {
-    /// Its name, unique among the cells.
+pub struct Case<'a> {
+    /// Its name, unique among the cases.
     pub name: String,
     /// Runs so many iterations.
     pub run: Run<'a>,
@@ -100,8 +100,8 @@ pub struct Cell<'a> {
     pub seats: Option<Seats>,
 }
 
-impl<'a> Cell<'a> {
-    /// A cell of calibrated length.
+impl<'a> Case<'a> {
+    /// A case of calibrated length.
     pub fn new(
         name: impl Into<String>,
         run: impl FnMut(u64) -> Result<RunResult, HarnessError> + 'a,
@@ -119,42 +119,42 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The same cell, prepared like this before each of its counted runs.
+    /// The same case, prepared like this before each of its counted runs.
     #[must_use]
     pub fn preparing(mut self, prepare: impl FnMut() -> Result<(), HarnessError> + 'a) -> Self {
         self.prepare = Some(Box::new(prepare));
         self
     }
 
-    /// The same cell with the counters of this device beside each of its runs.
+    /// The same case with the counters of this device beside each of its runs.
     #[must_use]
     pub fn observing(mut self, device: Arc<dyn Counters>) -> Self {
         self.device = Some(device);
         self
     }
 
-    /// The same cell with a buffer that lies elsewhere in each run.
+    /// The same case with a buffer that lies elsewhere in each run.
     #[must_use]
     pub fn moving(mut self, placement: Placement) -> Self {
         self.placement = Some(placement);
         self
     }
 
-    /// The same cell on cores that are drawn before each run.
+    /// The same case on cores that are drawn before each run.
     #[must_use]
     pub fn seated(mut self, seats: Seats) -> Self {
         self.seats = Some(seats);
         self
     }
 
-    /// The same cell with runs of this length.
+    /// The same case with runs of this length.
     #[must_use]
     pub fn with_length(mut self, length: Length) -> Self {
         self.length = length;
         self
     }
 
-    /// The same cell with iterations in multiples of `step`.
+    /// The same case with iterations in multiples of `step`.
     #[must_use]
     pub fn in_steps_of(mut self, step: u64) -> Self {
         self.step = step.max(1);
@@ -165,7 +165,7 @@ impl<'a> Cell<'a> {
 /// How long runs are, how many rounds there are, and what ends them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The seed of the order of the cells.
+    /// The seed of the order of the cases.
     pub seed: u64,
     /// The wanted wall time of a run, ns.
     pub run_ns: u64,
@@ -175,7 +175,7 @@ pub struct Settings {
     pub rounds_min: u64,
     /// Most rounds, also where the precision is not reached.
     pub rounds_max: u64,
-    /// Enough when the half width of every cell's interval is below this share of its mean.
+    /// Enough when the half width of every case's interval is below this share of its mean.
     pub precision: f64,
     /// The confidence of that interval.
     pub confidence: f64,
@@ -187,7 +187,7 @@ pub struct Settings {
     /// Whether runs beside which the core was slow are repeated while there is time.
     #[serde(default)]
     pub repeat_disturbed: bool,
-    /// Where they are known already, from another process: the lengths of the cells' runs.
+    /// Where they are known already, from another process: the lengths of the cases' runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lengths: Vec<RunLength>,
     /// The fastest decile of the reference loop in earlier processes, ns.
@@ -227,8 +227,8 @@ impl Default for Settings {
 pub struct Progress<'a> {
     /// Whether it calibrates or measures.
     pub phase: Phase,
-    /// The cell that comes next.
-    pub cell: &'a str,
+    /// The case that comes next.
+    pub case: &'a str,
     /// Runs that are done.
     pub done: u64,
     /// Runs in all, as far as is known; a precise result needs fewer.

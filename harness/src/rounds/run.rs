@@ -1,47 +1,47 @@
 //! Runs the rounds.
 
 use super::calibrate;
-use super::cell::{Stopped, iterate, sample};
+use super::case::{Stopped, iterate, sample};
 use super::{
-    Cell, Control, Ended, Failure, Measured, Meter, Phase, Progress, Reference, Round, RunLength,
+    Case, Control, Ended, Failure, Measured, Meter, Phase, Progress, Reference, Round, RunLength,
     Sample, Settings, Shortened, Unfinished, stop,
 };
 use crate::HarnessError;
 
-/// Measures the cells.
+/// Measures the cases.
 ///
 /// # Errors
-/// What the work of a cell fails with.
+/// What the work of a case fails with.
 pub fn run(
-    cells: &mut [Cell<'_>],
+    cases: &mut [Case<'_>],
     settings: &Settings,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Measured, HarnessError> {
-    match run_keeping(cells, settings, meter, control) {
+    match run_keeping(cases, settings, meter, control) {
         (_, Some(error)) => Err(error),
         (measured, None) => Ok(measured),
     }
 }
 
-/// Measures the cells, and keeps what was measured when one of them fails: the second value is
+/// Measures the cases, and keeps what was measured when one of them fails: the second value is
 /// what it failed with, [`Measured::failure`] says the same for a saved result.
 pub fn run_keeping(
-    cells: &mut [Cell<'_>],
+    cases: &mut [Case<'_>],
     settings: &Settings,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> (Measured, Option<HarnessError>) {
     let mut running = Running {
         started_ns: meter.now_ns(),
-        names: cells.iter().map(|cell| cell.name.clone()).collect(),
+        names: cases.iter().map(|case| case.name.clone()).collect(),
         rounds: Vec::new(),
         unfinished: None,
         run_ns: settings.run_ns,
         lengths: Vec::new(),
-        repeats: Repeats::of(settings, cells.len()),
+        repeats: Repeats::of(settings, cases.len()),
     };
-    let outcome = running.go(cells, settings, meter, control);
+    let outcome = running.go(cases, settings, meter, control);
     let (ended, stopped) = match outcome {
         Ok(ended) => (ended, None),
         Err(stopped) => (Ended::Failed, Some(*stopped)),
@@ -51,7 +51,7 @@ pub fn run_keeping(
         .as_ref()
         .is_none_or(|worst| worst.relative > settings.precision);
     let measured = Measured {
-        cells: running.names,
+        cases: running.names,
         lengths: running.lengths,
         repeated: running.repeats.done,
         rounds: running.rounds,
@@ -65,7 +65,7 @@ pub fn run_keeping(
         elapsed_ns: meter.now_ns().saturating_sub(running.started_ns),
         unfinished: running.unfinished,
         failure: stopped.as_ref().map(|stopped| Failure {
-            cell: stopped.cell.clone(),
+            case: stopped.case.clone(),
             error: stopped.error.to_string(),
         }),
     };
@@ -96,13 +96,13 @@ struct Repeats {
 const REPEATS_EACH: u32 = 2;
 
 impl Repeats {
-    fn of(settings: &Settings, cells: usize) -> Self {
+    fn of(settings: &Settings, cases: usize) -> Self {
         Self {
             reference: Reference::default(),
             known_ns: settings.reference_ns,
             // One more round's worth of runs: a machine that is always busy stays within its time.
             left: if settings.repeat_disturbed {
-                cells as u64
+                cases as u64
             } else {
                 0
             },
@@ -130,13 +130,13 @@ impl Repeats {
 impl Running {
     fn go(
         &mut self,
-        cells: &mut [Cell<'_>],
+        cases: &mut [Case<'_>],
         settings: &Settings,
         meter: &dyn Meter,
         control: &mut Control<'_>,
     ) -> Result<Ended, Box<Stopped>> {
         let mut trials = Vec::new();
-        let plan = match calibrate::plan(cells, settings, meter, control, &mut trials) {
+        let plan = match calibrate::plan(cases, settings, meter, control, &mut trials) {
             Ok(plan) => plan,
             Err(stopped) => {
                 self.keep(true, trials);
@@ -155,18 +155,18 @@ impl Running {
                 return Ok(reason);
             }
             let total = planned_rounds(settings, &self.rounds, spent_ns, next_ns);
-            let mut order: Vec<usize> = (0..cells.len()).collect();
+            let mut order: Vec<usize> = (0..cases.len()).collect();
             random.shuffle(&mut order);
             let null_floor = meter.null_floor();
             let at = (self.rounds.len() as u64, total);
-            let mut done = Vec::with_capacity(cells.len());
+            let mut done = Vec::with_capacity(cases.len());
             let mut turn = Turn {
                 lengths: &plan.lengths,
                 at,
                 random: &mut random,
                 repeats: &mut self.repeats,
             };
-            let whole = turn.run(cells, &order, meter, control, &mut done);
+            let whole = turn.run(cases, &order, meter, control, &mut done);
             if !matches!(whole, Ok(true)) {
                 if self.rounds.is_empty() && done.is_empty() {
                     self.keep(true, trials);
@@ -219,30 +219,30 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Runs every cell once; false when the user asked to stop meanwhile. The samples are in the
+    /// Runs every case once; false when the user asked to stop meanwhile. The samples are in the
     /// order in which they ran.
     fn run(
         &mut self,
-        cells: &mut [Cell<'_>],
+        cases: &mut [Case<'_>],
         order: &[usize],
         meter: &dyn Meter,
         control: &mut Control<'_>,
         done: &mut Vec<(usize, Sample)>,
     ) -> Result<bool, Box<Stopped>> {
-        let count = cells.len() as u64;
+        let count = cases.len() as u64;
         for (position, index) in order.iter().copied().enumerate() {
             if control.is_cancelled() {
                 return Ok(false);
             }
-            let cell = &mut cells[index];
+            let case = &mut cases[index];
             (control.progress)(&Progress {
                 phase: Phase::Measuring,
-                cell: &cell.name,
+                case: &case.name,
                 done: self.at.0 * count + position as u64,
                 total: self.at.1 * count,
             });
-            let sample = self.one(cell, &self.lengths[index], meter)?;
-            // A run that was interrupted is shorter than the others of its cell.
+            let sample = self.one(case, &self.lengths[index], meter)?;
+            // A run that was interrupted is shorter than the others of its case.
             if control.is_cancelled() {
                 return Ok(false);
             }
@@ -255,22 +255,22 @@ impl Turn<'_> {
     /// was slow.
     fn one(
         &mut self,
-        cell: &mut Cell<'_>,
+        case: &mut Case<'_>,
         length: &RunLength,
         meter: &dyn Meter,
     ) -> Result<Sample, Box<Stopped>> {
         let mut tries = 0;
         loop {
-            if let Some(placement) = &cell.placement {
+            if let Some(placement) = &case.placement {
                 placement.shuffle(self.random);
             }
-            if let Some(seats) = &cell.seats {
+            if let Some(seats) = &case.seats {
                 seats.shuffle(self.random);
             }
             if length.warm_up > 0 {
-                iterate(cell, length.warm_up)?;
+                iterate(case, length.warm_up)?;
             }
-            let sample = sample(cell, length.iterations, meter, true)?;
+            let sample = sample(case, length.iterations, meter, true)?;
             if !self.repeats.again(&sample, tries) {
                 return Ok(sample);
             }

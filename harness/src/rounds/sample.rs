@@ -1,4 +1,4 @@
-//! What a run of a cell says of itself, and what the harness keeps of it.
+//! What a run of a case says of itself, and what the harness keeps of it.
 
 use super::NullFloor;
 use super::device::DeviceCounts;
@@ -6,12 +6,12 @@ use super::meter::CpuTimes;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::Histogram;
 
-/// What one run of a cell took.
+/// What one run of a case took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunResult {
-    /// The wall time of all iterations together, by the cell's own clock, ns.
+    /// The wall time of all iterations together, by the case's own clock, ns.
     pub ns_total: u64,
-    /// What was done in that time, for cells that count it.
+    /// What was done in that time, for cases that count it.
     pub work: Work,
     /// The iterations that there were, where the work itself has to find that out; else as many as
     /// were asked for.
@@ -19,7 +19,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// A run of a cell that counts nothing but iterations.
+    /// A run of a case that counts nothing but iterations.
     pub fn taking(ns_total: u64) -> Self {
         Self {
             ns_total,
@@ -70,7 +70,7 @@ impl Work {
     }
 }
 
-/// What the meter read around one run of a cell, as differences.
+/// What the meter read around one run of a case, as differences.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Number of iterations in the run.
@@ -79,10 +79,10 @@ pub struct Sample {
     pub wall_ns: u64,
     /// CPU time of the process during the run.
     pub cpu: CpuTimes,
-    /// What was done, for cells that count it.
+    /// What was done, for cases that count it.
     #[serde(default, skip_serializing_if = "Work::is_nothing")]
     pub work: Work,
-    /// What the device below did meanwhile; none for cells without one.
+    /// What the device below did meanwhile; none for cases without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceCounts>,
     /// The core on which the measuring thread ended the run; none where the system does not say.
@@ -129,12 +129,12 @@ impl Sample {
         self.wall_ns as f64 / self.iterations.max(1) as f64
     }
 
-    /// Bytes moved in a second; none for cells that do not count them.
+    /// Bytes moved in a second; none for cases that do not count them.
     pub fn bytes_per_second(&self) -> Option<f64> {
         (self.work.bytes > 0).then(|| per_second(self.work.bytes, self.wall_ns))
     }
 
-    /// Requests in a second; none for cells that do not count them.
+    /// Requests in a second; none for cases that do not count them.
     pub(crate) fn transactions_per_second(&self) -> Option<f64> {
         (self.work.transactions > 0).then(|| per_second(self.work.transactions, self.wall_ns))
     }
@@ -144,25 +144,25 @@ fn per_second(count: u64, wall_ns: u64) -> f64 {
     count as f64 * 1e9 / wall_ns.max(1) as f64
 }
 
-/// One round: every cell once.
+/// One round: every case once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Round {
-    /// The indexes of the cells in the order in which they ran.
+    /// The indexes of the cases in the order in which they ran.
     pub order: Vec<usize>,
-    /// A sample for each cell, in the order of the cells.
+    /// A sample for each case, in the order of the cases.
     pub samples: Vec<Sample>,
     /// What measuring nothing took when the round began; none where time was not real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null_floor: Option<NullFloor>,
 }
 
-/// A round that was not finished, because the user stopped it or a cell failed. No comparison uses
-/// it: the cells that it lacks are not lacking by chance.
+/// A round that was not finished, because the user stopped it or a case failed. No comparison uses
+/// it: the cases that it lacks are not lacking by chance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unfinished {
     /// Whether these are the trials that find the length of runs, and no measured runs.
     pub calibrating: bool,
-    /// The runs that there are: the index of the cell, and its sample.
+    /// The runs that there are: the index of the case, and its sample.
     pub samples: Vec<(usize, Sample)>,
 }
 

@@ -1,4 +1,4 @@
-//! When to stop: by precision for all cells together, never by significance. A test that stops
+//! When to stop: by precision for all cases together, never by significance. A test that stops
 //! when it finds a difference finds one sooner or later where there is none (Armitage, McPherson
 //! and Rowe, J. R. Statist. Soc. A 132, 1969).
 
@@ -17,9 +17,9 @@ pub(super) fn reason(
     if done < settings.rounds_min {
         return None;
     }
-    let cells = rounds.first().map_or(0, |round| round.samples.len());
-    let precise = |cell: usize| relative(rounds, cell, settings.confidence) <= settings.precision;
-    if (0..cells).all(precise) {
+    let cases = rounds.first().map_or(0, |round| round.samples.len());
+    let precise = |case: usize| relative(rounds, case, settings.confidence) <= settings.precision;
+    if (0..cases).all(precise) {
         return Some(Ended::Precise);
     }
     if done >= settings.rounds_max {
@@ -32,24 +32,24 @@ pub(super) fn reason(
         .then_some(Ended::Budget)
 }
 
-/// The least precise cell.
+/// The least precise case.
 pub(super) fn worst(rounds: &[Round], names: &[String], confidence: f64) -> Option<Precision> {
     if rounds.len() < 2 {
         return None;
     }
     let known = names.iter().enumerate();
     known
-        .map(|(cell, name)| Precision {
-            cell: name.clone(),
-            relative: relative(rounds, cell, confidence),
+        .map(|(case, name)| Precision {
+            case: name.clone(),
+            relative: relative(rounds, case, confidence),
         })
         .max_by(|a, b| a.relative.total_cmp(&b.relative))
 }
 
-fn relative(rounds: &[Round], cell: usize, confidence: f64) -> f64 {
+fn relative(rounds: &[Round], case: usize, confidence: f64) -> f64 {
     let values: Vec<f64> = rounds
         .iter()
-        .filter_map(|round| round.samples.get(cell))
+        .filter_map(|round| round.samples.get(case))
         .map(Sample::ns_per_iteration)
         .collect();
     match student_of(&values, confidence) {

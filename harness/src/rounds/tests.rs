@@ -1,13 +1,13 @@
-//! The harness against cells whose cost is known, on a clock that they move themselves.
+//! The harness against cases whose cost is known, on a clock that they move themselves.
 
 use super::*;
 use std::cell::{Cell as Shared, RefCell};
 
-/// A clock that only the cells move.
+/// A clock that only the cases move.
 #[derive(Default)]
 struct Fake {
     now_ns: Shared<u64>,
-    /// Every run: cell and iterations.
+    /// Every run: case and iterations.
     runs: RefCell<Vec<(usize, u64)>>,
 }
 
@@ -32,10 +32,10 @@ impl Meter for Fake {
 }
 
 impl Fake {
-    /// A cell whose iteration takes `cost_ns`, wobbling by `wobble` per cent from run to run.
-    fn cell(&self, index: usize, cost_ns: u64, wobble: u64) -> Cell<'_> {
+    /// A case whose iteration takes `cost_ns`, wobbling by `wobble` per cent from run to run.
+    fn case(&self, index: usize, cost_ns: u64, wobble: u64) -> Case<'_> {
         let mut seen = 0_u64;
-        Cell::new(format!("cell {index}"), move |iterations| {
+        Case::new(format!("case {index}"), move |iterations| {
             self.runs.borrow_mut().push((index, iterations));
             seen += 1;
             let ns_total = iterations * cost_ns * (100 + (seen * 7 % 5) * wobble) / 100;
@@ -44,8 +44,8 @@ impl Fake {
         })
     }
 
-    fn run(&self, cells: &mut [Cell<'_>], settings: &Settings) -> Measured {
-        unwatched(|control| run(cells, settings, self, control)).unwrap()
+    fn run(&self, cases: &mut [Case<'_>], settings: &Settings) -> Measured {
+        unwatched(|control| run(cases, settings, self, control)).unwrap()
     }
 }
 
@@ -67,12 +67,12 @@ fn settings() -> Settings {
 #[test]
 fn runs_are_as_long_as_asked_whatever_an_iteration_costs() {
     let fake = Fake::default();
-    let mut cells = [
-        fake.cell(0, 3, 0),
-        fake.cell(1, 100, 0),
-        fake.cell(2, 9_000_000, 0),
+    let mut cases = [
+        fake.case(0, 3, 0),
+        fake.case(1, 100, 0),
+        fake.case(2, 9_000_000, 0),
     ];
-    let measured = fake.run(&mut cells, &settings());
+    let measured = fake.run(&mut cases, &settings());
     for sample in &measured.rounds[0].samples {
         assert!(
             (44_000_000..=50_000_000).contains(&sample.wall_ns),
@@ -95,7 +95,7 @@ fn trials_that_were_interrupted_do_not_shorten_the_runs() {
     // Of the trials that are long enough to count, the first two wait 15 ms for a core.
     let fake = Fake::default();
     let mut waits = 2;
-    let cell = Cell::new("interrupted", |iterations| {
+    let case = Case::new("interrupted", |iterations| {
         let mut ns_total = 100 * iterations;
         if iterations > 100 && waits > 0 {
             waits -= 1;
@@ -104,21 +104,21 @@ fn trials_that_were_interrupted_do_not_shorten_the_runs() {
         fake.now_ns.set(fake.now_ns.get() + ns_total);
         Ok(RunResult::taking(ns_total))
     });
-    let measured = fake.run(&mut [cell], &settings());
+    let measured = fake.run(&mut [case], &settings());
     let wall_ns = measured.rounds[0].samples[0].wall_ns;
     assert!((44_000_000..=50_000_000).contains(&wall_ns), "{wall_ns}");
 }
 
 #[test]
-fn every_round_runs_every_cell_once_in_an_order_of_its_own() {
+fn every_round_runs_every_case_once_in_an_order_of_its_own() {
     let measure = || {
         let fake = Fake::default();
-        let mut cells: Vec<Cell<'_>> = (0..6).map(|index| fake.cell(index, 50, 2)).collect();
+        let mut cases: Vec<Case<'_>> = (0..6).map(|index| fake.case(index, 50, 2)).collect();
         let settings = Settings {
             precision: 0.0,
             ..settings()
         };
-        fake.run(&mut cells, &settings)
+        fake.run(&mut cases, &settings)
     };
     let measured = measure();
     assert_eq!(measured.rounds.len(), 50);
@@ -138,9 +138,9 @@ fn every_round_runs_every_cell_once_in_an_order_of_its_own() {
 #[test]
 fn the_warm_up_is_run_and_not_counted() {
     let fake = Fake::default();
-    let mut cells = [fake.cell(0, 1000, 0)];
-    let measured = fake.run(&mut cells, &settings());
-    drop(cells);
+    let mut cases = [fake.case(0, 1000, 0)];
+    let measured = fake.run(&mut cases, &settings());
+    drop(cases);
     let runs = fake.runs.into_inner();
     let counted = measured.rounds[0].samples[0].iterations;
     let measured_runs = runs
@@ -164,15 +164,15 @@ fn a_fixed_length_is_kept_to_the_letter() {
         warm_up: 100,
         iterations: 100_000,
     };
-    let mut cells = [fake.cell(0, 40, 0).with_length(length), fake.cell(1, 40, 0)];
+    let mut cases = [fake.case(0, 40, 0).with_length(length), fake.case(1, 40, 0)];
     let measured = fake.run(
-        &mut cells,
+        &mut cases,
         &Settings {
             budget_ns: Some(1),
             ..settings()
         },
     );
-    drop(cells);
+    drop(cases);
     assert!(
         measured
             .rounds
@@ -187,12 +187,12 @@ fn a_fixed_length_is_kept_to_the_letter() {
 #[test]
 fn iterations_come_in_steps_that_threads_can_share() {
     let fake = Fake::default();
-    let mut cells = [
-        fake.cell(0, 30_000_000, 0).in_steps_of(2),
-        fake.cell(1, 77, 0).in_steps_of(2),
+    let mut cases = [
+        fake.case(0, 30_000_000, 0).in_steps_of(2),
+        fake.case(1, 77, 0).in_steps_of(2),
     ];
-    let measured = fake.run(&mut cells, &settings());
-    drop(cells);
+    let measured = fake.run(&mut cases, &settings());
+    drop(cases);
     assert!(
         fake.runs
             .into_inner()
@@ -209,7 +209,7 @@ fn iterations_come_in_steps_that_threads_can_share() {
 fn what_a_run_needs_around_its_own_clock_is_no_iteration() {
     let fake = Fake::default();
     // Ten milliseconds to start, three nanoseconds an iteration.
-    let slow_to_start = Cell::new("threads", |iterations| {
+    let slow_to_start = Case::new("threads", |iterations| {
         let ns_total = 3 * iterations;
         fake.now_ns.set(fake.now_ns.get() + 10_000_000 + ns_total);
         Ok(RunResult::taking(ns_total))
@@ -235,27 +235,27 @@ fn what_a_run_needs_around_its_own_clock_is_no_iteration() {
 fn it_stops_by_precision_in_whole_rounds_and_not_before_ten() {
     let fake = Fake::default();
     let steady = fake.run(
-        &mut [fake.cell(0, 100, 0), fake.cell(1, 100, 0)],
+        &mut [fake.case(0, 100, 0), fake.case(1, 100, 0)],
         &settings(),
     );
     assert_eq!((steady.rounds.len(), steady.ended), (10, Ended::Precise));
     let fake = Fake::default();
-    // One wobbling cell keeps all of them going.
+    // One wobbling case keeps all of them going.
     let wobbling = fake.run(
-        &mut [fake.cell(0, 100, 0), fake.cell(1, 100, 2)],
+        &mut [fake.case(0, 100, 0), fake.case(1, 100, 2)],
         &settings(),
     );
     assert!(wobbling.rounds.len() > 10 && wobbling.ended == Ended::Precise);
     let worst = wobbling.precision.unwrap();
-    assert!(worst.cell == "cell 1" && worst.relative <= 0.01 && worst.relative > 0.005);
+    assert!(worst.case == "case 1" && worst.relative <= 0.01 && worst.relative > 0.005);
     let fake = Fake::default();
-    let wild = fake.run(&mut [fake.cell(0, 100, 90)], &settings());
+    let wild = fake.run(&mut [fake.case(0, 100, 90)], &settings());
     assert_eq!((wild.rounds.len(), wild.ended), (50, Ended::RoundsMax));
 }
 
 #[test]
 fn a_budget_takes_repetitions_first_and_length_then() {
-    // Two cells, 50 ms and 5 % each: a round takes 105 ms. 2 s are 19 rounds.
+    // Two cases, 50 ms and 5 % each: a round takes 105 ms. 2 s are 19 rounds.
     let budget = |budget_ms: u64| Settings {
         budget_ns: Some(budget_ms * 1_000_000),
         precision: 0.0,
@@ -264,7 +264,7 @@ fn a_budget_takes_repetitions_first_and_length_then() {
     let measure = |budget_ms: u64| {
         let fake = Fake::default();
         let measured = fake.run(
-            &mut [fake.cell(0, 100, 1), fake.cell(1, 70, 1)],
+            &mut [fake.case(0, 100, 1), fake.case(1, 70, 1)],
             &budget(budget_ms),
         );
         let elapsed_ms = fake.now_ns.get() / 1_000_000;
@@ -303,12 +303,12 @@ fn a_stop_keeps_the_whole_rounds() {
         progress: &mut progress,
         cancelled: &cancelled,
     };
-    let mut cells = [
-        fake.cell(0, 100, 1),
-        fake.cell(1, 70, 1),
-        fake.cell(2, 70, 1),
+    let mut cases = [
+        fake.case(0, 100, 1),
+        fake.case(1, 70, 1),
+        fake.case(2, 70, 1),
     ];
-    let measured = run(&mut cells, &settings(), &fake, &mut control).unwrap();
+    let measured = run(&mut cases, &settings(), &fake, &mut control).unwrap();
     assert_eq!(
         (measured.rounds.len(), measured.ended),
         (4, Ended::Cancelled)
@@ -333,7 +333,7 @@ fn progress_counts_up_to_its_total() {
         ..settings()
     };
     run(
-        &mut [fake.cell(0, 100, 1), fake.cell(1, 70, 1)],
+        &mut [fake.case(0, 100, 1), fake.case(1, 70, 1)],
         &settings,
         &fake,
         &mut control,
@@ -356,39 +356,39 @@ fn progress_counts_up_to_its_total() {
 }
 
 #[test]
-fn a_cell_that_fails_ends_the_measurement_with_its_reason() {
+fn a_case_that_fails_ends_the_measurement_with_its_reason() {
     let fake = Fake::default();
-    let broken = Cell::new("broken", |_| {
+    let broken = Case::new("broken", |_| {
         Err(HarnessError::Thread {
-            cell: "broken".into(),
+            case: "broken".into(),
             problem: "it did not start".into(),
         })
     });
-    let mut cells = [broken];
-    let ended = unwatched(|control| run(&mut cells, &settings(), &fake, control));
+    let mut cases = [broken];
+    let ended = unwatched(|control| run(&mut cases, &settings(), &fake, control));
     let error = ended.unwrap_err();
     assert_eq!(error.to_string(), "case broken: it did not start");
 }
 
-/// Cells of which the second fails in its run number `last`, and what was kept of them.
+/// Cases of which the second fails in its run number `last`, and what was kept of them.
 fn failing_in_run(last: u64) -> (Measured, Option<HarnessError>) {
     let fake = Fake::default();
     let mut runs = 0;
-    let breaks = Cell::new("breaks", |iterations| {
+    let breaks = Case::new("breaks", |iterations| {
         runs += 1;
         fake.now_ns.set(fake.now_ns.get() + 100 * iterations);
         if runs == last {
-            let (cell, problem) = ("breaks".to_owned(), "the disk went away".to_owned());
-            return Err(HarnessError::Thread { cell, problem });
+            let (case, problem) = ("breaks".to_owned(), "the disk went away".to_owned());
+            return Err(HarnessError::Thread { case, problem });
         }
         Ok(RunResult::taking(100 * iterations))
     });
-    let mut cells = [fake.cell(0, 100, 1), breaks];
-    unwatched(|control| run_keeping(&mut cells, &settings(), &fake, control))
+    let mut cases = [fake.case(0, 100, 1), breaks];
+    unwatched(|control| run_keeping(&mut cases, &settings(), &fake, control))
 }
 
 #[test]
-fn what_was_measured_before_a_cell_failed_is_kept() {
+fn what_was_measured_before_a_case_failed_is_kept() {
     // Trials come first; each round then has a warm-up and a run.
     let (_, none) = failing_in_run(u64::MAX);
     assert!(none.is_none());
@@ -399,13 +399,13 @@ fn what_was_measured_before_a_cell_failed_is_kept() {
     );
     let failure = late.failure.clone().unwrap();
     assert_eq!(
-        (late.ended, failure.cell.as_str()),
+        (late.ended, failure.case.as_str()),
         (Ended::Failed, "breaks")
     );
     assert_eq!(failure.error, "case breaks: the disk went away");
     assert!(!late.rounds.is_empty() && late.rounds.iter().all(|round| round.samples.len() == 2));
     if let Some(unfinished) = &late.unfinished {
-        assert!(!unfinished.calibrating && unfinished.samples.iter().all(|(cell, _)| *cell == 0));
+        assert!(!unfinished.calibrating && unfinished.samples.iter().all(|(case, _)| *case == 0));
     }
 }
 
@@ -415,8 +415,8 @@ fn a_failure_while_calibrating_keeps_the_trials() {
     assert!(error.is_some() && early.rounds.is_empty());
     let unfinished = early.unfinished.unwrap();
     assert!(unfinished.calibrating);
-    let (cell, trial) = &unfinished.samples[0];
-    assert!(*cell == 0 && trial.wall_ns > 0, "{trial:?}");
+    let (case, trial) = &unfinished.samples[0];
+    assert!(*case == 0 && trial.wall_ns > 0, "{trial:?}");
 }
 
 #[test]
@@ -438,13 +438,13 @@ fn the_counters_of_the_device_belong_to_the_run() {
     let fake = Fake::default();
     let disk = Arc::new(Disk(std::sync::atomic::AtomicU64::new(99)));
     let below = Arc::clone(&disk);
-    let reading = Cell::new("reading", |iterations| {
+    let reading = Case::new("reading", |iterations| {
         below.0.fetch_add(iterations, Ordering::Relaxed);
         fake.now_ns.set(fake.now_ns.get() + 100 * iterations);
         let work = Work::of(512 * iterations, iterations);
         Ok(RunResult::taking(100 * iterations).doing(work))
     });
-    let idle = fake.cell(0, 100, 0);
+    let idle = fake.case(0, 100, 0);
     let measured = fake.run(&mut [reading.observing(disk), idle], &settings());
     for round in &measured.rounds {
         let sample = &round.samples[0];
@@ -461,7 +461,7 @@ fn the_counters_of_the_device_belong_to_the_run() {
 #[test]
 fn threads_that_start_apart_do_not_shorten_the_runs() {
     let fake = Fake::default();
-    let cell = Cell::new("two threads", |iterations| {
+    let case = Case::new("two threads", |iterations| {
         let ns = 8_000_000 + iterations * 10;
         fake.now_ns.set(fake.now_ns.get() + ns);
         Ok(RunResult::taking(ns))
@@ -472,7 +472,7 @@ fn threads_that_start_apart_do_not_shorten_the_runs() {
         rounds_max: 1,
         ..settings()
     };
-    let measured = fake.run(&mut [cell.in_steps_of(2)], &settings);
+    let measured = fake.run(&mut [case.in_steps_of(2)], &settings);
     let iterations = measured.lengths[0].iterations;
     assert!(iterations > 20_000, "{iterations} of 300,000");
 }
@@ -480,10 +480,10 @@ fn threads_that_start_apart_do_not_shorten_the_runs() {
 #[test]
 fn work_that_has_an_end_leaves_its_time_to_the_others() {
     let fake = Fake::default();
-    let mut cells = [
-        fake.cell(0, 1000, 0).with_length(Length::AtMost(500)),
-        fake.cell(1, 1000, 0).with_length(Length::AtMost(1 << 40)),
-        fake.cell(2, 1000, 0),
+    let mut cases = [
+        fake.case(0, 1000, 0).with_length(Length::AtMost(500)),
+        fake.case(1, 1000, 0).with_length(Length::AtMost(1 << 40)),
+        fake.case(2, 1000, 0),
     ];
     let budget_ns = 1_000_000_000;
     let settings = Settings {
@@ -492,7 +492,7 @@ fn work_that_has_an_end_leaves_its_time_to_the_others() {
         precision: 0.0,
         ..settings()
     };
-    let measured = fake.run(&mut cells, &settings);
+    let measured = fake.run(&mut cases, &settings);
     let samples = &measured.rounds[0].samples;
     assert_eq!(samples[0].iterations, 500, "all of its work");
     assert_eq!(samples[1].iterations, samples[2].iterations);
@@ -508,16 +508,16 @@ fn work_that_has_an_end_leaves_its_time_to_the_others() {
 #[test]
 fn work_whose_end_is_no_whole_number_of_steps_is_measured_in_whole_steps() {
     let fake = Fake::default();
-    let mut cells = [
+    let mut cases = [
         // So quick that no trial is long enough before the work ends.
-        fake.cell(0, 1, 0)
+        fake.case(0, 1, 0)
             .with_length(Length::AtMost(500))
             .in_steps_of(32),
-        fake.cell(1, 1, 0)
+        fake.case(1, 1, 0)
             .with_length(Length::AtMost(5))
             .in_steps_of(32),
     ];
-    let measured = fake.run(&mut cells, &settings());
+    let measured = fake.run(&mut cases, &settings());
     for round in &measured.rounds {
         let iterations: Vec<u64> = round.samples.iter().map(|it| it.iterations).collect();
         assert_eq!(iterations, [480, 32]);
@@ -528,13 +528,13 @@ fn work_whose_end_is_no_whole_number_of_steps_is_measured_in_whole_steps() {
 fn what_prepares_a_run_is_not_counted() {
     let fake = Fake::default();
     let prepared = Shared::new(0_u64);
-    let cell = fake.cell(0, 1000, 0).preparing(|| {
+    let case = fake.case(0, 1000, 0).preparing(|| {
         prepared.set(prepared.get() + 1);
         fake.now_ns.set(fake.now_ns.get() + 1_000_000_000);
         Ok(())
     });
-    let mut cells = [cell];
-    let measured = fake.run(&mut cells, &settings());
+    let mut cases = [case];
+    let measured = fake.run(&mut cases, &settings());
     let sample = &measured.rounds[0].samples[0];
     assert!(sample.wall_ns < 100_000_000, "{sample:?}");
     assert_eq!(sample.cpu.process_ns, sample.wall_ns);

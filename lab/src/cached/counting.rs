@@ -1,11 +1,11 @@
-//! What the caches count while cells read through them: from their geoms' own figures, before and
+//! What the caches count while cases read through them: from their geoms' own figures, before and
 //! after each run, outside the time that is measured.
 
 use super::names;
 use super::orders::Order;
 use super::subject::Counted;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use ugeom_harness::Cell;
+use ugeom_harness::Case;
 use ugeom_stack::Stack;
 
 /// What all caches have counted, by part, way and order.
@@ -20,20 +20,20 @@ impl Ledger {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was counted so far, in the order in which the cells were made.
+    /// What was counted so far, in the order in which the cases were made.
     pub fn rows(&self) -> Vec<Counted> {
         self.lock().clone()
     }
 
-    /// The same cell, with the counts of the cache in `stack` under this part, way and order.
+    /// The same case, with the counts of the cache in `stack` under this part, way and order.
     pub fn count(
         &self,
         part: &str,
         way: &str,
         order: Order,
         stack: &Stack,
-        mut cell: Cell<'static>,
-    ) -> Cell<'static> {
+        mut case: Case<'static>,
+    ) -> Case<'static> {
         let empty = Counted {
             part: part.to_owned(),
             way: way.to_owned(),
@@ -48,14 +48,14 @@ impl Ledger {
         });
         drop(rows);
         let (ledger, stack) = (self.clone(), stack.clone());
-        let mut run = cell.run;
-        cell.run = Box::new(move |iterations| {
+        let mut run = case.run;
+        case.run = Box::new(move |iterations| {
             let before = Counted::now(&stack);
             let result = run(iterations);
             ledger.lock()[at].add(&before, &Counted::now(&stack));
             result
         });
-        cell
+        case
     }
 }
 
@@ -115,18 +115,18 @@ mod tests {
         // Half of the media fits.
         let target = opened("md:4m | cache:2m,block=16k,readahead=off");
         let ledger = Ledger::default();
-        let mut cells = Vec::new();
+        let mut cases = Vec::new();
         for read_bytes in [4096, 16384] {
             for order in [Order::Sequential, Order::Shuffled] {
                 let places = order.places(4 << 20, read_bytes, 3);
                 let (stack, top) = (&target.stack, target.top);
                 let name = format!("{read_bytes} {order:?}");
-                let cell = reading::by_stack(&name, stack, top, places, read_bytes).unwrap();
-                cells.push(ledger.count("recycled", "hash 16k", order, stack, cell));
+                let case = reading::by_stack(&name, stack, top, places, read_bytes).unwrap();
+                cases.push(ledger.count("recycled", "hash 16k", order, stack, case));
             }
         }
         // One pass over all of the media, in sequence, 4 KiB at a time.
-        (cells[0].run)(1024).unwrap();
+        (cases[0].run)(1024).unwrap();
         let rows = ledger.rows();
         assert_eq!(rows.len(), 2);
         let first = &rows[0];
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((first.misses, first.hits), (256, 1024 - 256));
         assert_eq!(first.evictions, 256 - 128);
         assert_eq!((rows[1].hits, rows[1].misses), (0, 0));
-        (cells[2].run)(256).unwrap();
+        (cases[2].run)(256).unwrap();
         let rows = ledger.rows();
         assert_eq!(rows[0].hits + rows[0].misses, 1024 + 256);
         assert_eq!((rows[0].readahead, rows[0].dirty_bytes), (0, 0));
@@ -149,13 +149,13 @@ mod tests {
         let mut channel = stack.channel(1).unwrap();
         channel.write(&opened, 0, &[1; 16384]).unwrap();
         let places = Order::Sequential.places(4 << 20, 16384, 3);
-        let cell = reading::by_stack("all", stack, target.top, places, 16384).unwrap();
+        let case = reading::by_stack("all", stack, target.top, places, 16384).unwrap();
         let ledger = Ledger::default();
-        let mut cell = ledger.count("recycled", "back", Order::Sequential, stack, cell);
+        let mut case = ledger.count("recycled", "back", Order::Sequential, stack, case);
         // How far the thread that reads ahead gets in one pass is for the system to decide.
         let give_up = Instant::now() + Duration::from_secs(60);
         let row = loop {
-            (cell.run)(256).unwrap();
+            (case.run)(256).unwrap();
             let row = ledger.rows().remove(0);
             if row.readahead_used > 0 || Instant::now() > give_up {
                 break row;

@@ -1,6 +1,6 @@
 //! From the samples of an experiment about cached reads to its figures.
 //!
-//! Everything is a difference or a ratio within rounds. A figure whose cells were not measured, or
+//! Everything is a difference or a ratio within rounds. A figure whose cases were not measured, or
 //! not often enough, is not there.
 
 use super::names;
@@ -63,7 +63,7 @@ fn ways_where(document: &Document, is: impl Fn(&Counted) -> bool) -> Vec<String>
     ways
 }
 
-/// The observations, by the names of the cells.
+/// The observations, by the names of the cases.
 pub struct Table {
     times: Observed,
 }
@@ -76,12 +76,12 @@ impl Table {
         }
     }
 
-    /// A weighted sum of cells within rounds; none when one of them was not measured.
+    /// A weighted sum of cases within rounds; none when one of them was not measured.
     pub fn contrast(&self, weights: &[(&str, f64)]) -> Option<Center> {
         self.times.contrast(weights)
     }
 
-    /// The time of one iteration of a cell, ns.
+    /// The time of one iteration of a case, ns.
     pub fn typical(&self, name: &str) -> Option<Interval> {
         self.times.typical(name)?.at(CONFIDENCE).ok()
     }
@@ -101,13 +101,13 @@ impl Table {
         self.times.ratio(changed, base)
     }
 
-    /// A weighted sum of cells as a share of the cell `whole`, per cent, within rounds: parts of a
+    /// A weighted sum of cases as a share of the case `whole`, per cent, within rounds: parts of a
     /// read never exceed the read, except where a part has no more than noise; then the share ends
     /// at 0 and at 100.
     pub fn share(&self, whole: &str, weights: &[(&str, f64)]) -> Option<Center> {
         let names = std::iter::once(whole).chain(weights.iter().map(|one| one.0));
-        let cells: Option<Vec<usize>> = names.map(|name| self.times.position(name)).collect();
-        let values = self.times.values(&cells?, |values| {
+        let cases: Option<Vec<usize>> = names.map(|name| self.times.position(name)).collect();
+        let values = self.times.values(&cases?, |values| {
             let (whole, parts) = values.split_first()?;
             let part: f64 = parts.iter().zip(weights).map(|(ns, one)| ns * one.1).sum();
             (*whole > 0.0).then(|| (part / whole * 100.0).clamp(0.0, 100.0))
@@ -135,8 +135,8 @@ fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
     let mut out = Vec::new();
     for &read in &subject.reads_bytes {
         let mut family = Vec::new();
-        let mut add = |name: &str, what: &str, cell: &dyn Fn(Order) -> String| {
-            let (shuffled, sequential) = (cell(Order::Shuffled), cell(Order::Sequential));
+        let mut add = |name: &str, what: &str, case: &dyn Fn(Order) -> String| {
+            let (shuffled, sequential) = (case(Order::Shuffled), case(Order::Sequential));
             let center = table.contrast(&[(&shuffled, 1.0), (&sequential, -1.0)]);
             let id = format!("random.{name}.{}", names::kib(read));
             let what = format!("random less sequential, {} reads: {what}", size_human(read));
@@ -166,7 +166,7 @@ fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
     out
 }
 
-/// The ways of the hits, and those of the recycled buffers, that cells may exist for.
+/// The ways of the hits, and those of the recycled buffers, that cases may exist for.
 fn all_ways(subject: &Subject) -> Vec<String> {
     let plain = ["memcpy", "mmap", "pread", "md"].map(str::to_owned);
     let blocks = subject.blocks_bytes.iter();
@@ -187,8 +187,8 @@ fn orders(table: &Table, subject: &Subject) -> Vec<Figure> {
                 ("hits", &|order| names::hits(&way, read, order)),
                 ("recycled", &|order| names::recycled(&way, read, order)),
             ];
-            for (part, cell) in parts {
-                let (shuffled, sequential) = (cell(Order::Shuffled), cell(Order::Sequential));
+            for (part, case) in parts {
+                let (shuffled, sequential) = (case(Order::Shuffled), case(Order::Sequential));
                 let Some(ratio) = table.ratio(&shuffled, &sequential) else {
                     continue;
                 };
@@ -205,8 +205,8 @@ fn orders(table: &Table, subject: &Subject) -> Vec<Figure> {
 fn ahead(table: &Table, subject: &Subject) -> Vec<Figure> {
     let plain = names::class("hash", MAIN_BLOCK_BYTES);
     let figure = |read: &u64| {
-        let cell = |way: &str| names::recycled(way, *read, Order::Sequential);
-        let ratio = table.ratio(&cell(&plain), &cell(&names::ahead(&plain)))?;
+        let case = |way: &str| names::recycled(way, *read, Order::Sequential);
+        let ratio = table.ratio(&case(&plain), &case(&names::ahead(&plain)))?;
         let (size, shown) = (names::kib(*read), size_human(*read));
         let what =
             format!("sequential, {shown} reads, {plain}: without reading ahead against with");
@@ -221,10 +221,10 @@ fn ways(table: &Table, subject: &Subject) -> Vec<Figure> {
     let mut out = Vec::new();
     for &read in &subject.reads_bytes {
         let (size, shown) = (names::kib(read), size_human(read));
-        let cell = |way: &str| names::hits(way, read, Order::Shuffled);
+        let case = |way: &str| names::hits(way, read, Order::Shuffled);
         let (least, most) = if read == 4096 { (2.0, 1.2) } else { (1.5, 1.1) };
         for way in all_ways(subject) {
-            let hit = cell(&way);
+            let hit = case(&way);
             let is_main = way == names::class("hash", MAIN_BLOCK_BYTES);
             let mut add = |against: &str, what: String, ratio: Option<Center>, goal: Goal| {
                 let id = format!("hit.{against}.{}.{size}", id(&way));
@@ -238,14 +238,14 @@ fn ways(table: &Table, subject: &Subject) -> Vec<Figure> {
                 continue;
             }
             let what = format!("pread against a hit of {way}, {shown} at random");
-            let ratio = table.ratio(&cell("pread"), &hit);
+            let ratio = table.ratio(&case("pread"), &hit);
             add("pread", what, ratio, Goal::AtLeast(least));
             let what = format!("a hit of {way} against mmap and copy, {shown} at random");
-            let ratio = table.ratio(&hit, &cell("mmap"));
+            let ratio = table.ratio(&hit, &case("mmap"));
             // No request asked for more than one copy's worth where a read is long.
             add("mmap", what, ratio, Goal::Under(1.0));
             let what = format!("a hit of {way} against the bare copy, {shown} at random");
-            let ratio = table.ratio(&hit, &cell("memcpy"));
+            let ratio = table.ratio(&hit, &case("memcpy"));
             add("memcpy", what, ratio, Goal::Under(most));
         }
     }
@@ -300,8 +300,8 @@ fn shares(table: &Table, subject: &Subject) -> Vec<Figure> {
 /// The lookup alone, and a miss.
 fn lookups(table: &Table, subject: &Subject) -> Vec<Figure> {
     let (small, large) = (subject.index_blocks_small, subject.index_blocks);
-    let mean = |id: &str, what: String, cell: &str| {
-        let mean = table.typical(cell)?;
+    let mean = |id: &str, what: String, case: &str| {
+        let mean = table.typical(case)?;
         Some(Figure::plain(id, &what, Unit::Ns, mean))
     };
     let lookup = |index: &str, id: &str, blocks: u64| {
@@ -363,8 +363,8 @@ fn floors(table: &Table) -> Vec<Figure> {
         ),
         ("floor.clock", "reading the clock", names::CLOCK),
     ];
-    let figure = |(id, what, cell): (&str, &str, &str)| {
-        Some(Figure::plain(id, what, Unit::Ns, table.typical(cell)?))
+    let figure = |(id, what, case): (&str, &str, &str)| {
+        Some(Figure::plain(id, what, Unit::Ns, table.typical(case)?))
     };
     floors.into_iter().filter_map(figure).collect()
 }

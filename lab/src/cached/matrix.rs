@@ -1,4 +1,4 @@
-//! The cells: three parts, each a set of its own, run together in rounds.
+//! The cases: three parts, each a set of its own, run together in rounds.
 
 use super::counting::Ledger;
 use super::names;
@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 use ugeom_classes::cache::index::{Index, hash::Hash, splay::Splay};
 use ugeom_classes::cache::store::Store;
-use ugeom_classes::{Target, TargetError, TargetOptions, open_target};
-use ugeom_experiment::served::{Door, Through, Way};
+use ugeom_classes::{Target, TargetError, TargetOptions, open_target, quoted_path};
+use ugeom_experiment::served::{Client, ServerKind, Source};
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
-use ugeom_harness::{Cell, Counters};
+use ugeom_harness::{Case, Counters};
 use ugeom_load::devices::{KernelDevice, StackDevice};
 use ugeom_load::door::{Request, StackCalls};
 use ugeom_load::drive::one_by_one;
@@ -28,7 +28,7 @@ use ugeom_stack::Delta;
 /// Bytes that caches are filled with at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Everything that cells read from; it lives as long as they are measured.
+/// Everything that cases read from; it lives as long as they are measured.
 pub struct Sources {
     /// The kernel's own pages of the file.
     pub mapping: Arc<Mapping>,
@@ -66,10 +66,10 @@ impl Sources {
         order.places(total_bytes, read_bytes, self.seed)
     }
 
-    fn observed(&self, cell: Cell<'static>) -> Cell<'static> {
+    fn observed(&self, case: Case<'static>) -> Case<'static> {
         match &self.device {
-            Some(device) => cell.observing(Arc::clone(device)),
-            None => cell,
+            Some(device) => case.observing(Arc::clone(device)),
+            None => case,
         }
     }
 }
@@ -80,44 +80,44 @@ struct Stores {
     splay: Arc<Store<Splay>>,
 }
 
-/// All cells.
+/// All cases.
 ///
 /// # Errors
 /// [`HarnessError`] when a stack cannot be built or filled.
-pub fn cells(
+pub fn cases(
     sources: &mut Sources,
     path: &Path,
     extent: Extent,
     subject: &mut Subject,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
-    let mut cells = filled(sources, path, extent, subject)?;
-    cells.extend(lookups(subject)?);
+) -> Result<Vec<Case<'static>>, HarnessError> {
+    let mut cases = filled(sources, path, extent, subject)?;
+    cases.extend(lookups(subject)?);
     let places = sources.places(Order::Shuffled, subject.size_bytes, 4096);
-    cells.push(steps::empty_loop(places));
-    cells.push(baseline::clock_reading(names::CLOCK));
-    Ok(cells)
+    cases.push(steps::empty_loop(places));
+    cases.push(baseline::clock_reading(names::CLOCK));
+    Ok(cases)
 }
 
-/// The cells that caches are filled for: that takes as long as the file is.
+/// The cases that caches are filled for: that takes as long as the file is.
 ///
 /// # Errors
-/// As [`cells`].
+/// As [`cases`].
 pub fn filled(
     sources: &mut Sources,
     path: &Path,
     extent: Extent,
     subject: &mut Subject,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
+) -> Result<Vec<Case<'static>>, HarnessError> {
     let buffers = (subject.size_bytes / MAIN_BLOCK_BYTES) as u32;
     let stores = Stores {
         hash: steps::filled(buffers, MAIN_BLOCK_BYTES, Content::Written)?,
         splay: steps::filled(buffers, MAIN_BLOCK_BYTES, Content::Written)?,
     };
     subject.overhead_bytes_a_block = stores.hash.overhead_bytes() as f64 / f64::from(buffers);
-    let mut cells = hits(sources, path, extent, subject, &stores)?;
-    cells.extend(step_cells(sources, subject, &stores)?);
-    cells.extend(recycled(sources, extent, subject)?);
-    Ok(cells)
+    let mut cases = hits(sources, path, extent, subject, &stores)?;
+    cases.extend(step_cases(sources, subject, &stores)?);
+    cases.extend(recycled(sources, extent, subject)?);
+    Ok(cases)
 }
 
 /// Everything is in memory: the kernel's cache, a mapping, the bare copy, the cache class.
@@ -127,12 +127,12 @@ fn hits(
     extent: Extent,
     subject: &Subject,
     stores: &Stores,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
+) -> Result<Vec<Case<'static>>, HarnessError> {
     let size_bytes = subject.size_bytes;
     for (index, block_bytes) in extent.caches() {
         let text = format!(
             "{} | cache:size={},block={block_bytes},index={index},readahead=off",
-            quoted(path),
+            quoted_path(path),
             cache_bytes(size_bytes, block_bytes)
         );
         let target = opened(&text, false)?;
@@ -140,24 +140,24 @@ fn hits(
         let way = names::class(index, block_bytes);
         sources.caches.push((way, target));
     }
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for &read_bytes in &subject.reads_bytes {
         for &order in &subject.orders {
             let places = sources.places(order, size_bytes, read_bytes);
             let name = |way: &str| names::hits(way, read_bytes, order);
             let by_pread = |name: &str| {
-                let cell = reading::by_pread(name, &sources.file, places.clone(), read_bytes);
-                sources.observed(cell)
+                let case = reading::by_pread(name, &sources.file, places.clone(), read_bytes);
+                sources.observed(case)
             };
-            cells.push(by_pread(&name("pread")));
+            cases.push(by_pread(&name("pread")));
             if (read_bytes, order) == (4096, Order::Shuffled) {
-                cells.push(by_pread(&names::hits_again("pread", read_bytes, order)));
+                cases.push(by_pread(&names::hits_again("pread", read_bytes, order)));
             }
             let mapping = &sources.mapping;
-            let cell = reading::by_mapping(&name("mmap"), mapping, places.clone(), read_bytes);
-            cells.push(sources.observed(cell));
+            let case = reading::by_mapping(&name("mmap"), mapping, places.clone(), read_bytes);
+            cases.push(sources.observed(case));
             let copied = places.clone();
-            cells.push(steps::copy(
+            cases.push(steps::copy(
                 &name("memcpy"),
                 &stores.hash,
                 copied,
@@ -165,37 +165,37 @@ fn hits(
             ));
             for (way, target) in &sources.caches {
                 let (stack, top) = (&target.stack, target.top);
-                let cell = reading::by_stack(&name(way), stack, top, places.clone(), read_bytes)?;
+                let case = reading::by_stack(&name(way), stack, top, places.clone(), read_bytes)?;
                 let ledger = &sources.ledger;
-                let cell = ledger.count(names::HITS, way, order, stack, cell);
-                cells.push(sources.observed(cell));
+                let case = ledger.count(names::HITS, way, order, stack, case);
+                cases.push(sources.observed(case));
             }
         }
     }
-    Ok(cells)
+    Ok(cases)
 }
 
-/// The cache that the profile is of, read through servers. A way that is closed here is left out,
-/// and said.
+/// The cache of the profile, read through servers. A server that cannot start here is left out with
+/// its reason.
 ///
 /// # Errors
 /// [`HarnessError`] when what is served cannot be read.
 pub fn served(
     sources: &Sources,
-    ways: &[Way],
+    servers: &[ServerKind],
     subject: &mut Subject,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
+) -> Result<Vec<Case<'static>>, HarnessError> {
     let main = names::class("hash", MAIN_BLOCK_BYTES);
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     let Some((_, target)) = sources.caches.iter().find(|(way, _)| *way == main) else {
-        return Ok(cells);
+        return Ok(cases);
     };
-    for way in ways {
-        let door = match Door::open(way, &target.stack, &target.name) {
-            Ok(door) => door,
+    for server in servers {
+        let client = match Client::open(server, &target.stack, &target.name) {
+            Ok(client) => client,
             Err(problem) => {
                 let problem = problem.lines().next().unwrap_or_default();
-                let left_out = format!("reads through {} ({problem})", way.name);
+                let left_out = format!("reads through {} ({problem})", server.name);
                 subject.left_out.push(left_out);
                 continue;
             }
@@ -203,36 +203,30 @@ pub fn served(
         for &read_bytes in &subject.reads_bytes {
             for &order in &subject.orders {
                 let places = sources.places(order, subject.size_bytes, read_bytes);
-                let name = names::hits(way.name, read_bytes, order);
-                let cell = match door.through() {
-                    Through::Stack(target) => {
+                let name = names::hits(server.name, read_bytes, order);
+                let case = match client.source() {
+                    Source::Stack(target) => {
                         reading::by_stack(&name, &target.stack, target.top, places, read_bytes)?
                     }
-                    Through::File(path) => {
+                    Source::File(path) => {
                         let file =
                             File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
                         reading::by_pread(&name, &Arc::new(file), places, read_bytes)
                     }
                 };
                 let (ledger, stack) = (&sources.ledger, &target.stack);
-                let cell = ledger.count(names::HITS, &main, order, stack, cell);
-                cells.push(sources.observed(door.kept_by(cell)));
+                let case = ledger.count(names::HITS, &main, order, stack, case);
+                cases.push(sources.observed(client.kept_by(case)));
             }
         }
-        subject.through.push(way.name.to_owned());
+        subject.through.push(server.name.to_owned());
     }
-    Ok(cells)
+    Ok(cases)
 }
 
 /// Shards do not fill evenly, so that a cache for everything needs a little more than everything.
 fn cache_bytes(size_bytes: u64, block_bytes: u64) -> u64 {
     (size_bytes + size_bytes / 8).next_multiple_of(block_bytes)
-}
-
-/// A path as the stack language takes any: in quotes.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn opened(text: &str, writable: bool) -> Result<Target, HarnessError> {
@@ -274,12 +268,12 @@ fn fill_by_reading(target: &Target, size_bytes: u64) -> Result<(), HarnessError>
 }
 
 /// The steps of a hit, and of a miss, of both indexes.
-fn step_cells(
+fn step_cases(
     sources: &Sources,
     subject: &Subject,
     stores: &Stores,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
-    let mut cells = Vec::new();
+) -> Result<Vec<Case<'static>>, HarnessError> {
+    let mut cases = Vec::new();
     for &read_bytes in &subject.reads_bytes {
         for order in [Order::Sequential, Order::Shuffled] {
             let places = sources.places(order, subject.size_bytes, read_bytes);
@@ -287,30 +281,30 @@ fn step_cells(
                 let hash = names::class(Hash::NAME, MAIN_BLOCK_BYTES);
                 let name = names::steps(copied, &hash, read_bytes, order);
                 let (store, at) = (&stores.hash, places.clone());
-                cells.push(steps::hit(&name, store, at, read_bytes, copied));
+                cases.push(steps::hit(&name, store, at, read_bytes, copied));
                 let splay = names::class(Splay::NAME, MAIN_BLOCK_BYTES);
                 let name = names::steps(copied, &splay, read_bytes, order);
                 let (store, at) = (&stores.splay, places.clone());
-                cells.push(steps::hit(&name, store, at, read_bytes, copied));
+                cases.push(steps::hit(&name, store, at, read_bytes, copied));
             }
         }
     }
     let buffers = (subject.recycled_cache_bytes / MAIN_BLOCK_BYTES) as u32;
     let media_blocks = subject.recycled_media_bytes / MAIN_BLOCK_BYTES;
     let name = |index: &str| names::miss(&names::class(index, MAIN_BLOCK_BYTES));
-    cells.push(steps::miss::<Hash>(
+    cases.push(steps::miss::<Hash>(
         &name(Hash::NAME),
         buffers,
         MAIN_BLOCK_BYTES,
         media_blocks,
     )?);
-    cells.push(steps::miss::<Splay>(
+    cases.push(steps::miss::<Splay>(
         &name(Splay::NAME),
         buffers,
         MAIN_BLOCK_BYTES,
         media_blocks,
     )?);
-    Ok(cells)
+    Ok(cases)
 }
 
 /// The regime of 2006: the data is in memory below, the cache holds 15 % of it.
@@ -318,7 +312,7 @@ fn recycled(
     sources: &Sources,
     extent: Extent,
     subject: &Subject,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
+) -> Result<Vec<Case<'static>>, HarnessError> {
     let (media_bytes, cache_bytes) = (subject.recycled_media_bytes, subject.recycled_cache_bytes);
     let mut targets = vec![("md".to_owned(), opened(&format!("md:{media_bytes}"), true)?)];
     for (index, block_bytes) in extent.caches() {
@@ -331,7 +325,7 @@ fn recycled(
     let text = format!("md:{media_bytes} | cache:size={cache_bytes},block={MAIN_BLOCK_BYTES}");
     let way = names::ahead(&names::class(Hash::NAME, MAIN_BLOCK_BYTES));
     targets.push((way, opened(&text, true)?));
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for (way, target) in &targets {
         fill_by_writing(target, media_bytes, sources.seed)?;
         for &read_bytes in &subject.reads_bytes {
@@ -339,18 +333,18 @@ fn recycled(
                 let name = names::recycled(way, read_bytes, order);
                 let places = sources.places(order, media_bytes, read_bytes);
                 let (stack, top) = (&target.stack, target.top);
-                let cell = reading::by_stack(&name, stack, top, places, read_bytes)?;
-                let cell = match way.as_str() {
-                    "md" => cell,
+                let case = reading::by_stack(&name, stack, top, places, read_bytes)?;
+                let case = match way.as_str() {
+                    "md" => case,
                     way => sources
                         .ledger
-                        .count(names::RECYCLED, way, order, stack, cell),
+                        .count(names::RECYCLED, way, order, stack, case),
                 };
-                cells.push(cell.observing(StackDevice::of("md", stack, target.bottom)));
+                cases.push(case.observing(StackDevice::of("md", stack, target.bottom)));
             }
         }
     }
-    Ok(cells)
+    Ok(cases)
 }
 
 /// Writes a memory disk in full: what was never written is no memory that could be copied.
@@ -364,25 +358,25 @@ fn fill_by_writing(target: &Target, media_bytes: u64, seed: u64) -> Result<(), H
 ///
 /// # Errors
 /// [`HarnessError::Os`] when there is no memory for the stores.
-pub fn lookups(subject: &Subject) -> Result<Vec<Cell<'static>>, HarnessError> {
-    fn of<I: Index>(blocks: u64, cells: &mut Vec<Cell<'static>>) -> Result<usize, HarnessError> {
+pub fn lookups(subject: &Subject) -> Result<Vec<Case<'static>>, HarnessError> {
+    fn of<I: Index>(blocks: u64, cases: &mut Vec<Case<'static>>) -> Result<usize, HarnessError> {
         // The smallest blocks: only the index is looked at.
         let buffers = blocks as u32 + blocks as u32 / 8;
         let store = steps::filled::<I>(buffers, LOOKUP_BLOCK_BYTES, Content::Untouched)?;
         let name = names::lookup(I::NAME, blocks);
-        cells.push(steps::lookup(&name, &store, blocks));
+        cases.push(steps::lookup(&name, &store, blocks));
         Ok(store.overhead_bytes())
     }
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for blocks in [subject.index_blocks_small, subject.index_blocks] {
-        of::<Splay>(blocks, &mut cells)?;
-        let overhead_bytes = of::<Hash>(blocks, &mut cells)?;
+        of::<Splay>(blocks, &mut cases)?;
+        let overhead_bytes = of::<Hash>(blocks, &mut cases)?;
         if blocks == subject.index_blocks {
-            cells.push(steps::dependent_load(overhead_bytes));
+            cases.push(steps::dependent_load(overhead_bytes));
         }
     }
-    cells.push(steps::hash_of_16_bytes());
-    Ok(cells)
+    cases.push(steps::hash_of_16_bytes());
+    Ok(cases)
 }
 
 /// Bytes of the blocks behind a lookup, which touches none of them.

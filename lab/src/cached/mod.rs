@@ -23,7 +23,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use ugeom_experiment::served::Way;
+use ugeom_experiment::served::ServerKind;
 use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_harness as harness;
 use ugeom_harness::HarnessError;
@@ -53,7 +53,7 @@ pub struct CachedOptions {
     pub wanted_bytes: Option<u64>,
     /// The servers through which the cache is read, too.
     #[serde(skip)]
-    pub ways: Vec<Way>,
+    pub servers: Vec<ServerKind>,
     /// Time budget, seed and processes, as for every experiment.
     pub common: Common,
 }
@@ -83,17 +83,17 @@ impl Experiment for Cached {
     const ROUNDS: u64 = 5;
     type Options = CachedOptions;
     type Subject = Subject;
-    type Ground = Place;
+    type Prepared = Place;
 
     fn common(options: &mut CachedOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn reach(options: &mut CachedOptions, ways: &[Way]) {
-        options.ways = ways.to_vec();
+    fn set_servers(options: &mut CachedOptions, servers: &[ServerKind]) {
+        options.servers = servers.to_vec();
     }
 
-    fn ground(
+    fn prepare(
         options: &mut CachedOptions,
         seed: u64,
         cancelled: &AtomicBool,
@@ -141,13 +141,13 @@ impl Experiment for Cached {
             scratch::forget_pages(path)?;
         }
         let mut sources = matrix::Sources::new(path, subject.size_bytes, process.share.seed)?;
-        let mut cells = matrix::cells(&mut sources, path, extent(options), &mut subject)?;
-        cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
+        let mut cases = matrix::cases(&mut sources, path, extent(options), &mut subject)?;
+        cases.extend(matrix::served(&sources, &options.servers, &mut subject)?);
         subject.resident_percent[0] = resident_percent(&sources)?;
         let settings = process.settings();
         let read_before_bytes = devices::read_by_this_process_bytes();
         let (measured, error) =
-            harness::run_keeping(&mut cells, &settings, process.meter, process.control);
+            harness::run_keeping(&mut cases, &settings, process.meter, process.control);
         if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
             return Err(error);
         }

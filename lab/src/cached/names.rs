@@ -1,4 +1,4 @@
-//! The names of the cells: `PART/WAY SIZE ORDER`. They stand in saved results, so they do not
+//! The names of the cases: `PART/WAY SIZE ORDER`. They stand in saved results, so they do not
 //! change their meaning.
 
 use super::orders::Order;

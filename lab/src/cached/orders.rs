@@ -21,7 +21,7 @@ pub const ORDERS: [Order; 3] = [Order::Sequential, Order::Shuffled, Order::Rando
 
 impl Order {
     /// The places of `unit_bytes` that lie in the first `total_bytes`, in this order; one place at
-    /// least. At most 2^32 of them are used. All cells of an order read the same ones, so that no
+    /// least. At most 2^32 of them are used. All cases of an order read the same ones, so that no
     /// difference between them is one of places.
     pub fn places(self, total_bytes: u64, unit_bytes: u64, seed: u64) -> Drawn {
         let count = (total_bytes / unit_bytes.max(1)).clamp(1, u64::from(u32::MAX)) as u32;
@@ -38,7 +38,7 @@ impl Order {
         Drawn::new(numbers, unit_bytes)
     }
 
-    /// The word in the names of cells and in tables.
+    /// The word in the names of cases and in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Sequential => "sequential",

@@ -108,8 +108,8 @@ fn picture(document: &Document) -> Rows {
 
 /// A random hit of 4 KiB with its interval.
 fn time(document: &Document, way: &str) -> Option<String> {
-    let cell = names::hits(way, 4096, Order::Shuffled);
-    let interval = Table::of(document).typical(&cell)?;
+    let case = names::hits(way, 4096, Order::Shuffled);
+    let interval = Table::of(document).typical(&case)?;
     Some(amount(&interval, Unit::Ns))
 }
 
@@ -136,12 +136,12 @@ fn summary(document: &Document) -> Printed {
     ways.extend(["hash", "splay"].map(main_way));
     ways.extend(document.subject.through.iter().cloned());
     for way in ways {
-        let cell = |order| names::hits(&way, 4096, order);
-        let times = [Order::Shuffled, Order::Sequential].map(|order| table.typical(&cell(order)));
+        let case = |order| names::hits(&way, 4096, order);
+        let times = [Order::Shuffled, Order::Sequential].map(|order| table.typical(&case(order)));
         let [Some(random), Some(sequential)] = times else {
             continue;
         };
-        let cpu = cpu_ns(document, &cell(Order::Shuffled));
+        let cpu = cpu_ns(document, &case(Order::Shuffled));
         let cpu = cpu.map_or(String::new(), |ns| value(ns, Unit::Ns));
         let times = [random, sequential].map(|time| Cell::amount(&time, Unit::Ns));
         printed.row(
@@ -170,7 +170,7 @@ fn blame(document: &Document, read: u64) -> String {
     else {
         return String::new();
     };
-    if whole.proven != Some(true) || whole.interval.low <= 0.0 {
+    if whole.significant != Some(true) || whole.interval.low <= 0.0 {
         return format!(
             "Random reads of {shown} are slower than sequential ones by no more than {}, not \
              significant.",
@@ -199,8 +199,8 @@ fn resident(document: &Document) -> String {
     let (mut reads, mut runs) = (0, 0);
     for process in &document.processes {
         for round in &process.rounds {
-            let cells = process.cells.iter().zip(&round.samples);
-            for (_, sample) in cells.filter(|(name, _)| name.starts_with("hits/")) {
+            let cases = process.cases.iter().zip(&round.samples);
+            for (_, sample) in cases.filter(|(name, _)| name.starts_with("hits/")) {
                 reads += sample.device.map_or(0, |device| device.reads);
                 runs += 1;
             }
@@ -245,11 +245,11 @@ fn row(document: &Document, table: &Table, part: &str, way: &str, read: u64) -> 
 }
 
 /// CPU time of this process for one iteration, ns.
-fn cpu_ns(document: &Document, cell: &str) -> Option<f64> {
+fn cpu_ns(document: &Document, case: &str) -> Option<f64> {
     let cpu = Observed::of(document, |sample| {
         Some(sample.cpu.process_ns as f64 / sample.iterations.max(1) as f64)
     });
-    Some(cpu.typical(cell)?.estimate())
+    Some(cpu.typical(case)?.estimate())
 }
 
 fn columns(document: &Document) -> Vec<Column> {

@@ -83,11 +83,11 @@ pub fn profiles(document: &Document) -> Vec<Profile> {
     out
 }
 
-/// Iterations of a cell over all rounds, and runs.
-fn iterations(document: &Document, cell: &str) -> Option<(f64, f64)> {
+/// Iterations of a case over all rounds, and runs.
+fn iterations(document: &Document, case: &str) -> Option<(f64, f64)> {
     let (mut iterations, mut runs) = (0, 0);
     for process in &document.processes {
-        let index = process.cells.iter().position(|name| name == cell)?;
+        let index = process.cases.iter().position(|name| name == case)?;
         for round in &process.rounds {
             iterations += round.samples.get(index)?.iterations;
             runs += 1;
@@ -97,10 +97,10 @@ fn iterations(document: &Document, cell: &str) -> Option<(f64, f64)> {
 }
 
 /// How often the device below was read for one read above.
-fn reads_below(document: &Document, cell: &str) -> Option<f64> {
+fn reads_below(document: &Document, case: &str) -> Option<f64> {
     let (mut below, mut above) = (0, 0);
     for process in &document.processes {
-        let index = process.cells.iter().position(|name| name == cell)?;
+        let index = process.cases.iter().position(|name| name == case)?;
         for round in &process.rounds {
             let sample = round.samples.get(index)?;
             below += sample.device?.reads;
@@ -155,9 +155,9 @@ fn outermost(
 }
 
 fn hits(document: &Document, table: &Table, way: &str, read: u64, order: Order) -> Option<Profile> {
-    let cell = names::hits(way, read, order);
-    let (calls, runs) = iterations(document, &cell)?;
-    let total_ns = table.typical(&cell)?.estimate;
+    let case = names::hits(way, read, order);
+    let (calls, runs) = iterations(document, &case)?;
+    let total_ns = table.typical(&case)?.estimate;
     let mut steps = common(table, way, read, order, calls)?;
     let inner_ns: f64 = steps.iter().map(|step| step.self_ns).sum();
     steps.extend(outermost(table, (calls, runs), total_ns, inner_ns)?);
@@ -176,10 +176,10 @@ fn recycled(
     read: u64,
     order: Order,
 ) -> Option<Profile> {
-    let cell = names::recycled(way, read, order);
-    let (calls, runs) = iterations(document, &cell)?;
-    let misses = reads_below(document, &cell)?;
-    let total_ns = table.typical(&cell)?.estimate;
+    let case = names::recycled(way, read, order);
+    let (calls, runs) = iterations(document, &case)?;
+    let misses = reads_below(document, &case)?;
+    let total_ns = table.typical(&case)?.estimate;
     // The memory disk is read a block at a time, in the order in which the blocks come.
     let below_ns = table
         .typical(&names::recycled("md", MAIN_BLOCK_BYTES, order))?

@@ -1,11 +1,11 @@
-//! Cells that read places of a file in some order: by system calls, from a mapping, from bare
+//! Cases that read places of a file in some order: by system calls, from a mapping, from bare
 //! memory, through a stack.
 
 use std::fs::File;
 use std::hint::black_box;
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_harness::{Case, RunResult, Work};
 use ugeom_load::door::{Calls, Direct, Request, StackCalls, file_calls};
 use ugeom_load::drive::one_by_one;
 use ugeom_load::places::Drawn;
@@ -32,21 +32,21 @@ fn reads(
     Ok(RunResult::taking(ns_total).doing(Work::of(done.bytes, done.requests)))
 }
 
-/// A cell that reads through a door of its own.
+/// A case that reads through a door of its own.
 fn by_door(
     name: &str,
     mut door: impl Direct + 'static,
     mut places: Drawn,
     read_bytes: u64,
-) -> Cell<'static> {
-    let cell = name.to_owned();
-    Cell::new(name, move |iterations| {
-        reads(&cell, &mut door, &mut places, read_bytes, iterations)
+) -> Case<'static> {
+    let case = name.to_owned();
+    Case::new(name, move |iterations| {
+        reads(&case, &mut door, &mut places, read_bytes, iterations)
     })
 }
 
 /// pread(2) from the kernel's page cache.
-pub fn by_pread(name: &str, file: &Arc<File>, places: Drawn, read_bytes: u64) -> Cell<'static> {
+pub fn by_pread(name: &str, file: &Arc<File>, places: Drawn, read_bytes: u64) -> Case<'static> {
     let buffer = Buffer::new(read_bytes as usize);
     let door = Calls::new(buffer, file_calls(Arc::clone(file)));
     by_door(name, door, places, read_bytes)
@@ -58,7 +58,7 @@ pub fn by_mapping(
     mapping: &Arc<Mapping>,
     places: Drawn,
     read_bytes: u64,
-) -> Cell<'static> {
+) -> Case<'static> {
     let (mapping, buffer) = (Arc::clone(mapping), Buffer::new(read_bytes as usize));
     let copy = move |request: &Request, memory: &mut [u8]| {
         let copied = mapping.copy_out(request.offset, black_box(memory));
@@ -78,15 +78,15 @@ pub fn by_stack(
     provider: ProviderId,
     mut places: Drawn,
     read_bytes: u64,
-) -> Result<Cell<'static>, HarnessError> {
+) -> Result<Case<'static>, HarnessError> {
     let opened = stack.open(provider, Delta::READ);
     let opened = opened.map_err(HarnessError::stack)?;
     let mut channel = stack.channel(1).map_err(HarnessError::stack)?;
     let mut buffer = Buffer::new(read_bytes as usize);
-    let cell = name.to_owned();
-    Ok(Cell::new(name, move |iterations| {
+    let case = name.to_owned();
+    Ok(Case::new(name, move |iterations| {
         let mut door = StackCalls::new(&mut channel, &opened, &mut buffer);
-        reads(&cell, &mut door, &mut places, read_bytes, iterations)
+        reads(&case, &mut door, &mut places, read_bytes, iterations)
     }))
 }
 
@@ -136,16 +136,16 @@ mod tests {
         let scratch = Scratch::new(Some(folder.path()), 1 << 20, 9, &AtomicBool::new(false));
         let scratch = scratch.unwrap();
         let file = Arc::new(File::open(scratch.path()).unwrap());
-        let mut cell = by_pread("pread", &file, places(Order::Random), 4096);
-        let result = (cell.run)(300).unwrap();
+        let mut case = by_pread("pread", &file, places(Order::Random), 4096);
+        let result = (case.run)(300).unwrap();
         assert_eq!(
             (result.work.bytes, result.work.transactions),
             (300 * 4096, 300)
         );
         assert!(result.ns_total > 0);
         let past = Order::Sequential.places(2 << 20, 1 << 20, 5);
-        let mut cell = by_pread("past the end", &file, past, 4096);
-        let error = (cell.run)(2).unwrap_err().to_string();
+        let mut case = by_pread("past the end", &file, past, 4096);
+        let error = (case.run)(2).unwrap_err().to_string();
         assert!(
             error.starts_with("past the end: a read of 4096 bytes at offset "),
             "{error}"

@@ -10,8 +10,8 @@ use ugeom_classes::cache::Buffer as Slot;
 use ugeom_classes::cache::index::{Found, Index};
 use ugeom_classes::cache::store::{Outcome, Store};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, RunResult};
-use ugeom_load::cells::LINE_BYTES;
+use ugeom_harness::{Case, RunResult};
+use ugeom_load::cases::LINE_BYTES;
 use ugeom_load::places::Drawn;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
@@ -55,9 +55,9 @@ fn empty<I: Index>(buffers: u32, block_bytes: u64) -> Result<Store<I>, HarnessEr
         .map_err(HarnessError::os("a cache", "mapping memory for its blocks"))
 }
 
-/// A cell that does `work` over and over.
-fn repeated(name: &str, mut work: impl FnMut() + 'static) -> Cell<'static> {
-    Cell::new(name, move |iterations| {
+/// A case that does `work` over and over.
+fn repeated(name: &str, mut work: impl FnMut() + 'static) -> Case<'static> {
+    Case::new(name, move |iterations| {
         let start_ns = clock::now_ns();
         for _ in 0..iterations {
             work();
@@ -67,7 +67,7 @@ fn repeated(name: &str, mut work: impl FnMut() + 'static) -> Cell<'static> {
 }
 
 /// The loop over an order, with nothing in it.
-pub fn empty_loop(mut places: Drawn) -> Cell<'static> {
+pub fn empty_loop(mut places: Drawn) -> Case<'static> {
     repeated(names::LOOP, move || {
         black_box(places.next_offset());
     })
@@ -81,12 +81,12 @@ pub fn hit<I: Index>(
     mut places: Drawn,
     read_bytes: u64,
     copied: bool,
-) -> Cell<'static> {
-    let (store, cell) = (Arc::clone(store), name.to_owned());
+) -> Case<'static> {
+    let (store, case) = (Arc::clone(store), name.to_owned());
     let mut buffer = Buffer::new(read_bytes as usize);
     let shift = store.slab().block_bytes().trailing_zeros();
     let mask = store.slab().block_bytes() as u64 - 1;
-    Cell::new(name, move |iterations| {
+    Case::new(name, move |iterations| {
         let mut lost = 0_u64;
         let start_ns = clock::now_ns();
         for _ in 0..iterations {
@@ -113,7 +113,7 @@ pub fn hit<I: Index>(
         let ns_total = clock::now_ns() - start_ns;
         match lost {
             0 => Ok(RunResult::taking(ns_total)),
-            lost => Err(not_there(&cell, lost)),
+            lost => Err(not_there(&case, lost)),
         }
     })
 }
@@ -124,7 +124,7 @@ pub fn copy<I: Index>(
     store: &Arc<Store<I>>,
     mut places: Drawn,
     read_bytes: u64,
-) -> Cell<'static> {
+) -> Case<'static> {
     let store = Arc::clone(store);
     let mut buffer = Buffer::new(read_bytes as usize);
     let block_bytes = store.slab().block_bytes() as u64;
@@ -146,11 +146,11 @@ pub fn miss<I: Index>(
     buffers: u32,
     block_bytes: u64,
     media_blocks: u64,
-) -> Result<Cell<'static>, HarnessError> {
+) -> Result<Case<'static>, HarnessError> {
     let store = empty::<I>(buffers, block_bytes)?;
     let mut places = Order::Shuffled.places(media_blocks, 1, 11);
-    let cell = name.to_owned();
-    Ok(Cell::new(name, move |iterations| {
+    let case = name.to_owned();
+    Ok(Case::new(name, move |iterations| {
         let mut lost = 0_u64;
         let start_ns = clock::now_ns();
         for _ in 0..iterations {
@@ -165,20 +165,20 @@ pub fn miss<I: Index>(
         // make the figure a little too small.
         match lost * 100 > iterations {
             false => Ok(RunResult::taking(ns_total)),
-            true => Err(not_there(&cell, lost)),
+            true => Err(not_there(&case, lost)),
         }
     }))
 }
 
-fn not_there(cell: &str, lost: u64) -> HarnessError {
+fn not_there(case: &str, lost: u64) -> HarnessError {
     HarnessError::Thread {
-        cell: cell.to_owned(),
+        case: case.to_owned(),
         problem: format!("{lost} blocks were not in the state that the case needs"),
     }
 }
 
 /// Lookups at random among the first `blocks`, each beginning when the one before has its answer.
-pub fn lookup<I: Index>(name: &str, store: &Arc<Store<I>>, blocks: u64) -> Cell<'static> {
+pub fn lookup<I: Index>(name: &str, store: &Arc<Store<I>>, blocks: u64) -> Case<'static> {
     let store = Arc::clone(store);
     let mut places = Order::Shuffled.places(blocks, 1, 13);
     let mut previous = 0;
@@ -194,7 +194,7 @@ pub fn lookup<I: Index>(name: &str, store: &Arc<Store<I>>, blocks: u64) -> Cell<
 
 /// A load at random from an array of so many bytes, each from the line that the one before names:
 /// what any lookup in a table of that size costs at least.
-pub fn dependent_load(array_bytes: usize) -> Cell<'static> {
+pub fn dependent_load(array_bytes: usize) -> Case<'static> {
     let array = circle((array_bytes / LINE_BYTES).max(2));
     let mut at = 0;
     repeated(names::LOAD, move || at = black_box(array[at]))
@@ -214,7 +214,7 @@ fn circle(lines: usize) -> Vec<usize> {
 }
 
 /// Hashing a string of 16 bytes with the hash of the standard library's maps.
-pub fn hash_of_16_bytes() -> Cell<'static> {
+pub fn hash_of_16_bytes() -> Case<'static> {
     let mut key = *b"sixteen bytes...";
     repeated(names::HASH_16, move || {
         let mut hasher = std::hash::DefaultHasher::new();
@@ -231,9 +231,9 @@ mod tests {
 
     const BLOCK: u64 = 4096;
 
-    fn runs(mut cell: Cell<'_>, iterations: u64) {
-        let result = (cell.run)(iterations).unwrap();
-        assert!(result.ns_total > 0, "{}", cell.name);
+    fn runs(mut case: Case<'_>, iterations: u64) {
+        let result = (case.run)(iterations).unwrap();
+        assert!(result.ns_total > 0, "{}", case.name);
     }
 
     #[test]
@@ -272,8 +272,8 @@ mod tests {
     fn blocks_that_are_not_there_are_no_hits() {
         let store = filled::<Hash>(64, BLOCK, Content::Written).unwrap();
         let past = Order::Sequential.places(128 * BLOCK, BLOCK, 5);
-        let mut cell = hit("past", &store, past, BLOCK, true);
-        let error = (cell.run)(128).unwrap_err().to_string();
+        let mut case = hit("past", &store, past, BLOCK, true);
+        let error = (case.run)(128).unwrap_err().to_string();
         assert_eq!(
             error,
             "case past: 64 blocks were not in the state that the case needs"

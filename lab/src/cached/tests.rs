@@ -21,20 +21,20 @@ fn short() -> Common {
 /// What a read costs on a machine of the test's own, ns: the copy at 10 bytes a ns, twice as slow
 /// from random places where `memory` is set, and a lookup of 5 ns, or of 300 ns from random places
 /// where `memory` is not set.
-fn cost_ns(cell: &str, memory: bool) -> f64 {
-    let bytes = if cell.contains(" 4k ") {
+fn cost_ns(case: &str, memory: bool) -> f64 {
+    let bytes = if case.contains(" 4k ") {
         4096.0
     } else {
         16384.0
     };
-    let sequential = cell.contains("sequential");
+    let sequential = case.contains("sequential");
     let copy = bytes / 10.0 * if memory && !sequential { 2.0 } else { 1.0 };
-    let lookup = match (cell.contains("splay"), memory || sequential) {
+    let lookup = match (case.contains("splay"), memory || sequential) {
         (true, _) => 500.0,
         (false, true) => 5.0,
         (false, false) => 300.0,
     };
-    let (part, what) = cell.split_once('/').unwrap();
+    let (part, what) = case.split_once('/').unwrap();
     match part {
         "floor" => 1.0,
         "lookup" => 20.0,
@@ -50,30 +50,30 @@ fn cost_ns(cell: &str, memory: bool) -> f64 {
     }
 }
 
-fn cells(subject: &Subject) -> Vec<String> {
-    let mut cells = vec![names::LOOP.to_owned(), names::CLOCK.to_owned()];
-    cells.push(names::LOAD.to_owned());
+fn cases(subject: &Subject) -> Vec<String> {
+    let mut cases = vec![names::LOOP.to_owned(), names::CLOCK.to_owned()];
+    cases.push(names::LOAD.to_owned());
     for index in ["hash", "splay"] {
-        cells.push(names::lookup(index, subject.index_blocks));
-        cells.push(names::lookup(index, subject.index_blocks_small));
-        cells.push(names::miss(&names::class(index, MAIN_BLOCK_BYTES)));
+        cases.push(names::lookup(index, subject.index_blocks));
+        cases.push(names::lookup(index, subject.index_blocks_small));
+        cases.push(names::miss(&names::class(index, MAIN_BLOCK_BYTES)));
     }
     for &read in &subject.reads_bytes {
         for &order in &subject.orders {
             for way in ["memcpy", "mmap", "pread", "hash 16k", "splay 16k"] {
-                cells.push(names::hits(way, read, order));
+                cases.push(names::hits(way, read, order));
             }
             for way in ["md", "hash 16k", "splay 16k", "hash 16k ahead"] {
-                cells.push(names::recycled(way, read, order));
+                cases.push(names::recycled(way, read, order));
             }
             for way in ["hash 16k", "splay 16k"] {
-                cells.push(names::steps(false, way, read, order));
-                cells.push(names::steps(true, way, read, order));
+                cases.push(names::steps(false, way, read, order));
+                cases.push(names::steps(true, way, read, order));
             }
         }
     }
-    cells.push(names::hits_again("pread", 4096, Order::Shuffled));
-    cells
+    cases.push(names::hits_again("pread", 4096, Order::Shuffled));
+    cases
 }
 
 /// What the caches counted: of the blocks that were read ahead 95 % were used.
@@ -121,13 +121,13 @@ fn document(memory: bool) -> Document {
     subject.overhead_bytes_a_block = 29.0;
     subject.own_read_bytes = Some(0);
     subject.caches = counted();
-    let cells = cells(&subject);
+    let cases = cases(&subject);
     let mut random = fastrand::Rng::with_seed(3);
     let mut round = || {
         let drift = 1.0 + 0.1 * random.f64();
-        let mut sample = |cell: &String| {
+        let mut sample = |case: &String| {
             let off = 1.0 + 0.004 * (random.f64() - 0.5);
-            let wall_ns = (cost_ns(cell, memory) * 1e6 * drift * off) as u64;
+            let wall_ns = (cost_ns(case, memory) * 1e6 * drift * off) as u64;
             Sample {
                 iterations: 1_000_000,
                 wall_ns,
@@ -137,7 +137,7 @@ fn document(memory: bool) -> Document {
                 },
                 work: Work::of(4096, 1),
                 device: Some(DeviceCounts {
-                    reads: if cell.starts_with("recycled/") {
+                    reads: if case.starts_with("recycled/") {
                         900_000
                     } else {
                         0
@@ -150,12 +150,12 @@ fn document(memory: bool) -> Document {
             }
         };
         Round {
-            order: (0..cells.len()).collect(),
-            samples: cells.iter().map(&mut sample).collect(),
+            order: (0..cases.len()).collect(),
+            samples: cases.iter().map(&mut sample).collect(),
             null_floor: None,
         }
     };
-    let measured = Measured::of(cells.clone(), (0..12).map(|_| round()).collect());
+    let measured = Measured::of(cases.clone(), (0..12).map(|_| round()).collect());
     let mut document = Document::new(EXPERIMENT, host, Settings::default(), subject, measured);
     compute(&mut document);
     document
@@ -271,7 +271,7 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
         file: Some(scratch.path().to_owned()),
         size_bytes: Some(64 << 20),
         common: short(),
-        ways: crate::served_tests::WAYS.to_vec(),
+        servers: crate::served_tests::SERVERS.to_vec(),
         ..CachedOptions::default()
     };
     let mut progress = |_: &Progress<'_>| {};

@@ -5,6 +5,7 @@
 //! stands alone; every other question is a small family of its own. A figure whose cases were not
 //! measured, or not often enough, is not there.
 
+use super::layered::LAYERED;
 use super::names;
 use super::subject::{Disk, Document, Subject};
 use ugeom_harness::Sample;
@@ -49,11 +50,11 @@ pub(super) fn disk_served(document: &Document) -> bool {
         return false;
     }
     let mut counted = document.processes.iter().flat_map(|process| {
-        let cell = process.cells.iter().position(|cell| cell == names::DISK);
+        let case = process.cases.iter().position(|case| case == names::DISK);
         let samples = process
             .rounds
             .iter()
-            .filter_map(move |round| round.samples.get(cell?));
+            .filter_map(move |round| round.samples.get(case?));
         samples.filter_map(|sample| sample.device)
     });
     match counted.next() {
@@ -215,7 +216,7 @@ fn size_matters(
         (names::plain(bottom), -1.0),
     ];
     let is_there =
-        |cells: &[(String, f64)]| cells.iter().all(|(name, _)| table.position(name).is_some());
+        |cases: &[(String, f64)]| cases.iter().all(|(name, _)| table.position(name).is_some());
     let mut weights: Vec<(&str, f64)> = direct.iter().map(|it| (it.0.as_str(), it.1)).collect();
     if is_there(&plain) {
         weights.extend(plain.iter().map(|it| (it.0.as_str(), it.1)));
@@ -271,51 +272,6 @@ fn shares(table: &Observed, subject: &Subject) -> Vec<Figure> {
     out
 }
 
-/// Stacks of N layers: the kind, the level of statistics, what one more of it is, and its target
-/// in ns.
-const PILES: [(&str, &str, &str, Option<f64>); 10] = [
-    (
-        "slicers",
-        "off",
-        "one more slicer, direct, statistics off",
-        Some(2.0),
-    ),
-    ("slicers", "counts", "one more slicer, counts on", Some(4.0)),
-    (
-        "hooks",
-        "off",
-        "one more layer with a completion hook",
-        Some(6.0),
-    ),
-    ("fused", "counts", "one more fused slicer, counts on", None),
-    (
-        "fused",
-        "off",
-        "one more fused slicer, statistics off",
-        None,
-    ),
-    ("nops", "off", "one more nop, statistics off", None),
-    (
-        "slicers",
-        "time",
-        "one more slicer, counts and sampled times",
-        None,
-    ),
-    ("nops", "counts", "one more nop, counts on", None),
-    (
-        "nops",
-        "time",
-        "one more nop, counts and sampled times",
-        None,
-    ),
-    (
-        "hooks",
-        "counts",
-        "one more layer with a completion hook, counts on",
-        None,
-    ),
-];
-
 fn slopes(table: &Observed, subject: &Subject) -> Vec<Figure> {
     let slope = |name: &dyn Fn(usize) -> String| {
         let points = subject
@@ -329,11 +285,10 @@ fn slopes(table: &Observed, subject: &Subject) -> Vec<Figure> {
         table.slope(&points)
     };
     let mut out = Vec::new();
-    for (kind, level, what, goal_ns) in PILES {
-        let id = format!("slope.{kind}.{level}");
-        let center = slope(&|depth| names::pile(kind, level, depth));
-        if let Some(figure) = typed(&id, what, Unit::NsPerLayer, center) {
-            out.push(match goal_ns {
+    for layers in LAYERED {
+        let center = slope(&|depth| layers.case(depth));
+        if let Some(figure) = typed(&layers.figure(), layers.one_more, Unit::NsPerLayer, center) {
+            out.push(match layers.target_ns {
                 Some(limit) => figure.with_goal(Goal::Under(limit)),
                 None => figure,
             });
@@ -385,16 +340,16 @@ fn served(table: &Observed, subject: &Subject) -> Vec<Figure> {
     let deepest = subject.deepest();
     let mut out = Vec::new();
     for way in &subject.through {
-        let cell = names::through(way, deepest);
+        let case = names::through(way, deepest);
         let what = format!("a read of {deepest} through {way}");
         out.extend(typed(
             &format!("through.{way}"),
             &what,
             Unit::Ns,
-            table.typical(&cell),
+            table.typical(&case),
         ));
         let what = format!("the stack itself, of a read through {way}");
-        let ratio = table.ratio(&names::direct(deepest), &cell);
+        let ratio = table.ratio(&names::direct(deepest), &case);
         let share = typed(&format!("through.{way}.stack"), &what, Unit::Percent, ratio);
         out.extend(share.map(|figure| Figure {
             interval: figure.interval.scaled(100.0),
@@ -419,19 +374,19 @@ fn processor(document: &Document, wall: &Observed) -> Vec<Figure> {
     let mut out = Vec::new();
     let caller = cpu_of(document, |sample| sample.cpu.thread_ns);
     let helpers = cpu_of(document, |sample| sample.cpu.helpers_ns());
-    for (dispatch, cell) in [
+    for (dispatch, case) in [
         ("direct", names::direct(bottom)),
         ("queued", names::queued(bottom)),
     ] {
         let mut add = |id: String, what: &str, table: &Observed| {
             let what = format!("{what}, {dispatch}");
-            out.extend(typed(&id, &what, Unit::Ns, table.typical(&cell)));
+            out.extend(typed(&id, &what, Unit::Ns, table.typical(&case)));
         };
         add(format!("wall.{dispatch}"), "wall time", wall);
         let who = |who: &str| format!("cpu.{dispatch}.{who}");
         add(who("caller"), "CPU time of the caller's thread", &caller);
         add(who("helpers"), "CPU time of helper threads", &helpers);
-        let whole = machine_ns(document, &cell).map(|ns| {
+        let whole = machine_ns(document, &case).map(|ns| {
             let what = format!("system-wide CPU time, {dispatch}");
             let id = who("machine");
             Figure::plain(&id, &what, Unit::Ns, Interval::exact(ns, CONFIDENCE))
@@ -445,11 +400,11 @@ fn processor(document: &Document, wall: &Observed) -> Vec<Figure> {
     out
 }
 
-/// System-wide CPU time of an iteration over all runs of a cell, ns.
-fn machine_ns(document: &Document, cell: &str) -> Option<f64> {
+/// System-wide CPU time of an iteration over all runs of a case, ns.
+fn machine_ns(document: &Document, case: &str) -> Option<f64> {
     let (mut ns, mut iterations) = (0.0, 0.0);
     for process in &document.processes {
-        let place = process.cells.iter().position(|name| name == cell)?;
+        let place = process.cases.iter().position(|name| name == case)?;
         for sample in process
             .rounds
             .iter()
@@ -485,7 +440,7 @@ fn by_cpu(document: &Document) -> Vec<Figure> {
         figure.what = format!("{}, by CPU time", figure.what);
         figure.goal = None;
         // The same question is judged once, by wall time.
-        (figure.p_value, figure.proven) = (None, None);
+        (figure.p_value, figure.significant) = (None, None);
     }
     figures
 }

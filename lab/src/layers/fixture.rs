@@ -6,9 +6,9 @@ use ugeom_harness::document::SCHEMA;
 use ugeom_harness::host::Host;
 use ugeom_harness::{CpuTimes, Ended, Measured, Round, Sample, Settings, Shortened};
 
-/// The cells and the cost of one iteration, ns.
-pub fn cells() -> Vec<(String, f64)> {
-    let mut cells = vec![
+/// The cases and the cost of one iteration, ns.
+pub fn cases() -> Vec<(String, f64)> {
+    let mut cases = vec![
         (names::ZERO.to_owned(), 235.0),
         (names::ZERO_AGAIN.to_owned(), 235.2),
         (names::plain("md0"), 9.0),
@@ -32,25 +32,31 @@ pub fn cells() -> Vec<(String, f64)> {
     ];
     for size in [4096, 65_536] {
         let copy = size as f64 / 50.0;
-        cells.push((names::sized("md0", size), 21.0 + copy));
-        cells.push((names::sized("md0s1c", size), 27.0 + copy));
+        cases.push((names::sized("md0", size), 21.0 + copy));
+        cases.push((names::sized("md0s1c", size), 27.0 + copy));
     }
     for depth in [0, 1, 2, 4, 8] {
         let layers = f64::from(depth);
         let depth = depth as usize;
-        cells.push((names::pile("slicers", "off", depth), 24.0 + 1.5 * layers));
-        cells.push((names::pile("slicers", "counts", depth), 30.0 + 3.0 * layers));
-        cells.push((names::pile("fused", "counts", depth), 30.0 + 0.8 * layers));
-        cells.push((names::pile("nops", "off", depth), 24.0 + 1.4 * layers));
-        cells.push((names::pile("hooks", "off", depth), 24.0 + 6.5 * layers));
-        cells.push((names::calls(depth), 0.5 + 0.9 * layers));
+        cases.push((names::layered("slicers", "off", depth), 24.0 + 1.5 * layers));
+        cases.push((
+            names::layered("slicers", "counts", depth),
+            30.0 + 3.0 * layers,
+        ));
+        cases.push((
+            names::layered("fused", "counts", depth),
+            30.0 + 0.8 * layers,
+        ));
+        cases.push((names::layered("nops", "off", depth), 24.0 + 1.4 * layers));
+        cases.push((names::layered("hooks", "off", depth), 24.0 + 6.5 * layers));
+        cases.push((names::calls(depth), 0.5 + 0.9 * layers));
     }
-    cells
+    cases
 }
 
-/// Twelve rounds of these cells, each round faster or slower as a whole by up to 4 per cent, and
+/// Twelve rounds of these cases, each round faster or slower as a whole by up to 4 per cent, and
 /// each sample off by up to half a per cent.
-pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
+pub fn measured(cases: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut one_round = || {
         let drift = 1.0 + 0.04 * random.f64();
@@ -79,12 +85,12 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
                 ..Sample::default()
             }
         };
-        let samples: Vec<Sample> = cells
+        let samples: Vec<Sample> = cases
             .iter()
             .map(|(name, cost_ns)| sample(name, *cost_ns))
             .collect();
         Round {
-            order: (0..cells.len()).collect(),
+            order: (0..cases.len()).collect(),
             samples,
             null_floor: None,
         }
@@ -98,7 +104,7 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
         },
         elapsed_ns: 14_200_000_000,
         ..Measured::of(
-            cells.iter().map(|(name, _)| name.clone()).collect(),
+            cases.iter().map(|(name, _)| name.clone()).collect(),
             (0..rounds).map(|_| one_round()).collect(),
         )
     }
@@ -157,7 +163,7 @@ pub fn document(rounds: usize) -> Document {
             through: Vec::new(),
             left_out: Vec::new(),
         },
-        processes: vec![measured(&cells(), rounds, 1)],
+        processes: vec![measured(&cases(), rounds, 1)],
         noise: None,
         figures: Vec::new(),
     }

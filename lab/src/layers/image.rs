@@ -12,7 +12,7 @@ use ugeom_format::Media;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_harness::HarnessError;
 use ugeom_harness::figure::{Figure, Goal, Unit};
-use ugeom_harness::{Cell, RunResult};
+use ugeom_harness::{Case, RunResult};
 use ugeom_machine::clock;
 use ugeom_measure::Interval;
 use ugeom_stack::{Command, Statistics};
@@ -70,9 +70,9 @@ impl Image {
         Ok(figure.with_goal(Goal::Under(READ_BYTES_GOAL)))
     }
 
-    /// The cell: one iteration opens, tastes, lists and closes.
-    pub fn cell(self) -> Cell<'static> {
-        Cell::new(names::SHOW, move |iterations| {
+    /// The case: one iteration opens, tastes, lists and closes.
+    pub fn case(self) -> Case<'static> {
+        Case::new(names::SHOW, move |iterations| {
             let start_ns = clock::now_ns();
             for _ in 0..iterations {
                 self.open()?;
@@ -119,6 +119,6 @@ mod tests {
             (17_408.0..READ_BYTES_GOAL).contains(&read.interval.estimate),
             "{read:?}"
         );
-        assert!((image.cell().run)(1).unwrap().ns_total > 0);
+        assert!((image.case().run)(1).unwrap().ns_total > 0);
     }
 }

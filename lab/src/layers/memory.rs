@@ -1,18 +1,18 @@
-//! The cells of the experiment without a target: the memory disk of 2002 and what explains it.
+//! The cases of the experiment without a target: the memory disk of 2002 and what explains it.
 
 use super::image::Image;
+use super::layered::LAYERED;
 use super::names;
-use super::stacks::{self, CHAIN, Labelled, MD_BYTES, Mode, Pile};
+use super::stacks::{self, CHAIN, Labelled, Levels, MD_BYTES, Mode, TIME};
 use super::subject::{Disk, Link, Subject, layers};
 use super::{LayersOptions, Matrix, through};
 use std::path::Path;
 use std::sync::Arc;
 use ugeom_classes::target::QUEUED_SPIN_NS;
-pub(super) use ugeom_classes::target::TIME_ONE_IN;
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
-use ugeom_harness::{Cell, Length};
-use ugeom_load::cells;
+use ugeom_harness::{Case, Length};
+use ugeom_load::cases;
 use ugeom_load::start::Cores;
 use ugeom_load::tst::{LOOPS, READ_BYTES, WARM_UP_LOOPS};
 use ugeom_machine::region::Region;
@@ -20,11 +20,6 @@ use ugeom_stack::{Dispatch, Statistics};
 
 /// Where the slice of the memory disk begins, bytes: at the second track, as fdisk puts it.
 const SLICE_OFFSET_BYTES: u64 = 63 * 512;
-
-/// Counts and the time of one request in so many.
-pub(super) const TIME: Statistics = Statistics::Time {
-    one_in: TIME_ONE_IN,
-};
 
 /// The queued mode: GEOM's threads, counting.
 pub(super) const QUEUED: Mode = Mode {
@@ -34,11 +29,11 @@ pub(super) const QUEUED: Mode = Mode {
     ..Mode::direct(Statistics::Counts)
 };
 
-/// All cells and what they are about.
+/// All cases and what they are about.
 pub(super) fn matrix(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let subject = subject(options);
     let mut matrix = Matrix {
-        cells: Vec::new(),
+        cases: Vec::new(),
         subject,
         figures: Vec::new(),
     };
@@ -52,19 +47,19 @@ pub(super) fn matrix(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     queued(&mut matrix, options)?;
     sizes(&mut matrix)?;
     statistics(&mut matrix)?;
-    piles(&mut matrix, options)?;
+    layered(&mut matrix, options)?;
     limits(&mut matrix)?;
     let disk = stacks::labelled(Mode::direct(Statistics::Counts))?;
-    through(&mut matrix, &options.ways, &disk.stack, CHAIN[2]);
+    through(&mut matrix, &options.servers, &disk.stack, CHAIN[2]);
     show(&mut matrix);
     floors(&mut matrix);
     Ok(matrix)
 }
 
-/// Only the cells of the figures that were to be reached, and the disk twice for the noise.
+/// Only the cases of the figures that were to be reached, and the disk twice for the noise.
 pub(super) fn goals(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let mut matrix = Matrix {
-        cells: Vec::new(),
+        cases: Vec::new(),
         subject: subject(options),
         figures: Vec::new(),
     };
@@ -72,10 +67,10 @@ pub(super) fn goals(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let bottom = matrix.subject.bottom().to_owned();
     for name in [names::direct(&bottom), names::direct_again(&bottom)] {
         matrix
-            .cells
-            .push(cells::reading(&name, &stack, chain[0], READ_BYTES as u64)?);
+            .cases
+            .push(cases::reading(&name, &stack, chain[0], READ_BYTES as u64)?);
     }
-    piles(&mut matrix, &LayersOptions::default())?;
+    layered(&mut matrix, &LayersOptions::default())?;
     limits(&mut matrix)?;
     show(&mut matrix);
     floors(&mut matrix);
@@ -113,16 +108,16 @@ fn subject(options: &LayersOptions) -> Subject {
 fn published(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessError> {
     let read_bytes = matrix.subject.read_bytes;
     let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for name in [names::ZERO, names::ZERO_AGAIN] {
-        cells.push(cells::calling(
+        cases.push(cases::calling(
             name,
             Path::new("/dev/zero"),
             READ_BYTES as u64,
         )?);
     }
     for (name, provider) in CHAIN.iter().zip(chain) {
-        cells.push(cells::reading(
+        cases.push(cases::reading(
             &names::direct(name),
             &stack,
             provider,
@@ -132,7 +127,7 @@ fn published(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), Harness
     // Built separately: what differs between two stacks of the same is no effect of a layer.
     let other = stacks::labelled(Mode::direct(Statistics::Counts))?;
     let again = names::direct_again(CHAIN[0]);
-    cells.push(cells::reading(
+    cases.push(cases::reading(
         &again,
         &other.stack,
         other.chain[0],
@@ -143,7 +138,7 @@ fn published(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), Harness
         .iter()
         .zip([0, SLICE_OFFSET_BYTES, SLICE_OFFSET_BYTES])
     {
-        cells.push(cells::copying(
+        cases.push(cases::copying(
             &names::plain(name),
             &region,
             offset,
@@ -160,8 +155,8 @@ fn published(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), Harness
         Length::Calibrated
     };
     matrix
-        .cells
-        .extend(cells.into_iter().map(|cell| cell.with_length(length)));
+        .cases
+        .extend(cases.into_iter().map(|case| case.with_length(length)));
     Ok(())
 }
 
@@ -181,11 +176,11 @@ fn queued(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessErr
         }
         let name = names::queued(CHAIN[index]);
         matrix
-            .cells
-            .push(cells::reading(&name, &stack, provider, read_bytes)?);
+            .cases
+            .push(cases::reading(&name, &stack, provider, read_bytes)?);
     }
     let name = names::queued_two(CHAIN[2]);
-    matrix.cells.push(cells::reading_by(
+    matrix.cases.push(cases::reading_by(
         (2, Cores::Any),
         &name,
         &stack,
@@ -202,15 +197,15 @@ fn sizes(matrix: &mut Matrix) -> Result<(), HarnessError> {
         for (index, provider) in [(0, chain[0]), (2, chain[2])] {
             let name = names::sized(CHAIN[index], size);
             matrix
-                .cells
-                .push(cells::reading(&name, &stack, provider, size)?);
+                .cases
+                .push(cases::reading(&name, &stack, provider, size)?);
         }
         // From the same offsets: the place within a page changes what a copy costs.
         for (index, offset) in [(0, 0), (2, SLICE_OFFSET_BYTES)] {
             let name = names::plain_sized(CHAIN[index], size);
             matrix
-                .cells
-                .push(cells::copying(&name, &region, offset, size));
+                .cases
+                .push(cases::copying(&name, &region, offset, size));
         }
     }
     Ok(())
@@ -222,47 +217,31 @@ fn statistics(matrix: &mut Matrix) -> Result<(), HarnessError> {
         (names::STATISTICS_TIME, TIME),
     ] {
         let disk = stacks::labelled(Mode::direct(level))?;
-        let cell = cells::reading(name, &disk.stack, disk.chain[2], matrix.subject.read_bytes)?;
-        matrix.cells.push(cell);
+        let case = cases::reading(name, &disk.stack, disk.chain[2], matrix.subject.read_bytes)?;
+        matrix.cases.push(case);
     }
     Ok(())
 }
 
-/// A pile: its kind, its level, whether it belongs to the small matrix.
-const PILES: [(&str, &str, Statistics, bool); 10] = [
-    ("slicers", "off", Statistics::Off, true),
-    ("slicers", "counts", Statistics::Counts, true),
-    ("hooks", "off", Statistics::Off, true),
-    ("nops", "off", Statistics::Off, true),
-    ("fused", "counts", Statistics::Counts, true),
-    ("fused", "off", Statistics::Off, false),
-    ("slicers", "time", TIME, false),
-    ("nops", "counts", Statistics::Counts, false),
-    ("nops", "time", TIME, false),
-    ("hooks", "counts", Statistics::Counts, false),
-];
-
-fn piles(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessError> {
+fn layered(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessError> {
     let depths = matrix.subject.depths.clone();
     let deepest = depths.iter().copied().max().unwrap_or(0) as usize;
-    for (kind, level, statistics, small) in PILES {
-        if !small && !options.common.full {
-            continue;
-        }
-        let (asked, passing) = (Mode::direct(statistics), Mode::passing(statistics));
-        let Pile { stack, levels } = match kind {
-            "slicers" => stacks::slicers(deepest, asked)?,
-            "fused" => stacks::slicers(deepest, passing)?,
-            _ => stacks::nops(deepest, kind == "hooks", asked)?,
+    let wanted = LAYERED.iter();
+    for layers in wanted.filter(|layers| layers.always || options.common.full) {
+        let mode = Mode::direct(layers.statistics);
+        let Levels { stack, levels } = match layers.kind {
+            "slicers" => stacks::slicers(deepest, mode)?,
+            "fused" => stacks::slicers(deepest, Mode::fused(layers.statistics))?,
+            kind => stacks::nops(deepest, kind == "hooks", mode)?,
         };
         for depth in &depths {
             let depth = *depth as usize;
             let provider = levels.get(depth).copied();
-            let provider = provider.ok_or_else(|| stacks::made("a pile lacks a layer"))?;
-            let name = names::pile(kind, level, depth);
+            let provider = provider.ok_or_else(|| stacks::made("a stack lacks a layer"))?;
+            let name = layers.case(depth);
             matrix
-                .cells
-                .push(cells::reading(&name, &stack, provider, READ_BYTES as u64)?);
+                .cases
+                .push(cases::reading(&name, &stack, provider, READ_BYTES as u64)?);
         }
     }
     Ok(())
@@ -273,8 +252,8 @@ fn piles(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessErro
 fn limits(matrix: &mut Matrix) -> Result<(), HarnessError> {
     let read_bytes = READ_BYTES as u64;
     let null = stacks::open("zero:clear=0", Mode::direct(Statistics::Off))?;
-    let one = cells::reading(names::NULL_ONE, &null.stack, null.top, read_bytes)?;
-    let two = cells::reading_by(
+    let one = cases::reading(names::NULL_ONE, &null.stack, null.top, read_bytes)?;
+    let two = cases::reading_by(
         (2, Cores::OneEach),
         names::NULL_TWO,
         &null.stack,
@@ -285,8 +264,8 @@ fn limits(matrix: &mut Matrix) -> Result<(), HarnessError> {
         "zero:clear=0 | nop:delay=1ms",
         Mode::direct(Statistics::Counts),
     )?;
-    let delay = cells::reading_at_once(1000, names::DELAY, &slow.stack, slow.top, read_bytes)?;
-    matrix.cells.extend([one, two, delay]);
+    let delay = cases::reading_at_once(1000, names::DELAY, &slow.stack, slow.top, read_bytes)?;
+    matrix.cases.extend([one, two, delay]);
     Ok(())
 }
 
@@ -296,7 +275,7 @@ fn show(matrix: &mut Matrix) {
     match measured {
         Ok((read, image)) => {
             matrix.figures.push(read);
-            matrix.cells.push(image.cell());
+            matrix.cases.push(image.case());
         }
         Err(error) => matrix
             .subject
@@ -310,9 +289,9 @@ pub(super) fn floors(matrix: &mut Matrix) {
     let depths = matrix.subject.depths.clone();
     let calls = depths.iter().map(|depth| *depth as usize);
     let calls = calls.map(|depth| baseline::indirect_calls(&names::calls(depth), depth));
-    let cells: Vec<Cell<'static>> = calls.collect();
-    matrix.cells.push(baseline::empty_loop(names::LOOP));
-    matrix.cells.push(baseline::clock_reading(names::CLOCK));
-    matrix.cells.push(baseline::ticks_reading(names::TICKS));
-    matrix.cells.extend(cells);
+    let cases: Vec<Case<'static>> = calls.collect();
+    matrix.cases.push(baseline::empty_loop(names::LOOP));
+    matrix.cases.push(baseline::clock_reading(names::CLOCK));
+    matrix.cases.push(baseline::ticks_reading(names::TICKS));
+    matrix.cases.extend(cases);
 }

@@ -2,13 +2,14 @@
 //!
 //! The experiment of 2002 on today's machine: a 512-byte read from the first sector of a memory
 //! disk, of its slice and of the partition in that slice, with GEOM and without; and then what
-//! explains the figures: sizes, piles of layers, statistics, dispatch. `docs/lab-layers.md` is the
-//! page for users.
+//! explains the figures: sizes, stacks of N layers, statistics, dispatch. `docs/lab-layers.md` is
+//! the page for users.
 
 mod findings;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod image;
+mod layered;
 mod memory;
 mod names;
 mod page;
@@ -22,14 +23,14 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
-use ugeom_experiment::served::{Door, Way};
+use ugeom_experiment::served::{Client, ServerKind};
 use ugeom_experiment::targets;
 use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_harness::HarnessError;
 use ugeom_harness::figure::Figure;
 use ugeom_harness::host::TargetFacts;
 use ugeom_harness::processes::{Protocol, Share};
-use ugeom_harness::{self as harness, Cell, Control, Meter};
+use ugeom_harness::{self as harness, Case, Control, Meter};
 use ugeom_stack::{ProviderId, Slicers, Stack, Statistics};
 
 pub use findings::compute;
@@ -45,7 +46,7 @@ pub struct LayersOptions {
     pub faithful: bool,
     /// The servers through which the deepest provider is read, too.
     #[serde(skip)]
-    pub ways: Vec<Way>,
+    pub servers: Vec<ServerKind>,
     /// Time, seed, processes. Without a limit the matrix is the full one: every depth, every kind
     /// of layer, every level of statistics.
     pub common: Common,
@@ -62,17 +63,17 @@ impl Experiment for Layers {
     const ROUNDS: u64 = 5;
     type Options = LayersOptions;
     type Subject = Subject;
-    type Ground = ();
+    type Prepared = ();
 
     fn common(options: &mut LayersOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn reach(options: &mut LayersOptions, ways: &[Way]) {
-        options.ways = ways.to_vec();
+    fn set_servers(options: &mut LayersOptions, servers: &[ServerKind]) {
+        options.servers = servers.to_vec();
     }
 
-    fn ground(options: &mut LayersOptions, _: u64, _: &AtomicBool) -> Result<(), HarnessError> {
+    fn prepare(options: &mut LayersOptions, _: u64, _: &AtomicBool) -> Result<(), HarnessError> {
         options.target.as_deref().map_or(Ok(()), targets::check)
     }
 
@@ -108,8 +109,7 @@ impl Experiment for Layers {
     }
 }
 
-/// A memory disk with so many slicers on one another, and the provider on top of them. They are
-/// passed, or each is asked.
+/// A memory disk with `depth` slicers on one another, fused or called, and the provider on top.
 ///
 /// # Errors
 /// [`HarnessError`] when the stack cannot be built.
@@ -125,8 +125,7 @@ pub fn slicers_over_md(
     top(stacks::slicers(depth, mode)?)
 }
 
-/// A memory disk with so many layers on one another that each ask to see requests come back, and
-/// the provider on top of them.
+/// A memory disk with `depth` layers with completion hooks on one another, and the provider on top.
 ///
 /// # Errors
 /// [`HarnessError`] when the stack cannot be built.
@@ -137,17 +136,17 @@ pub fn hooks_over_md(
     top(stacks::nops(depth, true, stacks::Mode::direct(statistics))?)
 }
 
-fn top(pile: stacks::Pile) -> Result<(Stack, ProviderId), HarnessError> {
-    let top = pile.levels.last().copied();
+fn top(layers: stacks::Levels) -> Result<(Stack, ProviderId), HarnessError> {
+    let top = layers.levels.last().copied();
     Ok((
-        pile.stack,
-        top.ok_or_else(|| stacks::made("a pile without a bottom"))?,
+        layers.stack,
+        top.ok_or_else(|| stacks::made("a stack without a bottom"))?,
     ))
 }
 
-/// The cells of an experiment and what they are about.
+/// The cases of an experiment and what they are about.
 struct Matrix {
-    cells: Vec<Cell<'static>>,
+    cases: Vec<Case<'static>>,
     subject: Subject,
     /// Figures that no sample gives.
     figures: Vec<Figure>,
@@ -178,32 +177,33 @@ fn measure(
     let mut matrix = matrix()?;
     let settings = process.settings();
     let Process { meter, control, .. } = process;
-    let measured = harness::run(&mut matrix.cells, &settings, meter, control)?;
+    let measured = harness::run(&mut matrix.cases, &settings, meter, control)?;
     let mut document = Document::new(EXPERIMENT, host, settings, matrix.subject, measured);
     document.figures = matrix.figures;
     document.target = target_facts(options);
     Ok(document)
 }
 
-/// The cells that read a provider through servers. A way that is closed here is left out, and said.
-fn through(matrix: &mut Matrix, ways: &[Way], stack: &Stack, provider: &str) {
+/// The cases that read a provider through servers. A server that cannot start here is left out with
+/// its reason.
+fn through(matrix: &mut Matrix, servers: &[ServerKind], stack: &Stack, provider: &str) {
     let read_bytes = matrix.subject.read_bytes;
-    for way in ways {
-        let name = names::through(way.name, provider);
-        let door = Door::open(way, stack, provider);
-        let cell = door.and_then(|door| {
-            let cell = door.reading(&name, read_bytes);
-            cell.map_err(|error| error.to_string())
+    for server in servers {
+        let name = names::through(server.name, provider);
+        let client = Client::open(server, stack, provider);
+        let case = client.and_then(|client| {
+            let case = client.reading(&name, read_bytes);
+            case.map_err(|error| error.to_string())
         });
-        match cell {
-            Ok(cell) => {
-                matrix.cells.push(cell);
-                matrix.subject.through.push(way.name.to_owned());
+        match case {
+            Ok(case) => {
+                matrix.cases.push(case);
+                matrix.subject.through.push(server.name.to_owned());
             }
             Err(problem) => {
                 let problem = problem.lines().next().unwrap_or_default().to_owned();
                 let left_out = &mut matrix.subject.left_out;
-                left_out.push(format!("reads through {} ({problem})", way.name));
+                left_out.push(format!("reads through {} ({problem})", server.name));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The names of the cells: `GROUP/WHAT`, and with which settings. They stand in saved results, so
+//! The names of the cases: `GROUP/WHAT`, and with which settings. They stand in saved results, so
 //! they do not change their meaning.
 
 /// `lseek` and `read` of 512 bytes of `/dev/zero`, a system call without any disk: the control.
@@ -61,9 +61,8 @@ pub fn sized(provider: &str, read_bytes: u64) -> String {
     format!("size/{provider} {read_bytes}")
 }
 
-/// A pile of layers: `kind` is `slicers`, `fused` (slicers that the stack passes in one
-/// step), `nops` or `hooks`, `level` that of the statistics.
-pub fn pile(kind: &str, level: &str, depth: usize) -> String {
+/// A stack of `depth` equal layers, with their kind and the level of statistics.
+pub fn layered(kind: &str, level: &str, depth: usize) -> String {
     format!("{kind}/{level} {depth}")
 }
 

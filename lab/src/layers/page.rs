@@ -6,6 +6,7 @@ use super::names;
 use super::published;
 use super::sections;
 use super::subject::Document;
+use ugeom_classes::target::TIME_ONE_IN;
 use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, value};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::Center;
@@ -64,7 +65,7 @@ fn answer(document: &Document) -> String {
         };
     };
     let by_cpu = |id: &str| find(&format!("by_cpu.{id}")).map(|it| it.amount());
-    let mut text = match cost.proven {
+    let mut text = match cost.significant {
         Some(true) if cost.interval.low > 0.0 => format!(
             "GEOM adds {} to a read of {}: {} wall",
             share.amount(),
@@ -78,7 +79,7 @@ fn answer(document: &Document) -> String {
     };
     text.extend(by_cpu("geom.cost").map(|amount| format!(", {amount} CPU time")));
     if let Some(layer) = find("layer.mean") {
-        text.push_str(&match layer.proven {
+        text.push_str(&match layer.significant {
             Some(true) => format!("; each layer {}", layer.amount()),
             _ => format!("; each layer no more than {}", layer.at_most()),
         });
@@ -114,7 +115,7 @@ fn no_device(document: &Document) -> String {
 
 fn brief(document: &Document) -> String {
     let (cost, layer) = (document.figure("geom.cost"), document.figure("layer.mean"));
-    let words = |what: &str, figure: &Figure| match figure.proven {
+    let words = |what: &str, figure: &Figure| match figure.significant {
         Some(true) => format!("{what} adds {}", figure.amount()),
         _ => format!("{what} adds no more than {}", figure.at_most()),
     };
@@ -135,7 +136,7 @@ fn summary(document: &Document) -> Table {
     let subject = &document.subject;
     let mut figure = |what: &str, id: &str, then: String| {
         if let Some(figure) = document.figure(id) {
-            let shown = match figure.is_unproven() {
+            let shown = match figure.is_not_significant() {
                 true => format!("{}, not significant", figure.amount()),
                 false => figure.amount(),
             };
@@ -192,8 +193,8 @@ fn times(table: &mut Table, document: &Document) {
         rows.push((what, names::direct(deepest), published::MD9S1C));
     }
     let times = Observed::times(document);
-    for (what, cell, then) in rows {
-        let interval = times.typical(&cell).and_then(|it| it.at(CONFIDENCE).ok());
+    for (what, case, then) in rows {
+        let interval = times.typical(&case).and_then(|it| it.at(CONFIDENCE).ok());
         if let Some(interval) = interval {
             let shown = Cell::amount(&interval, Unit::Ns);
             table.row([Cell::text(what), shown, Cell::text(ns(&then))]);
@@ -208,7 +209,10 @@ fn ns(row: &published::Row) -> String {
 /// What limits the answer and is not of the machine.
 fn warnings(document: &Document) -> Vec<String> {
     let mut out = Vec::new();
-    if let Some(aa) = document.figure("aa").filter(|aa| aa.proven == Some(true)) {
+    if let Some(aa) = document
+        .figure("aa")
+        .filter(|aa| aa.significant == Some(true))
+    {
         out.push(format!(
             "A/A: two identical stacks differ by {}; smaller effects are uncertain",
             aa.amount()
@@ -248,7 +252,7 @@ fn findings(document: &Document) -> Vec<String> {
 
 /// A difference, or what it cannot exceed.
 fn told(figure: &Figure) -> String {
-    match figure.is_unproven() {
+    match figure.is_not_significant() {
         true => format!("no more than {}, not significant", figure.at_most()),
         false => figure.amount(),
     }
@@ -332,7 +336,7 @@ fn statistics(document: &Document) -> Option<String> {
          {}, {}.",
         document.subject.deepest(),
         told(counts),
-        super::memory::TIME_ONE_IN,
+        TIME_ONE_IN,
         told(time)
     ))
 }

@@ -5,7 +5,6 @@
 //! 81529.1033936107@critter.freebsd.dk. A 1-CPU 700 MHz Athlon; each row has ten runs of 100,000
 //! loops of lseek and a 512-byte read at offset 0; averages and deviations of one loop in ns.
 
-use serde::{Deserialize, Serialize};
 use ugeom_harness::HarnessError;
 use ugeom_measure::two_samples::{pooled, welch};
 use ugeom_measure::{Effect, Moments};
@@ -38,9 +37,9 @@ const fn row(device: &'static str, layers: &'static str, geom: bool, ns: (f64, f
 
 /// `/dev/zero` under a kernel with GEOM, which it does not pass through: the control.
 pub const ZERO: Row = row("zero", "", true, (3_563.810_900, 43.855_366));
-/// The memory disk.
+/// The memory disk under a kernel with GEOM.
 pub const MD9: Row = row("md9", "dev, disk", true, (26_773.133_200, 342.152_442));
-/// Its first slice.
+/// The slice of the memory disk, with GEOM.
 pub const MD9S1: Row = row(
     "md9s1",
     "dev, mbr, disk",
@@ -77,7 +76,7 @@ pub const ROWS: [Row; 8] = [
 
 /// A step from one row to another, judged twice: as ministat does (both rows have one spread,
 /// pooled) and without that assumption (Welch).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// What the step is, in plain words.
     pub what: String,
@@ -91,7 +90,7 @@ pub struct Step {
 
 impl Step {
     /// Whether the pooled interval leaves zero out.
-    pub fn is_proven(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.pooled.p_value <= 0.05
     }
 
@@ -161,15 +160,15 @@ mod tests {
         let [geom, mbr, bsd, control] = steps().unwrap();
         assert_eq!(geom.amount(), "5,021 +- 257 ns");
         assert!(
-            geom.is_proven() && geom.percent().round() == 23.0,
+            geom.is_significant() && geom.percent().round() == 23.0,
             "the mail's 23 %"
         );
         assert_eq!(mbr.amount(), "304 +- 486 ns");
-        assert!(!mbr.is_proven(), "the MBR step is not proven");
+        assert!(!mbr.is_significant(), "the MBR step is not significant");
         assert_eq!(bsd.amount(), "1,359 +- 452 ns");
-        assert!(bsd.is_proven());
+        assert!(bsd.is_significant());
         assert_eq!(control.amount(), "-177 +- 34 ns");
-        assert!(control.is_proven(), "the control moved, too");
+        assert!(control.is_significant(), "the control moved, too");
         assert_eq!(format!("{:.1}", control.percent()), "-4.7");
     }
 
@@ -178,7 +177,7 @@ mod tests {
         for step in steps().unwrap() {
             assert_eq!(
                 step.welch.p_value <= 0.05,
-                step.is_proven(),
+                step.is_significant(),
                 "{}",
                 step.what
             );
@@ -189,7 +188,7 @@ mod tests {
     #[test]
     fn without_geom_the_three_devices_do_not_differ() {
         for other in [&MD9S1_WITHOUT, &MD9S1C_WITHOUT] {
-            assert!(!step("flat", &MD9_WITHOUT, other).unwrap().is_proven());
+            assert!(!step("flat", &MD9_WITHOUT, other).unwrap().is_significant());
         }
     }
 

@@ -1,6 +1,7 @@
 //! The sections behind the first screen: every read, what is added, stacks of N layers, sizes,
 //! dispatch, the mail of 2002, every figure.
 
+use super::layered::LAYERED;
 use super::names;
 use super::published::{self, Step};
 use super::subject::Document;
@@ -10,27 +11,12 @@ use ugeom_measure::units::size_human;
 use ugeom_measure::{Interval, Moments};
 use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Seen, Table, Value};
 
-/// The kinds of stacks, the levels of statistics, and what to call them together.
-const PILES: [(&str, &str, &str); 11] = [
-    ("slicers", "off", "slicers, statistics off"),
-    ("slicers", "counts", "slicers, counts"),
-    ("slicers", "time", "slicers, counts and times"),
-    ("fused", "off", "fused slicers, statistics off"),
-    ("fused", "counts", "fused slicers, counts"),
-    ("nops", "off", "nops, statistics off"),
-    ("nops", "counts", "nops, counts"),
-    ("nops", "time", "nops, counts and times"),
-    ("hooks", "off", "hooks, statistics off"),
-    ("hooks", "counts", "hooks, counts"),
-    ("hooks", "time", "hooks, counts and times"),
-];
-
 /// Adds all of them.
 pub(super) fn add(page: &mut Page, document: &Document) {
     let times = Observed::times(document);
     reads(page, document, &times);
     steps(page, document);
-    piles(page, document, &times);
+    layered(page, document, &times);
     sizes(page, document, &times);
     dispatch(page, document);
     then_and_now(page, document);
@@ -83,14 +69,14 @@ fn reads(page: &mut Page, document: &Document, times: &Observed) {
         "As published in 2002: number, average and standard deviation, here of processes",
         columns,
     );
-    let mut add = |name: &str, layers: &str, cell: &str, drawn: bool| {
+    let mut add = |name: &str, layers: &str, case: &str, drawn: bool| {
         let values = times
-            .position(cell)
+            .position(case)
             .map(|it| times.values(&[it], |one| Some(one[0])));
         let Some(Ok(moments)) = values.map(|values| Moments::of(&values)) else {
             return;
         };
-        let average = typical(times, cell).map_or(Value::Number(moments.mean), Value::Interval);
+        let average = typical(times, case).map_or(Value::Number(moments.mean), Value::Interval);
         table.row([
             Cell::text(name),
             Cell::text(layers),
@@ -99,7 +85,7 @@ fn reads(page: &mut Page, document: &Document, times: &Observed) {
             Cell::number(moments.sd, 6),
         ]);
         if drawn {
-            bars.row(&format!("{name}: {layers}"), [seen(times, cell)]);
+            bars.row(&format!("{name}: {layers}"), [seen(times, case)]);
         }
     };
     add(
@@ -166,7 +152,7 @@ fn steps(page: &mut Page, document: &Document) {
 }
 
 /// Stacks of N layers.
-fn piles(page: &mut Page, document: &Document, times: &Observed) {
+fn layered(page: &mut Page, document: &Document, times: &Observed) {
     let depths = &document.subject.depths;
     let layers = Axis::linear("layers", "");
     let mut plot = Curves::new(
@@ -180,21 +166,13 @@ fn piles(page: &mut Page, document: &Document, times: &Observed) {
     let columns = [Column::text("layers")].into_iter().chain(columns);
     let columns = columns.chain([Column::number("one more layer", "ns")]);
     let mut table = Table::new("", columns);
-    let calls = ("calls", "", "bare indirect calls");
-    for (kind, level, what) in PILES.into_iter().chain([calls]) {
-        let (id, name): (String, Box<dyn Fn(usize) -> String>) = match kind {
-            "calls" => ("floor.calls".to_owned(), Box::new(names::calls)),
-            _ => {
-                let name = move |depth| names::pile(kind, level, depth);
-                (format!("slope.{kind}.{level}"), Box::new(name))
-            }
-        };
-        let Some(slope) = document.figure(&id) else {
-            continue;
+    let mut row = |what: &str, id: &str, case: &dyn Fn(usize) -> String| {
+        let Some(slope) = document.figure(id) else {
+            return;
         };
         let means = depths
             .iter()
-            .map(|depth| typical(times, &name(*depth as usize)));
+            .map(|depth| typical(times, &case(*depth as usize)));
         let means: Vec<Option<Interval>> = means.collect();
         let cell = |mean: &Option<Interval>| match mean {
             Some(mean) => Cell::interval(mean, 1).shown_as(format!("{:.1}", mean.estimate)),
@@ -206,7 +184,11 @@ fn piles(page: &mut Page, document: &Document, times: &Observed) {
         let points = points.filter_map(|(depth, mean)| Some((*depth as f64, mean?)));
         let curve = points.fold(Curve::measured(what), |curve, (x, y)| curve.point(x, y));
         plot.push(curve);
+    };
+    for layers in &LAYERED {
+        row(layers.row, &layers.figure(), &|depth| layers.case(depth));
     }
+    row("bare indirect calls", "floor.calls", &names::calls);
     if table.rows.is_empty() {
         return;
     }
@@ -314,13 +296,13 @@ fn figures(page: &mut Page, document: &Document) {
     let columns = ["figure", "what", "seen", "difference"].map(Column::text);
     let mut table = Table::new("", columns);
     for figure in &document.figures {
-        let proven = match figure.proven {
+        let significant = match figure.significant {
             Some(true) => "significant",
             Some(false) => "not significant",
             None => "",
         };
         let (id, what) = (Cell::text(&figure.id), Cell::text(&figure.what));
-        table.row([id, what, Cell::figure(figure), Cell::text(proven)]);
+        table.row([id, what, Cell::figure(figure), Cell::text(significant)]);
     }
     if !table.rows.is_empty() {
         page.heading("Every figure");
@@ -330,7 +312,7 @@ fn figures(page: &mut Page, document: &Document) {
 
 /// A difference with its verdict.
 fn judged(figure: &Figure) -> Cell {
-    let verdict = match figure.is_unproven() {
+    let verdict = match figure.is_not_significant() {
         true => ", not significant",
         false => "",
     };
@@ -366,7 +348,7 @@ fn shapes(document: &Document) -> Vec<[String; 3]> {
 
 /// `23 % (5,021 +- 257 ns)`.
 fn share(step: &Step) -> String {
-    let verdict = if step.is_proven() {
+    let verdict = if step.is_significant() {
         ""
     } else {
         ", not significant"
@@ -398,7 +380,7 @@ fn then_and_now(page: &mut Page, document: &Document) {
     let title = "The mail of 2002 judged: its own rows, from number, average and deviation, 95 %";
     let mut table = Table::new(title, columns.map(Column::text));
     for step in &steps {
-        let verdict = if step.is_proven() {
+        let verdict = if step.is_significant() {
             "significant"
         } else {
             "not significant"
@@ -420,7 +402,7 @@ fn every_case(page: &mut Page, times: &Observed) {
     let columns = columns.into_iter();
     let columns = columns.chain(["least", "most"].map(|name| Column::number(name, "ns")));
     let mut table = Table::new("", columns);
-    for name in times.cells() {
+    for name in times.cases() {
         let Some(center) = times.typical(name) else {
             continue;
         };

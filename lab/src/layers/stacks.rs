@@ -1,8 +1,9 @@
 //! The stacks that are measured: the memory disk with an MBR and a BSD label of our own writing,
-//! and piles of equal layers.
+//! and equal layers on one another.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_classes::target::TIME_ONE_IN;
+use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_format::Media;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_harness::HarnessError;
@@ -18,6 +19,11 @@ pub(super) const MD_BYTES: u64 = 1 << 20;
 /// initialised, so that a read copies bytes that are there.
 const FILLING: u8 = 0x5A;
 
+/// Counts, and the time of one request in [`TIME_ONE_IN`].
+pub(super) const TIME: Statistics = Statistics::Time {
+    one_in: TIME_ONE_IN,
+};
+
 /// How a stack is run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mode {
@@ -27,7 +33,7 @@ pub(super) struct Mode {
 }
 
 impl Mode {
-    /// Direct dispatch with these statistics. Every layer is asked: what it costs is the question.
+    /// Direct dispatch with these statistics. Every layer is called: its cost is the question.
     pub const fn direct(statistics: Statistics) -> Self {
         Self {
             dispatch: Dispatch::Direct,
@@ -36,8 +42,8 @@ impl Mode {
         }
     }
 
-    /// The same where the stack makes the step of layers that only move requests.
-    pub const fn passing(statistics: Statistics) -> Self {
+    /// The same with fused slicers.
+    pub const fn fused(statistics: Statistics) -> Self {
         Self {
             slicers: Slicers::Fused,
             ..Self::direct(statistics)
@@ -153,13 +159,13 @@ fn write(stack: &Stack, provider: ProviderId, data: &[u8]) -> Result<(), Harness
 }
 
 /// Equal layers on one another over a memory disk: the provider at index N has N layers below it.
-pub(super) struct Pile {
+pub(super) struct Levels {
     pub stack: Stack,
     pub levels: Vec<ProviderId>,
 }
 
-/// A pile of `nop` layers; with `hook`, each asks to see every request come back.
-pub(super) fn nops(depth: usize, hook: bool, mode: Mode) -> Result<Pile, HarnessError> {
+/// `nop` layers on one another; with `hook`, each has a completion hook.
+pub(super) fn nops(depth: usize, hook: bool, mode: Mode) -> Result<Levels, HarnessError> {
     let layer = if hook { " | nop:hook=1" } else { " | nop" };
     let target = open(&format!("md:1m{}", layer.repeat(depth)), mode)?;
     let stack = target.stack;
@@ -169,12 +175,12 @@ pub(super) fn nops(depth: usize, hook: bool, mode: Mode) -> Result<Pile, Harness
         .collect::<Result<_, _>>()
         .map_err(HarnessError::stack)?;
     write(&stack, target.bottom, &vec![FILLING; MD_BYTES as usize])?;
-    Ok(Pile { stack, levels })
+    Ok(Levels { stack, levels })
 }
 
-/// A pile of slicers: the geoms that the class MBR makes, one on another. Tables do not nest by
-/// themselves, so each is taken out of the hands of the class and put on the one before.
-pub(super) fn slicers(depth: usize, mode: Mode) -> Result<Pile, HarnessError> {
+/// Slicers on one another: geoms of the class MBR. Such tables do not nest by themselves, so the
+/// plan of each is taken from the class and put on the one before.
+pub(super) fn slicers(depth: usize, mode: Mode) -> Result<Levels, HarnessError> {
     let disk = labelled(mode)?;
     let Labelled {
         stack,
@@ -189,12 +195,12 @@ pub(super) fn slicers(depth: usize, mode: Mode) -> Result<Pile, HarnessError> {
     let mut levels = vec![md];
     for level in 1..=depth {
         let mut plan = captured(&stack, md)?;
-        plan.name = format!("pile{level}");
+        plan.name = format!("slicer{level}");
         plan.providers.truncate(1);
         let Some(provider) = plan.providers.first_mut() else {
             return Err(made("the class MBR made no provider"));
         };
-        provider.name = format!("pile{level}");
+        provider.name = format!("slicer{level}");
         provider.mediasize_bytes = media_bytes - level as u64 * base_bytes;
         let top = levels[level - 1];
         let made_here = stack
@@ -202,7 +208,7 @@ pub(super) fn slicers(depth: usize, mode: Mode) -> Result<Pile, HarnessError> {
             .map_err(HarnessError::stack)?;
         levels.extend(made_here.first());
     }
-    Ok(Pile { stack, levels })
+    Ok(Levels { stack, levels })
 }
 
 fn view(stack: &Stack, provider: ProviderId) -> Result<ProviderView, HarnessError> {
@@ -213,10 +219,7 @@ fn view(stack: &Stack, provider: ProviderId) -> Result<ProviderView, HarnessErro
 
 /// The plan that the class MBR makes for a provider, instead of the geom that would follow.
 fn captured(stack: &Stack, provider: ProviderId) -> Result<Plan, HarnessError> {
-    let capture = Arc::new(Capture {
-        inner: ugeom_classes::part::mbr::Mbr,
-        plan: Mutex::default(),
-    });
+    let capture = Arc::new(Capture::default());
     let class: Arc<dyn Class> = Arc::<Capture>::clone(&capture);
     stack
         .taste_with(provider, &class)
@@ -230,8 +233,8 @@ fn captured(stack: &Stack, provider: ProviderId) -> Result<Plan, HarnessError> {
 }
 
 /// A class that tastes like MBR and keeps the plan for itself.
+#[derive(Default)]
 struct Capture {
-    inner: ugeom_classes::part::mbr::Mbr,
     plan: Mutex<Option<Plan>>,
 }
 
@@ -241,7 +244,8 @@ impl Class for Capture {
     }
 
     fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        let plan = self.inner.taste(taster)?;
+        let mbr = registry::find("mbr").map_or(Ok(None), |mbr| mbr.taste(taster));
+        let plan = mbr?;
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         Ok(None)
     }
@@ -279,8 +283,8 @@ mod tests {
     }
 
     #[test]
-    fn each_slicer_of_a_pile_moves_a_read_further() {
-        let Pile { stack, levels } = slicers(8, Mode::direct(Statistics::Off)).unwrap();
+    fn each_slicer_moves_a_read_further() {
+        let Levels { stack, levels } = slicers(8, Mode::direct(Statistics::Off)).unwrap();
         assert_eq!(levels.len(), 9);
         // Written through the top, it is found from each level where that level's slicers put it.
         write(&stack, levels[8], &[0xC3; 512]).unwrap();
@@ -294,7 +298,7 @@ mod tests {
         }
         let tree = stack.tree();
         let is_slicer =
-            |geom: &&ugeom_stack::GeomView| geom.class == "MBR" && geom.name.starts_with("pile");
+            |geom: &&ugeom_stack::GeomView| geom.class == "MBR" && geom.name.starts_with("slicer");
         assert_eq!(tree.geoms.iter().filter(is_slicer).count(), 8);
         assert!(
             super::slicers(40, Mode::direct(Statistics::Off)).is_err(),
@@ -303,12 +307,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pile_of_nops_reaches_the_disk() {
+    fn nops_on_one_another_reach_the_disk() {
         for hook in [false, true] {
-            let pile = nops(3, hook, Mode::direct(Statistics::Counts)).unwrap();
-            let top = *pile.levels.last().unwrap();
-            assert_eq!(read(&pile.stack, top), [FILLING; 512]);
-            let totals = pile.stack.statistics(pile.levels[0]).unwrap();
+            let nops = super::nops(3, hook, Mode::direct(Statistics::Counts)).unwrap();
+            let top = *nops.levels.last().unwrap();
+            assert_eq!(read(&nops.stack, top), [FILLING; 512]);
+            let totals = nops.stack.statistics(nops.levels[0]).unwrap();
             assert!(totals.operations[ugeom_stack::Command::Read as usize] > 0);
         }
     }

@@ -19,7 +19,7 @@ pub struct Subject {
     pub read_bytes: u64,
     /// The other sizes that were read, bytes.
     pub sizes_bytes: Vec<u64>,
-    /// How many layers the piles have.
+    /// Numbers of layers of the stacks of equal layers.
     pub depths: Vec<u64>,
     /// Whether runs have exactly the loops of 2002.
     pub faithful: bool,
@@ -82,7 +82,7 @@ impl Subject {
         self.chain.first().map_or("", |link| &link.provider)
     }
 
-    /// The deepest provider.
+    /// Name of the uppermost provider of the chain: most layers below it.
     pub fn deepest(&self) -> &str {
         self.chain.last().map_or("", |link| &link.provider)
     }

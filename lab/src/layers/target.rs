@@ -1,18 +1,18 @@
-//! The cells of the experiment with a target: its providers along the deepest chain, and where the
+//! The cases of the experiment with a target: its providers along the deepest chain, and where the
 //! target is a file or a disk, the same bytes by plain calls.
 
-use super::memory::{self, QUEUED, TIME};
+use super::memory::{self, QUEUED};
 use super::names;
-use super::stacks::{self, Mode};
+use super::stacks::{self, Mode, TIME};
 use super::subject::{Disk, Link, Subject, layers};
 use super::{LayersOptions, Matrix, through};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ugeom_classes::spec::{self, FILE_CLASS, Opt, Span, Spanned};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
-use ugeom_harness::Cell;
+use ugeom_harness::Case;
 use ugeom_harness::HarnessError;
-use ugeom_load::cells;
+use ugeom_load::cases;
 use ugeom_load::devices::KernelDevice;
 use ugeom_load::start::Cores;
 use ugeom_load::tst::READ_BYTES;
@@ -21,27 +21,27 @@ use ugeom_stack::{Channel, Delta, GeomView, ProviderId, ProviderView, Stack, Sta
 /// The sizes of reads, bytes, as far as the media reaches.
 const SIZES_BYTES: [u64; 3] = [4 << 10, 64 << 10, 128 << 10];
 
-/// All cells and what they are about.
+/// All cases and what they are about.
 pub(super) fn matrix(text: &str, options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let target = stacks::open(text, Mode::direct(Statistics::Counts))?;
     let chain = Chain::of(&target)?;
     let subject = chain.subject(text, options);
     let mut matrix = Matrix {
-        cells: Vec::new(),
+        cases: Vec::new(),
         subject,
         figures: Vec::new(),
     };
     for name in [names::ZERO, names::ZERO_AGAIN] {
-        matrix.cells.push(cells::calling(
+        matrix.cases.push(cases::calling(
             name,
             Path::new("/dev/zero"),
             READ_BYTES as u64,
         )?);
     }
-    chain.cells(&target, &mut matrix)?;
+    chain.cases(&target, &mut matrix)?;
     beside(text, &chain, &mut matrix);
     let deepest = matrix.subject.deepest().to_owned();
-    through(&mut matrix, &options.ways, &target.stack, &deepest);
+    through(&mut matrix, &options.servers, &target.stack, &deepest);
     memory::floors(&mut matrix);
     Ok(matrix)
 }
@@ -119,33 +119,33 @@ impl Chain {
     }
 
     /// Reads along the chain, and larger ones at both ends.
-    fn cells(&self, target: &Target, matrix: &mut Matrix) -> Result<(), HarnessError> {
+    fn cases(&self, target: &Target, matrix: &mut Matrix) -> Result<(), HarnessError> {
         let stack = &target.stack;
         for (index, (view, _)) in self.links.iter().enumerate() {
             let name = names::direct(&view.name);
             matrix
-                .cells
-                .push(cells::reading(&name, stack, view.id, self.read_bytes)?);
+                .cases
+                .push(cases::reading(&name, stack, view.id, self.read_bytes)?);
             if index == 0 {
                 let again = names::direct_again(&view.name);
                 matrix
-                    .cells
-                    .push(cells::reading(&again, stack, view.id, self.read_bytes)?);
+                    .cases
+                    .push(cases::reading(&again, stack, view.id, self.read_bytes)?);
             }
         }
         for size in matrix.subject.sizes_bytes.clone() {
             for (view, _) in self.ends() {
                 let name = names::sized(&view.name, size);
                 matrix
-                    .cells
-                    .push(cells::reading(&name, stack, view.id, size)?);
+                    .cases
+                    .push(cases::reading(&name, stack, view.id, size)?);
             }
         }
         if let Some(file) = &self.file {
             let name = names::plain(matrix.subject.bottom());
             matrix
-                .cells
-                .push(cells::calling(&name, file, self.read_bytes)?);
+                .cases
+                .push(cases::calling(&name, file, self.read_bytes)?);
         }
         Ok(())
     }
@@ -174,13 +174,13 @@ fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
         let target = open_target(text, &mode).map_err(HarnessError::subject)?;
         let id = target.stack.find(provider).map_err(HarnessError::stack)?;
         Ok((
-            cells::reading(name, &target.stack, id, read_bytes)?,
+            cases::reading(name, &target.stack, id, read_bytes)?,
             target,
             id,
         ))
     };
-    let mut add = |what: &str, made: Result<Vec<Cell<'static>>, HarnessError>| match made {
-        Ok(cells) => matrix.cells.extend(cells),
+    let mut add = |what: &str, made: Result<Vec<Case<'static>>, HarnessError>| match made {
+        Ok(cases) => matrix.cases.extend(cases),
         Err(error) => {
             let reason = error.to_string();
             let reason = reason.lines().next().unwrap_or_default();
@@ -188,26 +188,26 @@ fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
         }
     };
     let queued = reading(&names::queued(&bottom), QUEUED.options(), &bottom).and_then(|first| {
-        let (cell, target, _) = first;
+        let (case, target, _) = first;
         let id = target.stack.find(&deepest).map_err(HarnessError::stack)?;
         let two = names::queued_two(&deepest);
-        let mut cells = vec![
-            cell,
-            cells::reading_by((2, Cores::Any), &two, &target.stack, id, read_bytes)?,
+        let mut cases = vec![
+            case,
+            cases::reading_by((2, Cores::Any), &two, &target.stack, id, read_bytes)?,
         ];
         if deepest != bottom {
             let name = names::queued(&deepest);
-            cells.push(cells::reading(&name, &target.stack, id, read_bytes)?);
+            cases.push(cases::reading(&name, &target.stack, id, read_bytes)?);
         }
-        Ok(cells)
+        Ok(cases)
     });
     add("queued dispatch", queued);
     for (name, level) in [
         (names::STATISTICS_OFF, Statistics::Off),
         (names::STATISTICS_TIME, TIME),
     ] {
-        let cell = reading(name, Mode::direct(level).options(), &deepest);
-        add("a level of statistics", cell.map(|(cell, ..)| vec![cell]));
+        let case = reading(name, Mode::direct(level).options(), &deepest);
+        add("a level of statistics", case.map(|(case, ..)| vec![case]));
     }
     if chain.file.is_some() {
         let direct = TargetOptions {
@@ -216,7 +216,7 @@ fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
         };
         add(
             "the disk's own time",
-            disk(text, chain, direct, &bottom).map(|cell| vec![cell]),
+            disk(text, chain, direct, &bottom).map(|case| vec![case]),
         );
     }
 }
@@ -227,16 +227,16 @@ fn disk(
     chain: &Chain,
     mode: TargetOptions,
     bottom: &str,
-) -> Result<Cell<'static>, HarnessError> {
+) -> Result<Case<'static>, HarnessError> {
     let target = open_target(text, &mode).map_err(HarnessError::subject)?;
     let id = target.stack.find(bottom).map_err(HarnessError::stack)?;
-    let step = cells::DIRECT_STEP_BYTES;
+    let step = cases::DIRECT_STEP_BYTES;
     let bytes = chain.read_bytes;
-    let cell = cells::reading_in_steps(step, names::DISK, &target.stack, id, bytes)?;
+    let case = cases::reading_in_steps(step, names::DISK, &target.stack, id, bytes)?;
     let device = chain.file.as_deref().and_then(KernelDevice::below);
     Ok(match device {
-        Some(device) => cell.observing(Arc::new(device)),
-        None => cell,
+        Some(device) => case.observing(Arc::new(device)),
+        None => case,
     })
 }
 

@@ -65,17 +65,17 @@ fn faithful_runs_have_the_loops_of_2002() {
     });
     let measured = &document.processes[0];
     let fixed = |name: &&String| name.starts_with("direct/") || name.starts_with("call/");
-    assert_eq!(measured.cells.iter().filter(fixed).count(), 6);
+    assert_eq!(measured.cases.iter().filter(fixed).count(), 6);
     assert!(!measured.shortened.any(), "nothing is shortened");
     assert_eq!(measured.rounds.len(), 10, "ten runs, as in 2002");
-    for (cell, name) in measured
-        .cells
+    for (case, name) in measured
+        .cases
         .iter()
         .enumerate()
         .filter(|(_, name)| fixed(name))
     {
         assert_eq!(
-            measured.rounds[0].samples[cell].iterations, 100_000,
+            measured.rounds[0].samples[case].iterations, 100_000,
             "{name}"
         );
     }
@@ -154,7 +154,7 @@ fn the_image_of_the_experiment_is_the_one_of_2002() {
 fn the_deepest_provider_is_read_through_servers_where_they_serve() {
     let document = tiny(&LayersOptions {
         target: Some("md:1m | nop".to_owned()),
-        ways: crate::served_tests::WAYS.to_vec(),
+        servers: crate::served_tests::SERVERS.to_vec(),
         ..LayersOptions::default()
     });
     assert_eq!(document.subject.through, ["COPY"]);

@@ -1,10 +1,10 @@
-//! fio's null engine as a cell: another program's cost of a request, in the same rounds as ours.
+//! fio's null engine as a case: another program's cost of a request, in the same rounds as ours.
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, Length, RunResult, Work};
+use ugeom_harness::{Case, Length, RunResult, Work};
 
 /// Requests of one run: some 0.4 s, of which fio tells milliseconds.
 const REQUESTS: u64 = 1_000_000;
@@ -36,19 +36,19 @@ struct ReadOutput {
     total_ios: u64,
 }
 
-/// A cell that reads 512 bytes in order through fio's null engine, one request at a time. An
+/// A case that reads 512 bytes in order through fio's null engine, one request at a time. An
 /// iteration is a request; its time is that which fio tells, without its start.
-pub fn null_engine(name: &str, program: &Path, account: Account) -> Cell<'static> {
-    let (program, cell) = (PathBuf::from(program), name.to_owned());
-    let run = move |iterations: u64| run(&cell, &program, account, iterations);
-    Cell::new(name, run).with_length(Length::Exactly {
+pub fn null_engine(name: &str, program: &Path, account: Account) -> Case<'static> {
+    let (program, case) = (PathBuf::from(program), name.to_owned());
+    let run = move |iterations: u64| run(&case, &program, account, iterations);
+    Case::new(name, run).with_length(Length::Exactly {
         warm_up: 0,
         iterations: REQUESTS,
     })
 }
 
 fn run(
-    cell: &str,
+    case: &str,
     program: &Path,
     account: Account,
     requests: u64,
@@ -57,7 +57,7 @@ fn run(
         return Ok(RunResult::taking(0));
     }
     let wrong = |problem: String| HarnessError::Load {
-        job: cell.to_owned(),
+        job: case.to_owned(),
         problem,
     };
     let mut command = Command::new(program);

@@ -12,8 +12,8 @@ use ugeom_harness::document::Document;
 use ugeom_harness::figure::{Figure, Goal, Unit};
 use ugeom_harness::host::Host;
 use ugeom_harness::observed::Observed;
-use ugeom_harness::{self as harness, Cell, Control, Meter, RunResult, Settings};
-use ugeom_load::{LoadJob, Pattern, Range, cell};
+use ugeom_harness::{self as harness, Case, Control, Meter, RunResult, Settings};
+use ugeom_load::{LoadJob, Pattern, Range, case};
 use ugeom_machine::clock;
 use ugeom_measure::Histogram;
 use ugeom_report::Page;
@@ -43,7 +43,7 @@ const FIO_REDUCED: &str = "fio/gtod_reduce";
 pub struct LoadOptions {
     /// The time that it may take, ns: as many rounds as fit; none for ten rounds.
     pub budget_ns: Option<u64>,
-    /// The seed of the order of cells; none for one of the clock.
+    /// The seed of the order of cases; none for one of the clock.
     pub seed: Option<u64>,
     /// fio; without it only what does not need it is measured.
     pub fio: Option<PathBuf>,
@@ -59,7 +59,7 @@ pub fn run_goals(
     control: &mut Control<'_>,
 ) -> Result<Document<()>, HarnessError> {
     let host = Host::now();
-    let mut cells = vec![
+    let mut cases = vec![
         values(VALUES, |value| {
             black_box(value);
         }),
@@ -68,8 +68,8 @@ pub fn run_goals(
         sending(TIMED, true)?,
     ];
     if let Some(fio) = &options.fio {
-        cells.push(null_engine(FIO_TIMED, fio, Account::Latency));
-        cells.push(null_engine(FIO_REDUCED, fio, Account::Reduced));
+        cases.push(null_engine(FIO_TIMED, fio, Account::Latency));
+        cases.push(null_engine(FIO_REDUCED, fio, Account::Reduced));
     }
     let settings = Settings {
         seed: options.seed.unwrap_or(host.started_unix_s),
@@ -83,17 +83,17 @@ pub fn run_goals(
             },
         }
     };
-    let measured = harness::run(&mut cells, &settings, meter, control)?;
+    let measured = harness::run(&mut cases, &settings, meter, control)?;
     let mut document = Document::new(EXPERIMENT, host, settings, (), measured);
     document.figures = figures(&Observed::times(&document));
     Ok(document)
 }
 
 /// Goes through values as latencies have them, between 15 and 1,000 ns.
-fn values(name: &str, mut each: impl FnMut(u64) + 'static) -> Cell<'static> {
+fn values(name: &str, mut each: impl FnMut(u64) + 'static) -> Case<'static> {
     let mut random = fastrand::Rng::with_seed(1);
     let values: Vec<u64> = (0..1024).map(|_| random.u64(15..1000)).collect();
-    Cell::new(name, move |iterations| {
+    Case::new(name, move |iterations| {
         let start_ns = clock::now_ns();
         for value in values.iter().cycle().take(iterations as usize) {
             each(*value);
@@ -103,7 +103,7 @@ fn values(name: &str, mut each: impl FnMut(u64) + 'static) -> Cell<'static> {
 }
 
 /// The same, each recorded.
-fn recording(name: &str) -> Cell<'static> {
+fn recording(name: &str) -> Case<'static> {
     let mut histogram = Histogram::new();
     values(name, move |value| {
         histogram.record(value);
@@ -112,7 +112,7 @@ fn recording(name: &str) -> Cell<'static> {
 }
 
 /// Reads the device that touches no data, one worker, one request at a time, statistics off.
-fn sending(name: &str, latency: bool) -> Result<Cell<'static>, HarnessError> {
+fn sending(name: &str, latency: bool) -> Result<Case<'static>, HarnessError> {
     let mut options = TargetOptions::untasted();
     options.knobs.statistics = Statistics::Off;
     let target = open_target("zero:clear=0", &options);
@@ -127,7 +127,7 @@ fn sending(name: &str, latency: bool) -> Result<Cell<'static>, HarnessError> {
         latency,
         ..LoadJob::new(name, Pattern::Sequential(range))
     };
-    cell(&target.stack, target.top, &job)
+    case(&target.stack, target.top, &job)
 }
 
 fn figures(times: &Observed) -> Vec<Figure> {
@@ -152,8 +152,8 @@ fn figures(times: &Observed) -> Vec<Figure> {
     figures
 }
 
-fn typical(times: &Observed, id: &str, cell: &str, what: &str) -> Option<Figure> {
-    Figure::typical(id, what, Unit::Ns, &times.typical(cell)?)
+fn typical(times: &Observed, id: &str, case: &str, what: &str) -> Option<Figure> {
+    Figure::typical(id, what, Unit::Ns, &times.typical(case)?)
 }
 
 /// The report: the machine, the times, and what was to be reached.
@@ -182,10 +182,10 @@ mod tests {
 
     /// Ten rounds in which a request takes 30 ns here and 300 ns in fio, give or take 1 %.
     fn times() -> Observed {
-        let cells = [VALUES, RECORD, UNTIMED, TIMED, FIO_TIMED, FIO_REDUCED];
+        let cases = [VALUES, RECORD, UNTIMED, TIMED, FIO_TIMED, FIO_REDUCED];
         let means = [1.0, 2.5, 20.0, 30.0, 300.0, 150.0];
-        let cells: Vec<(String, f64)> = cells.into_iter().map(str::to_owned).zip(means).collect();
-        let measured = crate::layers::fixture::measured(&cells, 10, 2);
+        let cases: Vec<(String, f64)> = cases.into_iter().map(str::to_owned).zip(means).collect();
+        let measured = crate::layers::fixture::measured(&cases, 10, 2);
         let host = Host::now();
         let document = Document::new(EXPERIMENT, host, Settings::default(), (), measured);
         Observed::times(&document)

@@ -1,6 +1,6 @@
 //! From the samples of an experiment about scaling to its judgement and its figures.
 //!
-//! A step is one row of cells against another with as many workers: the ratio of the rates within
+//! A step is one row of cases against another with as many workers: the ratio of the rates within
 //! rounds, judged three ways. As the seed did: ministat over as many runs as it had, and over all;
 //! and by this program's rules: processes as observations, and a family for each question and
 //! number of workers.
@@ -8,7 +8,7 @@
 use super::knobs::{FINAL, Knob};
 use super::published::{RUNS, ministat};
 use super::subject::{
-    AGAIN, APART, Document, FILLED, MIXED, STACK_EACH, Subject, TIMED, cell_name,
+    AGAIN, APART, Document, FILLED, MIXED, STACK_EACH, Subject, TIMED, case_name,
 };
 use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
 use ugeom_harness::observed::Observed;
@@ -61,7 +61,7 @@ pub struct Step {
     /// The figure: its interval is that of all steps of its family together.
     pub figure: Figure,
     /// Whether it is significant, all steps of its family taken together.
-    pub proven: bool,
+    pub significant: bool,
     /// ministat, with as many runs as were published.
     pub few: Option<Difference>,
     /// ministat, with all rounds.
@@ -85,21 +85,21 @@ impl Judgement {
     }
 }
 
-/// Requests a second of every cell.
+/// Requests a second of every case.
 pub(super) fn rates(document: &Document) -> Observed {
     Observed::of(document, |sample| {
         Some(1e9 / sample.ns_per_iteration().max(f64::MIN_POSITIVE))
     })
 }
 
-/// The rate of a cell, and its interval.
+/// The rate of a case, and its interval.
 pub(super) fn rate(rates: &Observed, id: &str, workers: u64) -> Option<Interval> {
-    rates.typical(&cell_name(id, workers))?.at(CONFIDENCE).ok()
+    rates.typical(&case_name(id, workers))?.at(CONFIDENCE).ok()
 }
 
 /// The same with its observations.
 pub(super) fn seen(rates: &Observed, id: &str, workers: u64) -> Option<Seen> {
-    Seen::typical(&rates.typical(&cell_name(id, workers))?, CONFIDENCE)
+    Seen::typical(&rates.typical(&case_name(id, workers))?, CONFIDENCE)
 }
 
 /// Judges all steps of an experiment: the steps of a kind with as many workers are a family.
@@ -135,7 +135,7 @@ pub fn judge(document: &Document) -> Judgement {
 }
 
 fn is_measured(rates: &Observed, (base, changed): &(&Knob, &Knob), workers: u64) -> bool {
-    let known = |knob: &Knob| rates.position(&cell_name(&knob.id, workers)).is_some();
+    let known = |knob: &Knob| rates.position(&case_name(&knob.id, workers)).is_some();
     known(base) && known(changed)
 }
 
@@ -147,7 +147,7 @@ fn compare(
     family: usize,
 ) -> Option<Step> {
     let row = changed.to_owned();
-    let (base, changed) = (cell_name(base, workers), cell_name(changed, workers));
+    let (base, changed) = (case_name(base, workers), case_name(changed, workers));
     let ratio = rates.ratio(&changed, &base)?;
     let figure = step_figure(against, &row, workers, (&ratio, family))?;
     let values = |name: &str| Some(rates.values(&[rates.position(name)?], |one| Some(one[0])));
@@ -158,7 +158,7 @@ fn compare(
         row,
         workers,
         ratio: figure.interval,
-        proven: figure.proven == Some(true),
+        significant: figure.significant == Some(true),
         figure,
         few: ministat(&first(&before), &first(&after)),
         all: ministat(&before, &after),
@@ -170,7 +170,7 @@ pub fn compute(document: &mut Document) {
     let rates = rates(document);
     let mut figures = goals(&rates, &document.subject);
     figures.extend(why_not_linear(document, &rates));
-    figures.extend(cell_rates(&rates));
+    figures.extend(case_rates(&rates));
     let judgement = judge(document);
     figures.extend(judgement.steps.into_iter().map(|step| step.figure));
     document.noise = noise(&rates, document.subject.cores);
@@ -207,12 +207,12 @@ fn of_linear(rates: &Observed, id: &str, cores: u64) -> Option<Interval> {
     share_of_linear(rates, id, id, cores)
 }
 
-/// The cell `all` with as many workers as cores against the cell `one` with one.
+/// The case `all` with as many workers as cores against the case `one` with one.
 fn share_of_linear(rates: &Observed, one: &str, all: &str, cores: u64) -> Option<Interval> {
     if cores < 2 {
         return None;
     }
-    let ratio = rates.ratio(&cell_name(all, cores), &cell_name(one, 1))?;
+    let ratio = rates.ratio(&case_name(all, cores), &case_name(one, 1))?;
     Some(ratio.at(CONFIDENCE).ok()?.scaled(1.0 / cores as f64))
 }
 
@@ -236,7 +236,7 @@ fn why_not_linear(document: &Document, rates: &Observed) -> Vec<Figure> {
     });
     let by_cpu = (cores > 1).then(|| {
         // How much less of it a request takes with one worker.
-        let ratio = cpu.ratio(&cell_name(FINAL, 1), &cell_name(FINAL, cores))?;
+        let ratio = cpu.ratio(&case_name(FINAL, 1), &case_name(FINAL, cores))?;
         let what = format!("the same of {cores} workers by their CPU time");
         Figure::typical("scaling.cpu", &what, Unit::Times, &ratio)
     });
@@ -258,16 +258,16 @@ fn why_not_linear(document: &Document, rates: &Observed) -> Vec<Figure> {
 
 /// The rate of workers that share a stack, as a multiple of that with a stack each.
 fn beside_apart(rates: &Observed, cores: u64) -> Option<Interval> {
-    let shared = rates.ratio(&cell_name(FINAL, cores), &cell_name(STACK_EACH, cores))?;
+    let shared = rates.ratio(&case_name(FINAL, cores), &case_name(STACK_EACH, cores))?;
     shared.at(CONFIDENCE).ok()
 }
 
-fn cell_rates(rates: &Observed) -> Vec<Figure> {
+fn case_rates(rates: &Observed) -> Vec<Figure> {
     let figure = |name: &String| {
         let (id, what) = (format!("rate.{name}"), format!("IOPS, {name} workers"));
         Figure::typical(&id, &what, Unit::PerSecond, &rates.typical(name)?)
     };
-    rates.cells().iter().filter_map(figure).collect()
+    rates.cases().iter().filter_map(figure).collect()
 }
 
 fn step_figure(
@@ -276,7 +276,7 @@ fn step_figure(
     workers: u64,
     (ratio, family): (&Center, usize),
 ) -> Option<Figure> {
-    let id = format!("{}.{}", against.id(), cell_name(row, workers));
+    let id = format!("{}.{}", against.id(), case_name(row, workers));
     let base = match against {
         Against::Before => "the row before",
         Against::First => "the first row",
@@ -288,5 +288,5 @@ fn step_figure(
 }
 
 fn noise(rates: &Observed, cores: u64) -> Option<Noise> {
-    rates.noise(&cell_name(FINAL, cores), &cell_name(AGAIN, cores))
+    rates.noise(&case_name(FINAL, cores), &case_name(AGAIN, cores))
 }

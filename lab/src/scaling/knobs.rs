@@ -8,10 +8,10 @@ use ugeom_stack::{Dispatch, Pools, Registry, StackKnobs, Statistics};
 /// How long threads of queued dispatch spin in the rows that spin, ns.
 const SPIN_NS: u64 = 20_000;
 
-/// A way to work, with the name of its cells and its words in the report.
+/// A way to work, with the name of its cases and its words in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knob {
-    /// The first part of the names of its cells.
+    /// The first part of the names of its cases.
     pub id: String,
     /// What it is, in a few words.
     pub what: String,
@@ -43,7 +43,7 @@ const FIRST: Setting = Setting {
     pools: Pools::Shared,
 };
 
-/// Where it ends.
+/// The last row of the ladder: all knobs on.
 const LAST: Setting = Setting {
     dispatch: Dispatch::Direct,
     statistics: Statistics::Off,

@@ -22,8 +22,8 @@ use ugeom_classes::open_target;
 use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_format::raidtest::{RaidtestKind, Request, Shape};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{self as harness, Cell};
-use ugeom_load::cells::{self, Sums};
+use ugeom_harness::{self as harness, Case};
+use ugeom_load::cases::{self, Sums};
 use ugeom_load::start::Cores;
 use ugeom_load::{self as load, Load, LoadJob, Pattern};
 use ugeom_stack::{ProviderId, Stack};
@@ -31,7 +31,7 @@ use ugeom_stack::{ProviderId, Stack};
 pub use findings::{Judgement, Step, compute, judge};
 pub use knobs::Knob;
 pub use report::report;
-pub(crate) use subject::cell_name;
+pub(crate) use subject::case_name;
 pub use subject::{Document, EXPERIMENT, Subject};
 
 /// What the user asked for.
@@ -69,13 +69,17 @@ impl Experiment for Scaling {
     const ROUNDS: u64 = 5;
     type Options = ScalingOptions;
     type Subject = Subject;
-    type Ground = ();
+    type Prepared = ();
 
     fn common(options: &mut ScalingOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn ground(options: &mut ScalingOptions, seed: u64, _: &AtomicBool) -> Result<(), HarnessError> {
+    fn prepare(
+        options: &mut ScalingOptions,
+        seed: u64,
+        _: &AtomicBool,
+    ) -> Result<(), HarnessError> {
         options.requests_seed = seed;
         Ok(())
     }
@@ -85,9 +89,9 @@ impl Experiment for Scaling {
         process: Process<'_, '_>,
     ) -> Result<Document, HarnessError> {
         let host = process.host();
-        let (mut cells, subject) = matrix(options, host.cores_allowed, options.requests_seed)?;
+        let (mut cases, subject) = matrix(options, host.cores_allowed, options.requests_seed)?;
         let settings = process.settings();
-        let measured = harness::run(&mut cells, &settings, process.meter, process.control)?;
+        let measured = harness::run(&mut cases, &settings, process.meter, process.control)?;
         Ok(Document::new(EXPERIMENT, host, settings, subject, measured))
     }
 
@@ -134,17 +138,17 @@ fn matrix(
     options: &ScalingOptions,
     cores: u64,
     seed: u64,
-) -> Result<(Vec<Cell<'static>>, Subject), HarnessError> {
+) -> Result<(Vec<Case<'static>>, Subject), HarnessError> {
     let workers = columns(&options.workers, cores);
     // The published runs were `raidtest test -r`.
     let reads = requests(seed, Some(RaidtestKind::Read))?;
     let (ladder, spinning) = (knobs::ladder(), knobs::spinning());
     let away = knobs::taken_away();
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for (knob, setting) in ladder.iter().chain(&spinning) {
         for count in &workers {
-            cells.push(cell(
-                &cell_name(&knob.id, *count),
+            cases.push(case(
+                &case_name(&knob.id, *count),
                 *setting,
                 *count,
                 &reads,
@@ -154,8 +158,8 @@ fn matrix(
     let judged: Vec<u64> = columns(&[1], cores);
     for (knob, setting) in &away {
         for count in &judged {
-            cells.push(cell(
-                &cell_name(&knob.id, *count),
+            cases.push(case(
+                &case_name(&knob.id, *count),
                 *setting,
                 *count,
                 &reads,
@@ -163,7 +167,7 @@ fn matrix(
         }
     }
     if let Some((_, last)) = ladder.last() {
-        cells.extend(beside(*last, (cores, &judged), seed, &reads)?);
+        cases.extend(beside(*last, (cores, &judged), seed, &reads)?);
     }
     let names = |rows: Vec<(Knob, Setting)>| rows.into_iter().map(|row| row.0).collect();
     let subject = Subject {
@@ -176,50 +180,50 @@ fn matrix(
         spinning: names(spinning),
         taken_away: names(away),
     };
-    Ok((cells, subject))
+    Ok((cases, subject))
 }
 
-/// The cells beside the rows: what the machine gives, and the last row in other ways.
+/// The cases beside the rows: what the machine gives, and the last row in other ways.
 fn beside(
     last: Setting,
     (cores, judged): (u64, &[u64]),
     seed: u64,
     reads: &Pattern,
-) -> Result<Vec<Cell<'static>>, HarnessError> {
-    let mut cells = vec![cell(&cell_name(subject::AGAIN, cores), last, cores, reads)?];
+) -> Result<Vec<Case<'static>>, HarnessError> {
+    let mut cases = vec![case(&case_name(subject::AGAIN, cores), last, cores, reads)?];
     for count in judged {
         for (id, sums) in [
             (subject::APART, Sums::Chain),
             (subject::FILLED, Sums::Filling),
         ] {
-            cells.push(cells::computing(&cell_name(id, *count), *count, sums));
+            cases.push(cases::computing(&case_name(id, *count), *count, sums));
         }
     }
     if cores > 1 {
-        let name = cell_name(subject::STACK_EACH, cores);
+        let name = case_name(subject::STACK_EACH, cores);
         let job = job(&name, last, cores, reads);
         let stacks = (0..cores).map(|_| stack_of(last));
         let stacks: Vec<_> = stacks.collect::<Result<_, _>>()?;
-        cells.push(load::cell_of(Load::apart(&stacks, &job)?));
+        cases.push(load::case_of(Load::apart(&stacks, &job)?));
     }
     let mixed = requests(seed, None)?;
-    cells.push(cell(&cell_name(subject::MIXED, 1), last, 1, &mixed)?);
-    let name = cell_name(subject::TIMED, 1);
+    cases.push(case(&case_name(subject::MIXED, 1), last, 1, &mixed)?);
+    let name = case_name(subject::TIMED, 1);
     let timed = LoadJob {
         latency: true,
         ..LoadJob::new(&name, reads.clone())
     };
-    cells.push(cell_of(last, &timed)?);
-    Ok(cells)
+    cases.push(case_of(last, &timed)?);
+    Ok(cases)
 }
 
-fn cell(
+fn case(
     name: &str,
     setting: Setting,
     workers: u64,
     pattern: &Pattern,
-) -> Result<Cell<'static>, HarnessError> {
-    cell_of(setting, &job(name, setting, workers, pattern))
+) -> Result<Case<'static>, HarnessError> {
+    case_of(setting, &job(name, setting, workers, pattern))
 }
 
 fn job(name: &str, setting: Setting, workers: u64, pattern: &Pattern) -> LoadJob {
@@ -232,10 +236,10 @@ fn job(name: &str, setting: Setting, workers: u64, pattern: &Pattern) -> LoadJob
     }
 }
 
-/// A cell on a stack of its own, so that no two cells share a lock.
-fn cell_of(setting: Setting, job: &LoadJob) -> Result<Cell<'static>, HarnessError> {
+/// A case on a stack of its own, so that no two cases share a lock.
+fn case_of(setting: Setting, job: &LoadJob) -> Result<Case<'static>, HarnessError> {
     let (stack, provider) = stack_of(setting)?;
-    load::cell(&stack, provider, job)
+    load::case(&stack, provider, job)
 }
 
 fn stack_of(setting: Setting) -> Result<(Stack, ProviderId), HarnessError> {

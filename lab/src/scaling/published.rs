@@ -35,7 +35,7 @@ pub enum Line {
     NotProven,
     /// Difference and its half width, the same in per cent, and the pooled deviation.
     Proven {
-        /// Requests a second.
+        /// Difference and its half width, requests/s.
         difference: (f64, f64),
         /// Per cent of the row before.
         percent: (f64, f64),
@@ -44,7 +44,7 @@ pub enum Line {
     },
 }
 
-const fn proven(difference: (f64, f64), percent: (f64, f64), pooled_sd: f64) -> Option<Line> {
+const fn published(difference: (f64, f64), percent: (f64, f64), pooled_sd: f64) -> Option<Line> {
     Some(Line::Proven {
         difference,
         percent,
@@ -66,22 +66,22 @@ pub const ROWS: [Row; 7] = [
     row(
         "kern.geom.collectstats=0",
         [91_720.0, 172_085.0, 206_593.0, 200_498.0],
-        proven((15_880.0, 1_862.84), (10.1661, 1.19256), 821.868),
+        published((15_880.0, 1_862.84), (10.1661, 1.19256), 821.868),
     ),
     row(
         "debug.geomperf_direct_io=1",
         [500_066.0, 493_803.0, 477_353.0, 454_186.0],
-        proven((321_718.0, 4_812.0), (186.953, 2.79629), 2_123.01),
+        published((321_718.0, 4_812.0), (186.953, 2.79629), 2_123.01),
     ),
     row(
         "debug.geomperf_dev_eternal=1",
         [521_437.0, 654_480.0, 642_448.0, 599_282.0],
-        proven((160_677.0, 10_450.8), (32.5387, 2.1164), 4_610.81),
+        published((160_677.0, 10_450.8), (32.5387, 2.1164), 4_610.81),
     ),
     row(
         "debug.geomperf_percpu_pbufs=1",
         [518_837.0, 797_164.0, 752_151.0, 694_321.0],
-        proven((142_685.0, 20_086.5), (21.8012, 3.06908), 8_861.98),
+        published((142_685.0, 20_086.5), (21.8012, 3.06908), 8_861.98),
     ),
     row(
         "MTX_POOL_SLEEP_SIZE=1024",
@@ -91,7 +91,7 @@ pub const ROWS: [Row; 7] = [
     row(
         "pa_index(pa) ((pa) >> 17)",
         [524_787.0, 837_344.0, 813_568.0, 735_152.0],
-        proven((37_586.3, 27_027.2), (4.69972, 3.37942), 11_924.1),
+        published((37_586.3, 27_027.2), (4.69972, 3.37942), 11_924.1),
     ),
 ];
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_step_that_was_not_proven_is_not_with_any_deviation_of_its_neighbours() {
+    fn the_step_that_was_not_significant_is_not_with_any_deviation_of_its_neighbours() {
         let (base, changed) = (ROWS[4].rates[JUDGED], ROWS[5].rates[JUDGED]);
         for sd in [4_610.81, 8_861.98, 11_924.1] {
             let found = ministat(&runs(base, sd), &runs(changed, sd)).unwrap();

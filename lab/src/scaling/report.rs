@@ -71,14 +71,13 @@ fn answer(document: &Document, rates: &Observed, judgement: &Judgement) -> Strin
         ));
     }
     let sum = judgement.step(Against::First, FINAL, cores);
-    if let Some(sum) = sum.filter(|sum| sum.proven) {
+    if let Some(sum) = sum.filter(|sum| sum.significant) {
         let factor = amount(&sum.ratio, Unit::Times);
         text.push_str(&format!(". All knobs off to on: {factor}"));
     }
-    let gains = judgement
-        .steps
-        .iter()
-        .filter(|step| step.against == Against::Before && step.workers == cores && step.proven);
+    let gains = judgement.steps.iter().filter(|step| {
+        step.against == Against::Before && step.workers == cores && step.significant
+    });
     if let Some(best) = gains.max_by(|a, b| a.ratio.low.total_cmp(&b.ratio.low)) {
         let factor = amount(&best.ratio, Unit::Times);
         text.push_str(&format!("; largest step: {}, {factor}", best.row));
@@ -124,7 +123,7 @@ fn summary(document: &Document, rates: &Observed, judgement: &Judgement) -> Tabl
             None => Cell::empty(),
         };
         let step = judgement.step(Against::Before, &knob.id, cores);
-        let step = step.map_or_else(Cell::empty, |step| match step.proven {
+        let step = step.map_or_else(Cell::empty, |step| match step.significant {
             true => {
                 Cell::amount(&step.ratio, Unit::Times).shown_as(amount(&step.ratio, Unit::Times))
             }
@@ -276,7 +275,7 @@ fn ministat_cell(found: Option<&Difference>) -> Cell {
 fn our_cell(step: &Step) -> Cell {
     let ratio = &step.ratio;
     let interval = amount(ratio, Unit::Times);
-    match (step.proven, ratio.contains(1.0)) {
+    match (step.significant, ratio.contains(1.0)) {
         (true, _) => Cell::text(interval),
         (false, true) => Cell::text(format!("not significant: {interval}")),
         (false, false) => Cell::text(format!("too few processes: {interval}")),
@@ -324,7 +323,7 @@ fn steps(page: &mut Page, document: &Document, rates: &Observed, judgement: &Jud
     let mut table = Table::new("", [Column::text("row")].into_iter().chain(columns));
     for knob in subject.ladder.iter().skip(1) {
         let cell = |workers: &u64| match judgement.step(Against::Before, &knob.id, *workers) {
-            Some(step) if step.proven => Cell::text(value(step.ratio.estimate, Unit::Times)),
+            Some(step) if step.significant => Cell::text(value(step.ratio.estimate, Unit::Times)),
             Some(_) => Cell::text("not significant"),
             None => Cell::empty(),
         };
@@ -342,7 +341,7 @@ fn worth(step: &Step) -> &'static str {
     let is_small = step
         .ratio
         .lies_within(1.0 - NOTHING_SHARE, 1.0 + NOTHING_SHARE);
-    match (step.proven, step.ratio.estimate < 1.0) {
+    match (step.significant, step.ratio.estimate < 1.0) {
         (true, true) => "slower, significant: the gain of the knob",
         (true, false) => "faster, significant: the cost of the knob",
         (false, _) if is_small => "within 5 %: the knob has no effect",

@@ -30,13 +30,13 @@ pub struct Subject {
     pub taken_away: Vec<Knob>,
 }
 
-/// The name of the cell of a row and a number of workers.
+/// The name of the case of a row and a number of workers.
 #[must_use]
-pub(crate) fn cell_name(id: &str, workers: u64) -> String {
+pub(crate) fn case_name(id: &str, workers: u64) -> String {
     format!("{id}/{workers}")
 }
 
-/// The cells beside the rows: the last row a second time, and with raidtest's own mix of reads and
+/// The cases beside the rows: the last row a second time, and with raidtest's own mix of reads and
 /// writes, and with the time of every request.
 pub const AGAIN: &str = "again";
 /// See [`AGAIN`].

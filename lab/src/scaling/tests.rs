@@ -11,8 +11,8 @@ use ugeom_harness::{Control, CpuTimes, Machine, Measured, Progress, Round, Sampl
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
 fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
-    let (cells, subject) = matrix(&ScalingOptions::default(), 2, 7).unwrap();
-    let names: Vec<String> = cells.iter().map(|cell| cell.name.clone()).collect();
+    let (cases, subject) = matrix(&ScalingOptions::default(), 2, 7).unwrap();
+    let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
     let mut random = fastrand::Rng::with_seed(1);
     let rounds = (0..12_u64).map(|round| {
         let sample = |name: &String| {
@@ -63,9 +63,9 @@ fn every_row_is_measured_in_every_column_and_each_knob_is_taken_away() {
         workers: vec![8, 3],
         ..ScalingOptions::default()
     };
-    let (cells, subject) = matrix(&options, 2, 7).unwrap();
+    let (cases, subject) = matrix(&options, 2, 7).unwrap();
     assert_eq!(subject.workers, [1, 2, 3, 8]);
-    let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names.len(), (5 + 2) * 4 + 6 * 2 + 3 + 2 + 3);
     for name in [
         "statistics on/8",
@@ -93,18 +93,21 @@ fn steps_are_found_with_their_size_and_judged_together() {
     let judgement = judge(&document);
     for row in ["statistics off", "direct", "lock-free registry", FINAL] {
         let step = judgement.step(Against::Before, row, 2).unwrap();
-        assert!(step.proven && step.ratio.contains(2.0), "{row}: {step:?}");
+        assert!(
+            step.significant && step.ratio.contains(2.0),
+            "{row}: {step:?}"
+        );
         let (few, all) = (step.few.unwrap(), step.all.unwrap());
         assert!(few.proven && all.proven);
         assert_eq!((few.degrees_of_freedom, all.degrees_of_freedom), (4, 22));
         assert!((all.percent - 100.0).abs() < 2.0, "{}", all.percent);
     }
     let sum = judgement.step(Against::First, FINAL, 16).unwrap();
-    assert!(sum.proven && sum.ratio.contains(16.0));
+    assert!(sum.significant && sum.ratio.contains(16.0));
     let lost = judgement.step(Against::Last, REGISTRY_AWAY, 2).unwrap();
-    assert!(lost.proven && lost.ratio.contains(0.9), "{lost:?}");
+    assert!(lost.significant && lost.ratio.contains(0.9), "{lost:?}");
     let same = judgement.step(Against::Last, POOLS_AWAY, 2).unwrap();
-    assert!(!same.proven, "{same:?}");
+    assert!(!same.significant, "{same:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 struct Value {
     number: usize,
-    /// Counts the drops.
+    /// Counts how often a letter is dropped.
     drops: Arc<AtomicUsize>,
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// mapped while the lease lives, also when the region is gone.
 pub struct Lease {
     segment: Segment,
-    /// Keeps the memory.
+    /// Keeps the memory mapped after the disk is gone.
     _memory: Arc<Memory>,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::bucket::{index, range};
 use super::plain::Histogram;
 
-/// The saved form.
+/// The form in saved results: occupied buckets only.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Saved {
     count: u64,

@@ -32,7 +32,7 @@ pub enum Error {
         /// The number of columns of the longest line.
         widest: usize,
     },
-    /// Too few values.
+    /// A data set has fewer than [`VALUES_MIN`] values.
     #[error("{name}: a data set needs at least {VALUES_MIN} values, this one has {got}")]
     TooFew {
         name: String,

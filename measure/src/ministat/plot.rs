@@ -31,7 +31,7 @@ pub enum PlotError {
     Infinite,
 }
 
-/// A finished plot.
+/// A plot as lines of text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
     width: usize,

@@ -6,7 +6,7 @@ pub(super) const SUFFIXES: [char; 6] = ['k', 'm', 'g', 't', 'p', 'e'];
 /// A size that may be a share of something known only later.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Size {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
     /// So many per cent, 0 to 100.
     Percent(f64),

@@ -8,21 +8,21 @@ use ugeom_harness::document::Document;
 use ugeom_harness::host::Host;
 use ugeom_harness::{Measured, Round, Sample, Settings, Work};
 
-/// A result of processes of one round; `ns` gives the time of a cell in a round.
-fn result(name: &str, cells: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u64) -> Loaded {
-    let sample = |cell: usize, round: u64| Sample {
+/// A result of processes of one round; `ns` gives the time of a case in a round.
+fn result(name: &str, cases: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u64) -> Loaded {
+    let sample = |case: usize, round: u64| Sample {
         iterations: 1000,
-        wall_ns: 1000 * ns(cell, round),
+        wall_ns: 1000 * ns(case, round),
         work: Work::of(512_000, 1000),
         ..Sample::default()
     };
     let round = |round: u64| Round {
-        order: (0..cells.len()).collect(),
-        samples: (0..cells.len()).map(|cell| sample(cell, round)).collect(),
+        order: (0..cases.len()).collect(),
+        samples: (0..cases.len()).map(|case| sample(case, round)).collect(),
         null_floor: None,
     };
     let measured = Measured::of(
-        cells.iter().map(|cell| (*cell).to_owned()).collect(),
+        cases.iter().map(|case| (*case).to_owned()).collect(),
         (0..rounds).map(round).collect(),
     );
     let settings = Settings::default();
@@ -39,8 +39,8 @@ fn result(name: &str, cells: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u6
 }
 
 /// A wobble without memory or drift.
-fn wobble(cell: usize, round: u64) -> u64 {
-    (round * 7 + cell as u64 * 3 + round * round) % 11
+fn wobble(case: usize, round: u64) -> u64 {
+    (round * 7 + case as u64 * 3 + round * round) % 11
 }
 
 fn told(compared: &Compared) -> String {
@@ -49,15 +49,15 @@ fn told(compared: &Compared) -> String {
 
 #[test]
 fn two_results_are_compared_case_by_case_and_metric_by_metric() {
-    let cells = ["md0", "md0s1", "only before"];
-    let before = result("before.json", &cells, 20, |cell, round| {
-        10_000 + wobble(cell, round)
+    let cases = ["md0", "md0s1", "only before"];
+    let before = result("before.json", &cases, 20, |case, round| {
+        10_000 + wobble(case, round)
     });
-    let after = result("after.json", &cells[..2], 20, |cell, round| {
-        if cell == 0 {
-            10_000 + wobble(cell, round + 3)
+    let after = result("after.json", &cases[..2], 20, |case, round| {
+        if case == 0 {
+            10_000 + wobble(case, round + 3)
         } else {
-            11_000 + wobble(cell, round)
+            11_000 + wobble(case, round)
         }
     });
     let results = [before, after];
@@ -112,9 +112,9 @@ fn two_results_are_compared_case_by_case_and_metric_by_metric() {
 #[test]
 fn cases_of_one_result_are_compared_within_their_rounds() {
     // The machine slows down by half on the way, both cases alike: only rounds show the 2 %.
-    let drift = |cell: usize, round: u64| {
+    let drift = |case: usize, round: u64| {
         let base = 10_000 + 250 * round;
-        base + cell as u64 * (base / 50) + wobble(cell, round) % 5
+        base + case as u64 * (base / 50) + wobble(case, round) % 5
     };
     let one = result("one.json", &["A", "B"], 20, drift);
     let compared = compare(std::slice::from_ref(&one), &CompareOptions::default()).unwrap();
@@ -185,7 +185,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
     );
     assert!(refused(&[other], &options).contains("one case only"));
     let unknown = CompareOptions {
-        cells: vec!["Z".to_owned()],
+        cases: vec!["Z".to_owned()],
         ..options.clone()
     };
     assert_eq!(
@@ -203,6 +203,6 @@ fn what_cannot_be_compared_is_refused_by_name() {
     assert_eq!(compared.metrics[0].rows[0].words, "all values are equal");
 }
 
-fn wobbled(cell: usize, round: u64) -> u64 {
-    1000 + wobble(cell, round)
+fn wobbled(case: usize, round: u64) -> u64 {
+    1000 + wobble(case, round)
 }

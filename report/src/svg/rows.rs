@@ -95,7 +95,7 @@ struct Place {
     name: Vec<String>,
     /// The first line of its name.
     name_top: f64,
-    /// Its first value.
+    /// The line of its first value, px.
     values_top: f64,
     bottom: f64,
 }

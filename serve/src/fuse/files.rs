@@ -149,7 +149,7 @@ impl Files {
         }
     }
 
-    /// LOOKUP.
+    /// Answers LOOKUP: the attributes of a name of the directory.
     pub fn look_up(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
         let tree = self.stack.tree();
         let mut shown = self.shown(&tree);

@@ -20,7 +20,7 @@ pub(super) struct Handle {
     pub dirty: AtomicBool,
 }
 
-/// Handles by number.
+/// Open handles by the number that the kernel has of each.
 #[derive(Default)]
 pub(super) struct Table {
     handles: Vec<Option<Arc<Handle>>>,

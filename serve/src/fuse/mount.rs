@@ -9,12 +9,12 @@ use std::ffi::CString;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use ugeom_machine::fuse;
+use ugeom_machine::block_device::System;
+use ugeom_machine::{fuse, mounts};
 
 /// The program that mounts for those who are not root (fusermount3(1)).
 const HELPER: &str = "fusermount3";
@@ -108,9 +108,10 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
     }
     let path = directory.canonicalize();
     let path = path.map_err(|error| problem(&format!("it cannot be used: {error}")))?;
-    if let Some(kind) = mounted_on(&path) {
+    if let Some(mount) = on_path(&path) {
         return Err(problem(&format!(
-            "a file system ({kind}) is mounted here already"
+            "a file system ({}) is mounted here already",
+            mount.kind
         )));
     }
     let entries = std::fs::read_dir(&path);
@@ -129,45 +130,10 @@ fn is_dead(error: &io::Error) -> bool {
     matches!(errno, Some(Errno::NOTCONN | Errno::CONNABORTED))
 }
 
-/// The type of what is mounted on a path, by proc(5).
-fn mounted_on(path: &Path) -> Option<String> {
-    on_path(path, |line| {
-        let mut words = line.split(|&byte| byte == b' ');
-        let kind = words.by_ref().skip_while(|word| *word != b"-").nth(1)?;
-        Some(String::from_utf8_lossy(kind).into_owned())
-    })
-}
-
-/// What the line of the uppermost mount on a path holds, by proc(5).
-fn on_path<T>(path: &Path, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
-    let text = std::fs::read("/proc/self/mountinfo").ok()?;
-    let lines = text.split(|&byte| byte == b'\n');
-    let here = |line: &&[u8]| {
-        let place = line.split(|&byte| byte == b' ').nth(4).map(unescape);
-        place.as_deref() == Some(path.as_os_str().as_bytes())
-    };
-    lines.filter(here).filter_map(read).next_back()
-}
-
-/// Blanks and the like stand in mountinfo as a backslash and three octal digits.
-fn unescape(word: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..3).and_then(|it| std::str::from_utf8(it).ok());
-        let value = digits.and_then(|it| u8::from_str_radix(it, 8).ok());
-        match value {
-            Some(value) if byte == b'\\' => {
-                bytes.push(value);
-                rest = &after[3..];
-            }
-            _ => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    bytes
+/// The uppermost mount on a path.
+fn on_path(path: &Path) -> Option<mounts::Mount> {
+    let all = System::default().mounts();
+    all.into_iter().rfind(|mount| mount.point == path)
 }
 
 impl Mount {
@@ -218,11 +184,7 @@ impl Mount {
 
     /// The number of the kernel's connection: the minor number of the mount's device.
     pub fn connection(&self) -> Option<u32> {
-        on_path(&self.directory, |line| {
-            let number = line.split(|&byte| byte == b' ').nth(2)?;
-            let number = str::from_utf8(number).ok()?;
-            number.split_once(':')?.1.parse().ok()
-        })
+        on_path(&self.directory).map(|mount| mount.number.1)
     }
 
     /// Takes the mount away, at once if it is unused.
@@ -275,7 +237,7 @@ fn allows_other(configuration: &str) -> bool {
     lines.any(|line| line == "user_allow_other")
 }
 
-/// mount(2).
+/// Mounts by mount(2), which needs root.
 fn by_call(directory: &Path, writable: bool, allow_other: bool) -> io::Result<OwnedFd> {
     let device = fuse::open(false)?;
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -374,13 +336,6 @@ fn receive(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn blanks_of_mountinfo_are_read() {
-        assert_eq!(unescape(b"/mnt/a\\040b\\134c"), b"/mnt/a b\\c");
-        assert_eq!(unescape(b"\\04"), b"\\04");
-        assert_eq!(unescape(b"x\\"), b"x\\");
-    }
 
     #[test]
     fn other_users_are_let_in_only_where_the_configuration_says_so() {

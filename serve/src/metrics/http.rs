@@ -20,7 +20,7 @@ pub(super) enum Received {
         /// HEAD: the header of the answer only.
         head_only: bool,
     },
-    /// Anything else.
+    /// A request that is answered by an error.
     Refused {
         refusal: Refusal,
         /// HEAD: the header of the answer only.

@@ -152,7 +152,7 @@ impl Identity {
 /// The names of the subject of an X.509 certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateNames {
-    /// Each common name.
+    /// Each commonName of the subject (X.520, 6.2.2).
     pub common: Vec<String>,
     /// Each DNS name, e-mail address, URI and IP address of subjectAltName (RFC 5280, 4.2.1.6).
     pub alternative: Vec<String>,

@@ -18,7 +18,7 @@ pub(super) const DEPTH_ID: u32 = 2;
 /// How a client is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplyStyle {
-    /// In one piece.
+    /// One header and the data of the request (`NBD_SIMPLE_REPLY_MAGIC`).
     Simple,
     /// Structured: a READ and a BLOCK_STATUS in chunks.
     Chunks,

@@ -190,7 +190,7 @@ struct Client {
 struct Reply {
     error: u32,
     message: String,
-    /// Of a READ.
+    /// The data of a READ, empty for other commands.
     data: Vec<u8>,
     holes: usize,
     chunks: usize,

@@ -106,7 +106,7 @@ impl std::fmt::Display for Command {
 pub struct Flags(u8);
 
 impl Flags {
-    /// No modifier.
+    /// No modifier: neither ORDERED nor FUA.
     pub const NONE: Self = Self(0);
     /// A write (or zero) is durable before it completes: force unit access.
     pub const FUA: Self = Self(1);
@@ -135,7 +135,7 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

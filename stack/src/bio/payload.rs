@@ -5,9 +5,9 @@ use ugeom_machine::buffer::{IoMemory, Segment};
 /// The answer to a GETATTR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// As of `GEOM::fwsectors`.
+    /// A number, such as `GEOM::fwsectors`.
     Number(i64),
-    /// As of `PART::type`.
+    /// Text, such as `PART::type`.
     Text(String),
 }
 

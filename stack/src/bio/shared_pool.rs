@@ -28,7 +28,7 @@ fn keeper(home: &Arc<Home>) -> usize {
 }
 
 impl SharedPool {
-    /// An empty pool.
+    /// A pool without slots; channels add theirs.
     pub(crate) fn new() -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             guarded: Mutex::new(Guarded {

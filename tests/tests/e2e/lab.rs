@@ -24,28 +24,41 @@ fn said(stderr: &str) -> String {
         .collect()
 }
 
-#[test]
-fn layers_prints_a_report_and_saves_its_samples() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = disks::text(&folder.path().join("layers.json"));
-    let ended = ugeom(&[
-        "lab", "layers", "--budget", "1s", "--seed", "7", "--json", &file,
-    ]);
+/// Runs `ugeom lab`, which succeeds without a warning, and gives its stdout.
+fn lab(arguments: &[&str]) -> String {
+    let ended = ugeom(&[&["lab"], arguments].concat());
     assert_eq!(
         (ended.code, said(&ended.stderr).as_str()),
         (0, expected_stderr())
     );
-    let report = ended.text();
-    for part in [
+    ended.text()
+}
+
+/// A result that was saved.
+fn saved(path: &str) -> Value {
+    let text = std::fs::read_to_string(path).expect("the samples");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn has_all(report: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+}
+
+#[test]
+fn layers_prints_a_report_and_saves_its_samples() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = disks::text(&folder.path().join("layers.json"));
+    let report = lab(&["layers", "--budget", "1s", "--seed", "7", "--json", &file]);
+    let parts = [
         "ugeom lab layers: what do GEOM and each layer add",
         "\nGEOM adds ",
         "  md0: function call",
         "More: ugeom lab layers --all; docs/lab-layers.md\n",
-    ] {
-        assert!(report.contains(part), "{part}: {report}");
-    }
-    let json = std::fs::read_to_string(&file).expect("the samples");
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    ];
+    has_all(&report, &parts);
+    let json = saved(&file);
     assert_eq!(
         (&json["experiment"], &json["settings"]["seed"]),
         (&"layers".into(), &7.into())
@@ -77,8 +90,7 @@ fn is_served(document: &Value, by_nbd: &str, by_fuse: &str) {
 fn scaling_prints_the_ladder_and_saves_its_samples() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = disks::text(&folder.path().join("scaling.json"));
-    let ended = ugeom(&[
-        "lab",
+    let report = lab(&[
         "scaling",
         "--budget",
         "1s",
@@ -87,20 +99,15 @@ fn scaling_prints_the_ladder_and_saves_its_samples() {
         "--json",
         &file,
     ]);
-    assert_eq!(
-        (ended.code, said(&ended.stderr).as_str()),
-        (0, expected_stderr())
+    has_all(
+        &report,
+        &[
+            "All knobs on: 1 worker ",
+            "per-core pools",
+            "+187.0 % +/- 2.8",
+        ],
     );
-    let report = ended.text();
-    for part in [
-        "All knobs on: 1 worker ",
-        "per-core pools",
-        "+187.0 % +/- 2.8",
-    ] {
-        assert!(report.contains(part), "{part}: {report}");
-    }
-    let json = std::fs::read_to_string(&file).expect("the samples");
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let json = saved(&file);
     assert_eq!(json["experiment"], "scaling");
     assert_eq!(json["subject"]["ladder"].as_array().map(Vec::len), Some(5));
 }
@@ -110,12 +117,8 @@ fn a_disk_of_ones_own_is_measured_and_only_read() {
     let (_folder, path) = disks::partitioned_image(4096, 63, 100);
     let before = std::fs::read(&path).expect("the image");
     let disk = disks::text(&path);
-    let ended = ugeom(&["lab", "layers", "--budget", "1s", "--json", "-", &disk]);
-    assert_eq!(
-        (ended.code, said(&ended.stderr).as_str()),
-        (0, expected_stderr())
-    );
-    let json: Value = serde_json::from_str(&ended.text()).expect("JSON alone on stdout");
+    let text = lab(&["layers", "--budget", "1s", "--json", "-", &disk]);
+    let json: Value = serde_json::from_str(&text).expect("JSON alone on stdout");
     let cells = json["processes"][0]["cells"].to_string();
     assert!(cells.contains("disk.imgs1"), "{cells}");
     assert!(std::fs::read(&path).expect("the image") == before);
@@ -217,7 +220,7 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
         refused.contains("nothing was written, --destroy allows it"),
         "{refused}"
     );
-    let more = [
+    let size = [
         "--destroy",
         "--size",
         "2m",
@@ -226,23 +229,18 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
         "--budget",
         "1s",
     ];
-    let arguments: Vec<&str> = ["lab", "engines", path.as_str()]
-        .into_iter()
-        .chain(more)
-        .collect();
-    let ended = ugeom(&arguments);
+    let ended = ugeom(&[&["lab", "engines", path.as_str()][..], &size].concat());
     if ended.stderr.contains("O_DIRECT") {
         return ugeom_testkit::skip("engines_are_compared", &ended.stderr);
     }
     let report = ended.text();
-    for part in [
+    let parts = [
         "The conclusion of 2007 is",
         "IOPS, depth 4",
         "guasi-workers",
         "libaio",
-    ] {
-        assert!(report.contains(part), "{report}");
-    }
+    ];
+    has_all(&report, &parts);
     // A machine with much else to do has no time for the second depth, and says so.
     let words: Vec<&str> = report.split_whitespace().collect();
     let words = words.join(" ");
@@ -309,21 +307,10 @@ fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
     std::fs::write(&path, vec![7; 4 << 20]).expect("a file");
     let file = disks::text(&path);
     let json = disks::text(&folder.path().join("cached.json"));
-    let ended = ugeom(&["lab", "cached", "--budget", "1s", "--json", &json, &file]);
-    assert_eq!(
-        (ended.code, said(&ended.stderr).as_str()),
-        (0, expected_stderr())
-    );
-    let report = ended.text();
-    for part in [
-        "\nRandom 4 KiB from memory, wall time: ",
-        "of a hit: the lookup",
-        "pread",
-    ] {
-        assert!(report.contains(part), "{part}: {report}");
-    }
-    let json = std::fs::read_to_string(&json).expect("the samples");
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let report = lab(&["cached", "--budget", "1s", "--json", &json, &file]);
+    let random = "\nRandom 4 KiB from memory, wall time: ";
+    has_all(&report, &[random, "of a hit: the lookup", "pread"]);
+    let json = saved(&json);
     assert_eq!(json["subject"]["size_bytes"], 4 << 20);
     is_served(&json, "hits/NBD 4k shuffled", "hits/FUSE 16k sequential");
     assert!(std::fs::read(&path).expect("the file") == vec![7; 4 << 20]);
@@ -343,24 +330,13 @@ fn a_sweep_finds_the_limits_of_a_simulated_disk_and_saves_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = disks::text(&folder.path().join("sweep.json"));
     let disk = "disk:4m,overhead=200us,rate=50m/s,data=0";
-    let ended = ugeom(&[
-        "lab", "sweep", "--bytes", "1m", "--min", "4k", "--max", "64k", "--budget", "1s", "--json",
-        &file, disk,
-    ]);
-    assert_eq!(
-        (ended.code, said(&ended.stderr).as_str()),
-        (0, expected_stderr())
-    );
-    let report = ended.text();
-    for part in [
-        "ugeom lab sweep --min 4k --max 64k --bytes 1m disk:4m,overhead=200us,rate=50m/s,data=0",
-        "\nstack: ",
-        "64 KiB",
-    ] {
-        assert!(report.contains(part), "{part}: {report}");
-    }
-    let json = std::fs::read_to_string(&file).expect("the samples");
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let sizes = [
+        "--bytes", "1m", "--min", "4k", "--max", "64k", "--budget", "1s",
+    ];
+    let report = lab(&[&["sweep"], &sizes[..], &["--json", &file, disk]].concat());
+    let asked = format!("ugeom lab sweep --min 4k --max 64k --bytes 1m {disk}");
+    has_all(&report, &[&asked, "\nstack: ", "64 KiB"]);
+    let json = saved(&file);
     assert_eq!(json["experiment"], "sweep");
     assert_eq!(
         json["subject"]["parts"][0]["set"]["transaction_ns"],

@@ -161,9 +161,9 @@ pub struct Tree {
 pub struct Quality {
     /// Events that were read.
     pub events: u64,
-    /// Roots that ended.
+    /// Requests to the uppermost device that ended.
     pub roots: u64,
-    /// Spans that ended.
+    /// Spans of all devices that ended.
     pub spans: u64,
     /// Ended spans whose link was one of several that fitted.
     pub ambiguous: u64,

@@ -1,12 +1,13 @@
 //! Block devices: what sysfs tells of each, and which stand on which.
 
-use super::mounts::{self, Mount};
+use super::mounts;
 use super::{Class, KernelTree, Node, TargetsOf, numbers};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use ugeom_format::diskstats::SECTOR_BYTES;
 use ugeom_machine::block_device::System;
+use ugeom_machine::mounts::Mount;
 
 /// A file of sysfs that is longer than this is cut: all of those that are read are a page at most.
 const TEXT_BYTES_MAX: u64 = 4096;

@@ -147,7 +147,7 @@ impl KernelTree {
     pub fn read(system: &System, targets: Option<&TargetsOf>) -> io::Result<Self> {
         let mut tree = Self::default();
         device::add_all(&mut tree, system, targets)?;
-        let mounts = mounts::read(&system.proc);
+        let mounts = system.mounts();
         mounts::add_file_systems(&mut tree, &mounts);
         device::connect(&mut tree, system, &mounts);
         Ok(tree)

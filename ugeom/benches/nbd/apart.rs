@@ -1,7 +1,7 @@
 //! What is counted once and not timed: instructions that layers cost the server, and the memory of
 //! connections that ask for nothing.
 
-use crate::cells::job;
+use crate::cases::job;
 use crate::servers::{Server, ServerKind};
 use crate::shared::{Failure, program, ugeom};
 use std::path::Path;

@@ -8,12 +8,12 @@
 
 mod apart;
 mod canned;
-mod cells;
+mod cases;
 mod servers;
 #[path = "../shared/mod.rs"]
 mod shared;
 
-use cells::{ALL, Client, Plan};
+use cases::{ALL, Client, Plan};
 use servers::{Server, ServerKind};
 use shared::Failure;
 use std::io::Write;
@@ -113,10 +113,10 @@ fn measure(plans: &[Plan], servers: &[Server], whole: bool) -> Result<Document<(
         budget_ns,
         ..Settings::default()
     };
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     for plan in plans {
         let server = servers.iter().find(|server| server.kind == plan.kind);
-        cells.push(plan.cell(server.ok_or("the server is gone")?)?);
+        cases.push(plan.case(server.ok_or("the server is gone")?)?);
     }
     let cancelled = AtomicBool::new(false);
     let mut progress = |_: &Progress<'_>| {};
@@ -124,14 +124,14 @@ fn measure(plans: &[Plan], servers: &[Server], whole: bool) -> Result<Document<(
         progress: &mut progress,
         cancelled: &cancelled,
     };
-    let measured = harness::run(&mut cells, &settings, &Machine, &mut control)?;
-    drop(cells);
+    let measured = harness::run(&mut cases, &settings, &Machine, &mut control)?;
+    drop(cases);
     let mut document = Document::new("nbd", host, settings, (), measured);
     document.figures = figures(plans, &document.blocks());
     Ok(document)
 }
 
-/// The rate of each cell, and this server's beside the others'.
+/// The rate of each case, and this server's beside the others'.
 fn figures(plans: &[Plan], blocks: &Blocks) -> Vec<Figure> {
     let mut figures = Vec::new();
     for plan in plans {

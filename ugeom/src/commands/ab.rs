@@ -192,7 +192,7 @@ struct AroundArgs {
     ignore_failure: bool,
 }
 
-/// Where results go.
+/// The files that results are written to.
 #[derive(Args)]
 struct ResultArgs {
     /// Save all samples and figures as JSON; `-` prints them instead of the answer
@@ -276,7 +276,7 @@ impl Ab {
         let mut failed = false;
         for failure in failures.filter_map(|one| one.failure.as_ref()) {
             let error = output::printable(&failure.error);
-            output::complain(&format!("{} failed: {error}", failure.cell));
+            output::complain(&format!("{} failed: {error}", failure.case));
             failed = true;
         }
         if failed {

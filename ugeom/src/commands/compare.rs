@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use ugeom_ab::other_sides;
-use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare, doubts};
+use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare, confounded};
 use ugeom_report::compare::page;
 use ugeom_report::{Saved, write_html};
 
@@ -119,7 +119,7 @@ impl Compare {
     pub fn run(&self) -> Result<()> {
         let options = CompareOptions {
             base: self.base.clone(),
-            cells: self.cases.clone(),
+            cases: self.cases.clone(),
             metrics: self.metrics.clone(),
             changed: self.changed,
             ..self.rules.options()
@@ -162,7 +162,7 @@ impl Compare {
         let mut compared = between(base, others, options)?;
         let documents = |side: &Side| side.files.iter().find_map(|file| file.document.clone());
         let documents: Vec<Loaded> = sides.iter().filter_map(documents).collect();
-        compared.confounded.extend(doubts(&documents));
+        compared.confounded.extend(confounded(&documents));
         compared.confounded.extend(other_sides(&documents));
         Ok(compared)
     }

@@ -20,7 +20,7 @@ use ugeom_crash::{
 };
 use ugeom_machine::interrupt;
 use ugeom_measure::units::duration_exact;
-use ugeom_report::text::counted;
+use ugeom_report::text::{counted, in_a_shell};
 
 /// How long one command may take, ns, unless the user sets another limit.
 const TIMEOUT_NS: u64 = 60_000_000_000;
@@ -284,14 +284,17 @@ impl Crash {
 
     fn replay_command(&self, log: &Path, smallest: &Smallest) -> String {
         let log = log.display().to_string();
-        let mut words = vec!["ugeom crash --log".to_owned(), quoted(&log)];
-        words.extend(["--state".to_owned(), quoted(&smallest.state)]);
-        words.extend(["--check".to_owned(), quoted(&self.check)]);
+        let mut words = vec!["ugeom crash --log".to_owned(), in_a_shell(&log)];
+        words.extend(["--state".to_owned(), in_a_shell(&smallest.state)]);
+        words.extend(["--check".to_owned(), in_a_shell(&self.check)]);
         if let Some(file_system) = self.fs {
             words.extend(["--fs".to_owned(), file_system.name().to_owned()]);
         }
         if !self.mount_options.is_empty() {
-            words.extend(["--mount-options".to_owned(), quoted(&self.mount_options)]);
+            words.extend([
+                "--mount-options".to_owned(),
+                in_a_shell(&self.mount_options),
+            ]);
         }
         let flags = [
             (self.fsck, "--fsck"),
@@ -368,18 +371,9 @@ impl Crash {
 /// How this program was called.
 fn command_line() -> String {
     let words = std::env::args_os().skip(1);
-    let words = words.map(|word| quoted(&word.to_string_lossy()));
+    let words = words.map(|word| in_a_shell(&word.to_string_lossy()));
     let words: Vec<String> = std::iter::once("ugeom".to_owned()).chain(words).collect();
     words.join(" ")
-}
-
-/// A word of a shell command.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn verdict_text(judgement: &Judgement) -> String {

@@ -17,7 +17,7 @@ pub enum Written {
     Json,
     /// A table of samples.
     Csv,
-    /// An HTML report.
+    /// An HTML report, known by its `generator`.
     Report,
     /// The same as Markdown.
     Markdown,

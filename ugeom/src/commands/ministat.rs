@@ -23,10 +23,10 @@ t, pooled variance).
 A data set is a file with a number a line, or standard input where no file is named (also as -). \
 From a column that begins with # on a line is a comment.
 
-Two versions of ministat differ: the current one takes the median of an even number of values from \
-the middle two, computes variances in two passes, and counts the spread of the first set in the \
-interval in per cent. With --classic it is the program up to 2017, which Debian packages. Both \
-hold the quantiles of 99.8 % in the column that they call 99.5.
+The output is that of FreeBSD's current version: the median of an even number of values is the \
+mean of the middle two, variances are computed in two passes, and the interval in per cent \
+includes the spread of the first set. --classic prints what the version up to 2017 prints, which \
+Debian packages. Both versions use the quantiles of 99.8 % for -c 99.5.
 
 It judges as published figures were judged; `ugeom ab` and `ugeom compare` have stricter rules.";
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
 use ugeom_classes::{
-    Role, Target, TargetOptions, TargetText, open_target, path_of, registry, text_of,
+    Role, Target, TargetOptions, TargetText, open_target, path_of, quoted_path, registry,
 };
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
@@ -50,16 +50,10 @@ pub fn refuse_content(target: &Target) -> Result<()> {
 /// As [`refuse_content`].
 pub fn refuse_content_of_path(path: &Path) -> Result<()> {
     let text = match path.is_file() {
-        true => format!("{}?format=raw", quoted(path)),
-        false => quoted(path),
+        true => format!("{}?format=raw", quoted_path(path)),
+        false => quoted_path(path),
     };
     refuse_content(&open_target(&text, &TargetOptions::default())?)
-}
-
-/// A path as one word of the stack language.
-pub fn quoted(path: &Path) -> String {
-    let text = text_of(path);
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Refuses a target that shows bytes of a structure which a provider below it carries, or another
@@ -275,7 +269,7 @@ mod tests {
     fn a_quoted_path_means_the_same_file() {
         for name in [&b"a b.img"[..], b"a\"\\|?@.img", b"\xff\xfe.img"] {
             let path = Path::new(OsStr::from_bytes(name));
-            let text = format!("{}?format=raw", quoted(path));
+            let text = format!("{}?format=raw", quoted_path(path));
             let target = TargetText::parse(&text).expect("a target");
             assert_eq!(target.single_path().map(path_of).as_deref(), Some(path));
         }

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use ugeom_machine::block_device::System;
+use ugeom_machine::mounts::{Mount, unescaped};
 
 /// Devices on devices are followed so far: more than any real stack of LVM, RAID and encryption.
 const MOST_DEVICES: usize = 1024;
@@ -19,26 +20,10 @@ const SERVED: [&str; 8] = [
     "fuse", "fuseblk", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph",
 ];
 
-/// A line of `mountinfo`.
-struct Mount {
-    device: String,
-    place: String,
-    is_served: bool,
-    source: String,
-}
-
-impl Mount {
-    fn parse(line: &str) -> Option<Self> {
-        let fields: Vec<&str> = line.split(' ').collect();
-        let dash = fields.iter().position(|field| *field == "-")?;
-        let file_system = fields.get(dash + 1)?.split('.').next()?;
-        Some(Self {
-            device: (*fields.get(2)?).to_owned(),
-            place: unescaped(fields.get(4)?),
-            is_served: SERVED.contains(&file_system),
-            source: unescaped(fields.get(dash + 2)?),
-        })
-    }
+/// Whether a mount is one of a server, which may not answer.
+fn is_served(mount: &Mount) -> bool {
+    let kind = mount.kind.split('.').next();
+    kind.is_some_and(|kind| SERVED.contains(&kind))
 }
 
 /// The mounts of this process, later ones over earlier ones.
@@ -52,10 +37,10 @@ impl Mounts {
         if !path.is_absolute() {
             return None;
         }
-        let around = self.0.iter().filter(|mount| path.starts_with(&mount.place));
-        let mount = around.max_by_key(|mount| Path::new(&mount.place).components().count());
+        let around = self.0.iter().filter(|mount| path.starts_with(&mount.point));
+        let mount = around.max_by_key(|mount| mount.point.components().count());
         let answers = mount.is_none_or(|mount| {
-            !mount.is_served || image.is_some_and(|image| number(image.dev()) == mount.device)
+            !is_served(mount) || image.is_some_and(|image| pair(image.dev()) == mount.number)
         });
         answers.then(|| fs::metadata(path).ok()).flatten()
     }
@@ -81,8 +66,7 @@ impl Uses {
     }
 
     fn mounts(&self) -> Mounts {
-        let text = read(&self.0.proc.join("self/mountinfo")).unwrap_or_default();
-        Mounts(text.lines().filter_map(Mount::parse).collect())
+        Mounts(self.0.mounts())
     }
 
     /// The loop devices that stand on an image.
@@ -136,7 +120,8 @@ impl Uses {
     ) -> Option<String> {
         let swaps = read(&self.0.proc.join("swaps"))?;
         swaps.lines().skip(1).find_map(|line| {
-            let path = unescaped(line.split_whitespace().next()?);
+            let path = unescaped(line.split_whitespace().next()?.as_bytes());
+            let path = String::from_utf8_lossy(&path);
             let about = mounts.look(&path, Some(image))?;
             let is_image = (about.dev(), about.ino()) == (image.dev(), image.ino());
             let is_device = about.file_type().is_block_device();
@@ -154,18 +139,23 @@ fn mount_of(devices: &BTreeSet<String>, mounts: &Mounts) -> Option<String> {
         is_device.then(|| number(about.rdev()))
     };
     let is_ours = |mount: &&Mount| {
-        devices.contains(&mount.device) || source(mount).is_some_and(|d| devices.contains(&d))
+        devices.contains(&text(mount.number)) || source(mount).is_some_and(|d| devices.contains(&d))
     };
     let mount = mounts.0.iter().find(is_ours)?;
-    Some(format!("is mounted at {}", mount.place))
+    Some(format!("is mounted at {}", mount.point.display()))
+}
+
+fn pair(device: u64) -> (u32, u32) {
+    (rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+/// A number as sysfs has it.
+fn text((major, minor): (u32, u32)) -> String {
+    format!("{major}:{minor}")
 }
 
 fn number(device: u64) -> String {
-    format!(
-        "{}:{}",
-        rustix::fs::major(device),
-        rustix::fs::minor(device)
-    )
+    text(pair(device))
 }
 
 fn read(path: &Path) -> Option<String> {
@@ -182,28 +172,6 @@ fn word(path: &Path) -> Option<String> {
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
-}
-
-/// The kernel writes blanks, tabs, line feeds and backslashes as three octal digits.
-fn unescaped(text: &str) -> String {
-    let mut pieces = text.split('\\');
-    let mut out = pieces.next().unwrap_or("").to_owned();
-    for piece in pieces {
-        let digits = piece
-            .get(..3)
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match digits {
-            Some(byte) if byte.is_ascii() => {
-                out.push(char::from(byte));
-                out.push_str(&piece[3..]);
-            }
-            _ => {
-                out.push('\\');
-                out.push_str(piece);
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -325,11 +293,5 @@ mod tests {
         let found = fake.system.use_of(&image).unwrap_or_default();
         assert!(found.starts_with("is in use as swap ("), "{found}");
         Ok(())
-    }
-
-    #[test]
-    fn escapes_of_the_kernel_are_resolved() {
-        assert_eq!(unescaped("/a\\040b\\134c"), "/a b\\c");
-        assert_eq!(unescaped("/a\\9\\"), "/a\\9\\");
     }
 }

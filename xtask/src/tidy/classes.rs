@@ -57,7 +57,7 @@ fn class_rules(tree: &Tree, folder: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Folders below `classes/src` whose `mod.rs` speaks of `Class`.
+/// Folders below `classes/src` whose `mod.rs` has a line for the registry, `ENTRY`.
 fn classes(sources: &[Source]) -> Vec<String> {
     let mut found = Vec::new();
     for source in sources {
@@ -70,7 +70,7 @@ fn classes(sources: &[Source]) -> Vec<String> {
             Some((parent, name)) => parent == "part" && !name.contains('/'),
             None => !NO_CLASS.contains(&folder),
         };
-        if is_place && source.find(&["Class"]).next().is_some() {
+        if is_place && source.find(&["ENTRY"]).next().is_some() {
             found.push(folder.to_owned());
         }
     }

@@ -287,17 +287,17 @@ const CLASS_ROOT: (&str, &str) = (
 );
 const CLASS_PART: (&str, &str) = (
     "classes/src/part/mod.rs",
-    "//! Class x\nmod mbr;\nuse Class;\n",
+    "//! x\nmod mbr;\nuse mbr::ENTRY;\n",
 );
-const CLASS_NOP: (&str, &str) = ("classes/src/nop/mod.rs", "//! x\nimpl Class for Nop {}\n");
+const CLASS_NOP: (&str, &str) = ("classes/src/nop/mod.rs", "//! x\nconst ENTRY: Entry = x;\n");
 const CLASS_MBR: (&str, &str) = (
     "classes/src/part/mbr/mod.rs",
-    "//! x\nimpl Class for Mbr {}\n",
+    "//! x\nconst ENTRY: Entry = x;\n",
 );
 
 #[test]
 fn a_class_needs_a_page_and_a_line_in_the_conformance_suite() {
-    let spec = ("classes/src/spec/mod.rs", "//! x\nuse stack::Class;\n");
+    let spec = ("classes/src/spec/mod.rs", "//! x\nuse nop::ENTRY;\n");
     let mut files = vec![CLASS_ROOT, CLASS_PART, CLASS_NOP, CLASS_MBR, spec];
     assert_eq!(
         found(&files),

@@ -46,9 +46,9 @@ struct State {
 /// The queue of windows between readers and the thread that reads ahead.
 pub struct WindowQueue {
     state: Mutex<State>,
-    /// There is work.
+    /// Signalled when a window was queued, or at the end.
     work: Condvar,
-    /// There is none left.
+    /// Signalled when the queue is empty and nothing is being read.
     idle: Condvar,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Order {
     pub drains: Fifo<Bio>,
     /// The last writer leaves; its number.
     pub settle: Option<u64>,
-    /// End.
+    /// The thread of the flusher ends.
     pub stop: bool,
 }
 

@@ -19,7 +19,7 @@ enum Rule {
     OneForAll,
 }
 
-/// What happens next.
+/// A step of the model: of a client, a link or the server.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Write(usize),

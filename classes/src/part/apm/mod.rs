@@ -9,35 +9,11 @@
 
 mod taste;
 
-use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
-use std::sync::Arc;
-use ugeom_stack::{Class, Plan, TasteError, Taster};
+use crate::entry::ClassEntry;
 
 /// gpart's name of the scheme. The GEOM of 2002 called the class APPLE.
 pub use super::names::APM as NAME;
 
 /// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry {
-    name: "apm",
-    class: NAME,
-    about: "Apple partition map: s1 and up",
-    role: Role::Table,
-    positional: &[],
-    options: &NO_OPTIONS,
-    build: Build::Table,
-    taste: Some(|| Arc::new(Apm)),
-};
-
-/// The class APM: partitions of an Apple partition map.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Apm;
-
-impl Class for Apm {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        taste::taste(taster)
-    }
-}
+pub(crate) const ENTRY: ClassEntry =
+    ClassEntry::table("apm", NAME, "Apple partition map: s1 and up", taste::taste);

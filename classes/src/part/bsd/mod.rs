@@ -10,35 +10,15 @@
 
 mod taste;
 
-use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
-use std::sync::Arc;
-use ugeom_stack::{Class, Plan, TasteError, Taster};
+use crate::entry::ClassEntry;
 
 /// GEOM's name of the class, and gpart's of the scheme.
 pub use super::names::BSD as NAME;
 
 /// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry {
-    name: "bsd",
-    class: NAME,
-    about: "BSD disklabel: partitions a to v",
-    role: Role::Table,
-    positional: &[],
-    options: &NO_OPTIONS,
-    build: Build::Table,
-    taste: Some(|| Arc::new(Bsd)),
-};
-
-/// The class BSD: partitions of a disklabel.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Bsd;
-
-impl Class for Bsd {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        taste::taste(taster)
-    }
-}
+pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
+    "bsd",
+    NAME,
+    "BSD disklabel: partitions a to v",
+    taste::taste,
+);

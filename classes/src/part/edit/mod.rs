@@ -51,7 +51,7 @@ pub struct Added {
     pub provider: String,
     /// First sector on the provider, from 0.
     pub start: u64,
-    /// Length in sectors.
+    /// Length, sectors.
     pub sectors: u64,
 }
 

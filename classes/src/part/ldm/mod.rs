@@ -11,9 +11,7 @@
 mod span;
 mod taste;
 
-use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
-use std::sync::Arc;
-use ugeom_stack::{Class, Plan, TasteError, Taster};
+use crate::entry::ClassEntry;
 
 /// gpart's name of the scheme.
 pub use super::names::LDM as NAME;
@@ -21,27 +19,9 @@ pub use super::names::LDM as NAME;
 pub(super) use taste::stands;
 
 /// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry {
-    name: "ldm",
-    class: NAME,
-    about: "Windows dynamic disk (LDM): volumes s1 and up",
-    role: Role::Table,
-    positional: &[],
-    options: &NO_OPTIONS,
-    build: Build::Table,
-    taste: Some(|| Arc::new(Ldm)),
-};
-
-/// The class LDM: partitions and volumes of Windows' dynamic disks.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ldm;
-
-impl Class for Ldm {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        taste::taste(taster)
-    }
-}
+pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
+    "ldm",
+    NAME,
+    "Windows dynamic disk (LDM): volumes s1 and up",
+    taste::taste,
+);

@@ -8,9 +8,7 @@
 
 mod taste;
 
-use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
-use std::sync::Arc;
-use ugeom_stack::{Class, Plan, TasteError, Taster};
+use crate::entry::ClassEntry;
 
 /// GEOM's name of the class, and gpart's of the scheme.
 pub use super::names::MBR as NAME;
@@ -18,27 +16,9 @@ pub use super::names::MBR as NAME;
 pub(super) const EXTENDED_ORDINAL: &str = "MBR::extended";
 
 /// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry {
-    name: "mbr",
-    class: NAME,
-    about: "PC partition table: slices s1 to s4",
-    role: Role::Table,
-    positional: &[],
-    options: &NO_OPTIONS,
-    build: Build::Table,
-    taste: Some(|| Arc::new(Mbr)),
-};
-
-/// The class MBR: the four slices of a master boot record.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Mbr;
-
-impl Class for Mbr {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        taste::taste(taster)
-    }
-}
+pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
+    "mbr",
+    NAME,
+    "PC partition table: slices s1 to s4",
+    taste::taste,
+);

@@ -8,35 +8,15 @@
 
 mod taste;
 
-use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
-use std::sync::Arc;
-use ugeom_stack::{Class, Plan, TasteError, Taster};
+use crate::entry::ClassEntry;
 
 /// GEOM's name of the class, and gpart's of the scheme.
 pub use super::names::PC98 as NAME;
 
 /// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry {
-    name: "pc98",
-    class: NAME,
-    about: "NEC PC-98 partition table: slices s1 to s16",
-    role: Role::Table,
-    positional: &[],
-    options: &NO_OPTIONS,
-    build: Build::Table,
-    taste: Some(|| Arc::new(Pc98)),
-};
-
-/// The class PC98: the slices of NEC's PC-9800.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Pc98;
-
-impl Class for Pc98 {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        taste::taste(taster)
-    }
-}
+pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
+    "pc98",
+    NAME,
+    "NEC PC-98 partition table: slices s1 to s16",
+    taste::taste,
+);

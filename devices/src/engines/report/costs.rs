@@ -42,13 +42,13 @@ fn table(page: &mut Page, document: &Document, call: &'static str) {
     let first = words.next().map_or('A', |first| first.to_ascii_uppercase());
     let mut table = Table::new(&format!("{first}{}", words.as_str()), columns);
     for one in cost::all().iter().filter(|one| one.call == call) {
-        let Some(figure) = document.figure(&cost_id(call, &one.way, one.depth)) else {
+        let Some(figure) = document.figure(&cost_id(call, &one.method, one.depth)) else {
             continue;
         };
-        let samples = samples(document, &one.cell());
-        let id = format!("any.{call}.{}.{}", one.way, one.depth);
+        let samples = samples(document, &one.case());
+        let id = format!("any.{call}.{}.{}", one.method, one.depth);
         table.row([
-            Cell::text(&one.way),
+            Cell::text(&one.method),
             Cell::count(u64::from(one.depth)),
             Cell::interval(&figure.interval, 0),
             Cell::number(a_request(&samples, |sample| sample.cpu.process_ns), 0),

@@ -4,11 +4,11 @@ mod costs;
 mod tables;
 mod verdicts;
 
-use super::cells::job_name;
+use super::cases::job_name;
 use super::cost::{CACHED, INLINE};
 use super::findings::{AGREE, cost_id};
+use super::methods::Method;
 use super::subject::{Document, EXPERIMENT};
-use super::ways::Way;
 use super::{DEPTHS, SIZE_BYTES};
 use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, value};
 use ugeom_harness::observed::Observed;
@@ -80,9 +80,9 @@ fn background(document: &Document) -> String {
     )
 }
 
-/// The ratios of a way to libaio, one a depth.
-fn ratios(document: &Document, way: Way) -> Vec<&Figure> {
-    let prefix = format!("iops.{}.", way.name());
+/// The ratios of a method to libaio, one a depth.
+fn ratios(document: &Document, method: Method) -> Vec<&Figure> {
+    let prefix = format!("iops.{}.", method.name());
     let figures = document.figures.iter();
     figures
         .filter(|figure| figure.id.starts_with(&prefix))
@@ -125,7 +125,7 @@ fn named(left_out: &[String]) -> Vec<&str> {
 
 /// The verdict, and the ratio at each depth in words.
 fn conclusion(document: &Document) -> Option<(&'static str, String)> {
-    let pairs = ratios(document, Way::Workers);
+    let pairs = ratios(document, Method::Workers);
     let agree = |figure: &&&Figure| figure.interval.lies_within(1.0 - AGREE, 1.0 + AGREE);
     let agreeing = pairs.iter().filter(agree).count();
     let outside =
@@ -161,9 +161,9 @@ fn summary(document: &Document) -> Table {
     let columns = [Column::text("engine")].into_iter().chain(columns);
     let mut table = Table::new("", columns.chain([Column::text("CPU per request")]));
     let times = Observed::times(document);
-    for way in Way::ALL {
+    for method in Method::ALL {
         let cell = |depth: &u32| {
-            let time = times.typical(&job_name(way.name(), *depth, None));
+            let time = times.typical(&job_name(method.name(), *depth, None));
             let Some(time) = time.and_then(|time| time.at(CONFIDENCE).ok()) else {
                 return Cell::text("-");
             };
@@ -180,7 +180,7 @@ fn summary(document: &Document) -> Table {
             continue;
         }
         let first = document.subject.depths.first().map(|depth| {
-            let samples = samples(document, &job_name(way.name(), *depth, None));
+            let samples = samples(document, &job_name(method.name(), *depth, None));
             value(
                 a_request(&samples, |sample| sample.cpu.process_ns),
                 Unit::Ns,
@@ -188,7 +188,7 @@ fn summary(document: &Document) -> Table {
         });
         let cpu = Cell::text(first.unwrap_or_default());
         table.row(
-            [Cell::text(way.name())]
+            [Cell::text(method.name())]
                 .into_iter()
                 .chain(cells)
                 .chain([cpu]),
@@ -208,14 +208,14 @@ fn winner(document: &Document, depth: u32) -> String {
     let pairs = document.figures.iter().filter(|figure| {
         figure.id.starts_with("iops.")
             && figure.id.ends_with(&ending)
-            && figure.proven == Some(true)
+            && figure.significant == Some(true)
     });
     let faster = pairs.filter(|figure| figure.interval.low > 1.0);
     let best = faster.max_by(|a, b| a.interval.low.total_cmp(&b.interval.low));
     best.map_or(String::new(), |best| {
         let name = best.id.split('.').nth(1).unwrap_or_default();
         // The conclusion before has its ratio already.
-        let ratio = match name == Way::Workers.name() {
+        let ratio = match name == Method::Workers.name() {
             true => String::new(),
             false => format!(", {} of libaio's IOPS", best.amount()),
         };
@@ -223,11 +223,11 @@ fn winner(document: &Document, depth: u32) -> String {
     })
 }
 
-/// All samples of a cell.
-fn samples<'a>(document: &'a Document, cell: &str) -> Vec<&'a Sample> {
+/// All samples of a case.
+fn samples<'a>(document: &'a Document, case: &str) -> Vec<&'a Sample> {
     let mut found = Vec::new();
     for process in &document.processes {
-        if let Some(at) = process.cells.iter().position(|name| name == cell) {
+        if let Some(at) = process.cases.iter().position(|name| name == case) {
             found.extend(
                 process
                     .rounds
@@ -239,7 +239,7 @@ fn samples<'a>(document: &'a Document, cell: &str) -> Vec<&'a Sample> {
     found
 }
 
-/// A value of all runs of a cell for each request.
+/// A value of all runs of a case for each request.
 fn a_request(samples: &[&Sample], of: impl Fn(&Sample) -> u64) -> f64 {
     let requests = total(samples.iter().map(|sample| sample.iterations));
     let sum = total(samples.iter().map(|sample| of(sample)));
@@ -268,7 +268,7 @@ fn limits(page: &mut Page, document: &Document) {
     });
     let jobs = document.subject.jobs.iter();
     let run_ns = jobs
-        .flat_map(|detail| samples(document, &detail.cell))
+        .flat_map(|detail| samples(document, &detail.case))
         .map(|sample| sample.wall_ns)
         .min()
         .unwrap_or(0) as f64;

@@ -18,8 +18,8 @@ fn a_second(samples: &[&Sample], detail: &JobDetail) -> [f64; 2] {
 
 /// The name of a row: the engine, and what makes it another one than that of the same depth.
 fn row_name(detail: &JobDetail) -> String {
-    let cell = detail.cell.trim_start_matches("job/");
-    cell.replacen(&format!(" {}", detail.depth), "", 1)
+    let case = detail.case.trim_start_matches("job/");
+    case.replacen(&format!(" {}", detail.depth), "", 1)
 }
 
 pub(super) fn jobs(page: &mut Page, document: &Document) {
@@ -47,7 +47,7 @@ pub(super) fn jobs(page: &mut Page, document: &Document) {
     let columns = columns.map(|name| Column::number(name, ""));
     let mut times = Table::new("Latency, us", names().into_iter().chain(columns));
     for detail in &document.subject.jobs {
-        let samples = samples(document, &detail.cell);
+        let samples = samples(document, &detail.case);
         let [reads, writes] = a_second(&samples, detail);
         let name = row_name(detail);
         let names = || [Cell::text(&name), Cell::count(u64::from(detail.depth))];
@@ -113,14 +113,14 @@ pub(super) fn checks(page: &mut Page, document: &Document) {
     ];
     let mut table = Table::new("", columns);
     for detail in &document.subject.jobs {
-        let samples = samples(document, &detail.cell);
+        let samples = samples(document, &detail.case);
         let wall_ns = total(samples.iter().map(|sample| sample.wall_ns));
         let queued = samples.iter().filter_map(|sample| sample.device);
         let queued_ns = total(queued.map(|device| device.queue_ns));
         let number =
             |value: Option<f64>| value.map_or_else(Cell::empty, |value| Cell::number(value, 0));
         table.row([
-            Cell::text(detail.cell.trim_start_matches("job/")),
+            Cell::text(detail.case.trim_start_matches("job/")),
             number(detail.steady_per_second),
             number(detail.in_flight),
             Cell::number(detail.in_flight_by_law, 0),

@@ -1,9 +1,9 @@
-//! The verdicts: each way against libaio, each scheduler against the one that was set.
+//! The verdicts: each method against libaio, each scheduler against the one that was set.
 
 use super::ratios;
 use crate::engines::findings::AGREE;
+use crate::engines::methods::Method;
 use crate::engines::subject::Document;
-use crate::engines::ways::Way;
 use ugeom_harness::figure::Figure;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Seen, Table};
 
@@ -12,9 +12,9 @@ fn verdict(figure: &Figure, base: &str) -> String {
     let interval = &figure.interval;
     if interval.lies_within(1.0 - AGREE, 1.0 + AGREE) {
         "the same within 10 %".to_owned()
-    } else if figure.is_unproven() {
+    } else if figure.is_not_significant() {
         "not significant".to_owned()
-    } else if figure.proven.is_none() {
+    } else if figure.significant.is_none() {
         "too few processes to judge".to_owned()
     } else if interval.estimate > 1.0 {
         format!("faster than {base}")
@@ -36,7 +36,9 @@ pub(super) fn pairs(page: &mut Page, document: &Document) {
         ]);
     }
     page.push(table);
-    let others = Way::ALL.into_iter().filter(|way| *way != Way::Libaio);
+    let others = Method::ALL
+        .into_iter()
+        .filter(|method| *method != Method::Libaio);
     let title = "IOPS as a multiple of libaio's, with intervals";
     page.push(ratios_plot(document, title, others));
 }
@@ -44,19 +46,23 @@ pub(super) fn pairs(page: &mut Page, document: &Document) {
 /// The ratio that the answer is about.
 pub(super) fn picture(document: &Document) -> Rows {
     let title = "IOPS of GUASI's threads as a multiple of libaio's";
-    ratios_plot(document, title, [Way::Workers])
+    ratios_plot(document, title, [Method::Workers])
 }
 
-/// The ratios, a row a depth and a series a way.
-fn ratios_plot(document: &Document, title: &str, ways: impl IntoIterator<Item = Way>) -> Rows {
-    let ways: Vec<Way> = ways.into_iter().collect();
-    let others = || ways.iter().copied();
+/// The ratios, a row a depth and a series a method.
+fn ratios_plot(
+    document: &Document,
+    title: &str,
+    methods: impl IntoIterator<Item = Method>,
+) -> Rows {
+    let methods: Vec<Method> = methods.into_iter().collect();
+    let others = || methods.iter().copied();
     let axis = Axis::linear("IOPS relative to libaio", "x");
-    let mut rows = Rows::points(title, axis, others().map(Way::name));
+    let mut rows = Rows::points(title, axis, others().map(Method::name));
     for &depth in &document.subject.depths {
-        let of = |way: Way| {
+        let of = |method: Method| {
             let ending = format!(".{depth}");
-            let mut figures = ratios(document, way).into_iter();
+            let mut figures = ratios(document, method).into_iter();
             let found = figures.find(|figure| figure.id.ends_with(&ending));
             found.map(Seen::from)
         };

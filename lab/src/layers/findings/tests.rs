@@ -58,7 +58,7 @@ fn shares_are_of_the_memory_disk_and_of_a_real_one() {
 }
 
 #[test]
-fn what_is_the_same_is_not_proven_to_differ() {
+fn what_is_the_same_is_not_significant_to_differ() {
     let document = computed(12);
     for id in [
         "control",
@@ -68,7 +68,7 @@ fn what_is_the_same_is_not_proven_to_differ() {
         "size.65536",
     ] {
         let figure = document.figure(id).unwrap();
-        assert_eq!(figure.proven, Some(false), "{id}: {}", figure.amount());
+        assert_eq!(figure.significant, Some(false), "{id}: {}", figure.amount());
     }
     for id in [
         "geom.cost",
@@ -77,7 +77,7 @@ fn what_is_the_same_is_not_proven_to_differ() {
         "queued.cost",
         "statistics.time",
     ] {
-        assert_eq!(document.figure(id).unwrap().proven, Some(true), "{id}");
+        assert_eq!(document.figure(id).unwrap().significant, Some(true), "{id}");
     }
     let noise = document.noise.unwrap();
     assert!(!noise.order_matters() && noise.percent() < 3.0, "{noise}");
@@ -115,7 +115,7 @@ fn too_few_rounds_give_no_figure_instead_of_a_wrong_one() {
 fn from_six_processes_on_each_process_is_one_observation() {
     let mut document = fixture::document(12);
     document.processes = (0..6)
-        .map(|seed| fixture::measured(&fixture::cells(), 5, seed))
+        .map(|seed| fixture::measured(&fixture::cases(), 5, seed))
         .collect();
     compute(&mut document);
     assert_covers(&document, "geom.cost", 21.0, 1.0);
@@ -207,11 +207,11 @@ fn every_field_and_figure_of_a_document_is_described() {
         let is_told = told.iter().any(|word| page.contains(word.as_str()));
         assert!(is_told, "docs/results.md has no word on {}", figure.id);
     }
-    for cell in &document.processes[0].cells {
-        let group = cell.split('/').next().unwrap();
+    for case in &document.processes[0].cases {
+        let group = case.split('/').next().unwrap();
         assert!(
             page.contains(&format!("`{group}/")),
-            "docs/results.md has no word on {cell}"
+            "docs/results.md has no word on {case}"
         );
     }
 }

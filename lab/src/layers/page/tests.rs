@@ -9,7 +9,7 @@ use ugeom_report::{Block, Style};
 fn computed() -> Document {
     let mut document = fixture::document(5);
     document.processes = (0..12)
-        .map(|seed| fixture::measured(&fixture::cells(), 5, seed))
+        .map(|seed| fixture::measured(&fixture::cases(), 5, seed))
         .collect();
     compute(&mut document);
     document
@@ -49,7 +49,7 @@ fn one_screen_holds_the_answer_and_labels_what_the_rows_are() {
             assert!(screen.contains(row), "{row}:\n{screen}");
         }
         assert!(
-            !screen.contains("not met") && !screen.contains("proven"),
+            !screen.contains("not met") && !screen.contains("significant"),
             "{screen}"
         );
     }
@@ -75,9 +75,9 @@ fn an_effect_of_size_is_stated_above_its_margin_only() {
         "size/md0s1c 4096" => (name, ns + 40.0),
         _ => (name, ns),
     };
-    let cells: Vec<(String, f64)> = fixture::cells().into_iter().map(slow).collect();
+    let cases: Vec<(String, f64)> = fixture::cases().into_iter().map(slow).collect();
     document.processes = (0..12)
-        .map(|seed| fixture::measured(&cells, 5, seed))
+        .map(|seed| fixture::measured(&cases, 5, seed))
         .collect();
     compute(&mut document);
     let text = flat(&page(&document).to_text(100));
@@ -95,9 +95,9 @@ fn what_is_not_significant_is_bounded() {
         true => (name, 30.0),
         false => (name, ns),
     };
-    let cells: Vec<(String, f64)> = fixture::cells().into_iter().map(same).collect();
+    let cases: Vec<(String, f64)> = fixture::cases().into_iter().map(same).collect();
     document.processes = (0..12)
-        .map(|seed| fixture::measured(&cells, 5, seed))
+        .map(|seed| fixture::measured(&cases, 5, seed))
         .collect();
     compute(&mut document);
     let answer = page(&document).answer;
@@ -125,8 +125,8 @@ fn a_stopped_measurement_says_what_it_lacks_and_claims_nothing() {
 fn a_process_in_another_state_is_told() {
     let mut document = computed();
     for round in &mut document.processes[3].rounds {
-        let cells = &fixture::cells();
-        let plain = cells.iter().position(|cell| cell.0 == "plain/md0");
+        let cases = &fixture::cases();
+        let plain = cases.iter().position(|case| case.0 == "plain/md0");
         round.samples[plain.unwrap()].wall_ns *= 2;
     }
     compute(&mut document);

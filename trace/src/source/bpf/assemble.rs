@@ -7,7 +7,7 @@ use ugeom_machine::bpf::Instruction;
 /// A register: 0 is the result of a call, 1 to 5 its arguments, 6 to 9 survive it, 10 is the frame.
 pub(super) type Register = u8;
 
-/// The frame pointer.
+/// The frame pointer (r10): the stack lies below it.
 pub(super) const FRAME: Register = 10;
 
 /// How wide a load or store is.

@@ -33,10 +33,10 @@ fn server(target: &str, writable: bool, options: &[String]) -> String {
 }
 
 const ATTACH_ABOUT: &str = "\
-With -C it tries the key, as geli does: exit code 0 when a slot opens. Nothing is written.
+Tries a key (-C): the exit code is 0 if it opens a slot. Nothing is written.
 
-Without -C it names the target that decrypts the provider: ugeom has no running topology to attach \
-it to.";
+Without -C it fails and prints the target that decrypts the provider, because ugeom has no running \
+topology to attach it to: `disk.img | eli`.";
 
 const ATTACH_EXAMPLES: &str = "\
 Examples:

@@ -22,7 +22,7 @@ const ONE_FAILED: &str = "There was an error with at least one provider.";
 const NOT_FULLY: &str = "Not fully done.";
 
 const INIT_ABOUT: &str = "\
-Makes an encrypted provider: a new master key, encrypted with the key that is given, in the last \
+Makes an encrypted provider: writes a new master key, encrypted with the given key, into the last \
 sector. Several providers get the same key files and passphrase, and a salt and a master key each.
 
 A target that carries a partition table, a file system or GELI's metadata is refused unless \

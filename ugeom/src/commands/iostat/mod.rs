@@ -58,7 +58,7 @@ pub struct Iostat {
 struct Asked {
     target: Option<String>,
     interval: Option<Duration>,
-    /// None: until Ctrl-C.
+    /// Number of reports; none for reports until Ctrl-C.
     count: Option<u64>,
 }
 

@@ -121,7 +121,13 @@ impl Flags {
             if alone {
                 self.announce(1);
             }
-            experiment::run::<E>(options, &super::ways::WAYS, &launch, &Machine, control)
+            experiment::run::<E>(
+                options,
+                &super::servers::SERVERS,
+                &launch,
+                &Machine,
+                control,
+            )
         })
     }
 

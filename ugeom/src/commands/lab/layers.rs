@@ -87,7 +87,7 @@ impl Layers {
         let options = LayersOptions {
             target: self.target.clone(),
             faithful: self.faithful,
-            ways: Vec::new(),
+            servers: Vec::new(),
             common: self.one.flags.common(),
         };
         self.one.run::<layers::Layers>(&options)

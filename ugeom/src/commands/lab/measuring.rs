@@ -146,8 +146,8 @@ impl Bar {
 
     fn show(&self, progress: &Progress<'_>) {
         let what = match progress.phase {
-            Phase::Calibrating => format!("calibrating {}", progress.cell),
-            Phase::Measuring => progress.cell.to_owned(),
+            Phase::Calibrating => format!("calibrating {}", progress.case),
+            Phase::Measuring => progress.case.to_owned(),
         };
         let Some(bar) = &self.bar else {
             if self.told.get().elapsed() >= LINE {

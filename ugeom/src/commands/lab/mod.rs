@@ -9,9 +9,9 @@ pub(super) mod flags;
 mod layers;
 pub(super) mod measuring;
 mod scaling;
+mod servers;
 mod sweep;
 mod tst;
-mod ways;
 mod worker;
 
 use anyhow::Result;

@@ -6,17 +6,18 @@ use clap::Args;
 use ugeom_lab::scaling::{self, ScalingOptions, WORKERS_MAX};
 
 const ABOUT: &str = "\
-Repeats the measurement of GEOM's limits with gzero on this machine: raidtest's requests to a \
-device that touches no data, with 1 worker, as many as there are cores, 4, 8 and 16; and a ladder \
-of knobs, each added to the one before: statistics off, direct dispatch, no lock around devices, \
-a pool of requests for each core. Then each knob alone is switched off again. Every step gets the \
-verdict of ministat, as the published ones did, and beside it one that holds for all steps of its \
-kind together.";
+Measures how IOPS scale with workers, and what each knob of the stack gains. It repeats the \
+measurement of GEOM's limits with gzero: raidtest's requests to a device that touches no data, \
+with 1 worker, one per core, 4, 8 and 16.
+
+The knobs are added one by one: statistics off, direct dispatch, no lock around devices, a pool of \
+requests per core. Then each knob alone is switched off again. Every step has two verdicts: \
+ministat's, as in the published table, and one that holds for all steps of its kind together.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom lab scaling                          15 seconds
-  ugeom lab scaling --full                   as precisely as it can be
+  ugeom lab scaling --full                   no time limit
   ugeom lab scaling --workers 1,2,32 --json scaling.json";
 
 /// How do IOPS scale with workers, and what does each knob gain?

@@ -100,7 +100,7 @@ impl Sweep {
                     .filter_map(|one| one.failure.as_ref());
                 failed = failures
                     .next()
-                    .map(|one| format!("{} failed: {}", one.cell, one.error));
+                    .map(|one| format!("{} failed: {}", one.case, one.error));
                 Ok(match self.format {
                     Format::Report => self.one.flags.text(document, page),
                     Format::Dd => sweep::dd(document),

@@ -1,7 +1,7 @@
 //! `ugeom lab worker`: one process of a measurement, started by the program itself. It reads what
 //! to do from standard input and prints its document.
 
-use super::ways::WAYS;
+use super::servers::SERVERS;
 use crate::{failure, output};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -37,7 +37,7 @@ impl Worker {
         if let Some(document) = compared {
             return output::print(&document);
         }
-        let document = ugeom_lab::registry::worker(&request, &WAYS, &Machine, &mut control)?;
+        let document = ugeom_lab::registry::worker(&request, &SERVERS, &Machine, &mut control)?;
         output::print(&document)
     }
 }

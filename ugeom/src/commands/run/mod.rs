@@ -19,37 +19,36 @@ use watch::Terminal;
 pub use watch::may_write;
 
 const LONG_ABOUT: &str = "\
-Runs fio's jobs: job files, or the same settings as arguments. A target (--filename) is a file, a \
-block device, or a stack such as 'md:1g | nop:delay=1ms'. It prints what fio prints, as text or as \
-JSON.
+Runs fio's jobs, from job files or from the command line, and prints fio's output as text or JSON. \
+A job's target (--filename) is a file, a block device, or a stack such as 'md:1g | nop:delay=1ms'.
 
-Options of jobs are fio's (--cmdhelp lists them, --cmdhelp=NAME describes one). Before the first \
---name they are defaults for all jobs of the command line and of the first job file. Besides there \
-are:
+Options of jobs are fio's: --cmdhelp lists them, --cmdhelp=NAME describes one. Before the first \
+--name they are defaults for all jobs of the command line and of the first job file. Options of \
+the program:
 
-  --output=FILE            write the result there
+  --output=FILE            write the result to FILE
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
   --minimal                the same as --output-format=terse
   --append-terse           print terse lines before the other output
-  --terse-version=N        2 to 5
-  --eta=WHEN               draw a line of progress: auto, always, never
+  --terse-version=N        version of terse lines, 2 to 5
+  --eta=WHEN               print a progress line: auto, always, never
   --eta-newline=TIME       keep a progress line after each TIME
-  --eta-interval=TIME      redraw the line each TIME
-  --status-interval=TIME   print the line each TIME, for logs
-  --section=NAME           only these jobs of a job file
+  --eta-interval=TIME      redraw the progress line each TIME
+  --status-interval=TIME   print a progress line each TIME, for logs
+  --section=NAME           run only this section of a job file
   --readonly               refuse jobs that write or trim
   --parse-only             parse the jobs and run none
   --showcmd                print the jobs as a command line and run none
-  --warnings-fatal         a setting without effect is an error
-  --max-jobs=N             more jobs are an error
+  --warnings-fatal         refuse settings without effect
+  --max-jobs=N             refuse more than N jobs
   --debug=random           print the seed of each job
-  --debug=parse            print the settings as they are read
+  --debug=parse            print the settings as they are parsed
   --enghelp[=ENGINE]       list the engines, or the options of one
-  --version                print the version of fio whose language this is
+  --version                print the version of fio that is the reference
   --destroy                write to what carries a partition table or a file system, or is mounted
 
-Errors in a job file, unknown options and missing values are reported with file, line and the \
-nearest name; settings without effect give a warning.";
+Errors name file and line, and the nearest name of an unknown option. A setting without effect is \
+a warning. docs/run.md lists all options and the differences from fio.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,7 +62,7 @@ Examples:
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Run {
-    /// Job files (- is standard input), and options as fio has them: --name=x --rw=randread ...
+    /// Job files (- is standard input), and fio's options: --name=x --rw=randread ...
     #[arg(
         value_name = "JOBFILE|--OPTION",
         trailing_var_arg = true,
@@ -71,7 +70,7 @@ pub struct Run {
     )]
     arguments: Vec<String>,
 
-    /// Print more; alone, the version of fio whose language this is
+    /// Print more; alone, print the version of fio that is the reference
     #[arg(short, long, help_heading = "Output")]
     verbose: bool,
 }

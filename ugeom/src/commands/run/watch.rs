@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use ugeom_classes::result_file;
-use ugeom_classes::{TargetOptions, open_target};
+use ugeom_classes::{TargetOptions, open_target, quoted_path};
 use ugeom_fio::{Meaning, Progress, Report, Watcher, output as text};
 
 /// How often the line is drawn.
@@ -156,7 +156,7 @@ pub fn may_write(target: &Meaning) -> Result<(), String> {
                 .filter(|path| path.exists())
                 .try_for_each(|path| {
                     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-                    safety::refuse_mounted(&safety::quoted(path)).map_err(said)?;
+                    safety::refuse_mounted(&quoted_path(path)).map_err(said)?;
                     // `/dev/null` and the like carry nothing.
                     if about.file_type().is_char_device() {
                         return Ok(());

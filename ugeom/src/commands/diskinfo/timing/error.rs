@@ -34,7 +34,7 @@ pub enum DiskinfoError {
     /// A way into the stack could not be had.
     #[error("opening a channel to measure: {0}")]
     Stack(#[from] StackError),
-    /// A request failed.
+    /// A request of a measurement failed.
     #[error("measuring {step}: {source}")]
     Io {
         /// The step that it was part of.

@@ -46,7 +46,7 @@ pub struct Settings {
     pub overhead: bool,
     /// Seek times and transfer rates.
     pub seeks: bool,
-    /// Asynchronous random reads.
+    /// Measure random reads, many in flight (`-i`).
     pub reads: bool,
     /// Synchronous random writes; what was there is lost.
     pub writes: bool,

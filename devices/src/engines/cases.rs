@@ -1,14 +1,14 @@
-//! The cells of the job: each way at each depth, with each scheduler if that was asked for.
+//! The cases of the job: each method at each depth, with each scheduler if that was asked for.
 
 use super::EnginesOptions;
 use super::account::Account;
 use super::cost;
 use super::job::{BLOCK_BYTES, EngineJob, Part};
+use super::methods::Method;
 use super::plan::{self, Depth, Plan};
 use super::schedulers::Schedulers;
 use super::subject::{JobDetail, Subject};
 use super::threads::by_threads;
-use super::ways::Way;
 use rustix::fs::{Mode, OFlags};
 use std::cell::RefCell;
 use std::fs::File;
@@ -18,10 +18,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
-use ugeom_harness::{Cell, Counters, Length, RunResult};
+use ugeom_harness::{Case, Counters, Length, RunResult};
 use ugeom_load::devices::KernelDevice;
 
-/// Requests of the run that finds out how fast a way is, at least; and in a hurry, at most.
+/// Requests of the run that measures the rate of a method: fewest, and most when time is short.
 const TRIAL_REQUESTS: u64 = 2000;
 const TRIAL_REQUESTS_SHORT: u64 = 1000;
 
@@ -31,45 +31,45 @@ const BLOCKS_MIN: u64 = 64;
 /// The operation that makes a file known to an engine, for errors.
 const GIVING: &str = "giving the file to the engine";
 
-/// The names of the cells that measure the bench itself.
+/// The names of the cases that measure the bench itself.
 const LOOP: &str = "floor/loop";
 const CLOCK: &str = "floor/clock";
 
-/// The name of a cell of the job. `scheduler` is one that the device did not have before.
-pub(super) fn job_name(way: &str, depth: u32, scheduler: Option<&str>) -> String {
+/// The name of a case of the job. `scheduler` is one that the device did not have before.
+pub(super) fn job_name(method: &str, depth: u32, scheduler: Option<&str>) -> String {
     match scheduler {
-        None => format!("job/{way} {depth}"),
-        Some(scheduler) => format!("job/{way} {depth} with {scheduler}"),
+        None => format!("job/{method} {depth}"),
+        Some(scheduler) => format!("job/{method} {depth} with {scheduler}"),
     }
 }
 
 /// The second measurement of libaio, for the noise.
 pub(super) fn again(depth: u32) -> String {
-    job_name(Way::Libaio.name(), depth, None) + " again"
+    job_name(Method::Libaio.name(), depth, None) + " again"
 }
 
-/// What a run of a cell of the job does.
+/// What a run of a case of the job does.
 type Work = Box<dyn FnMut(u64, &mut Account) -> Result<RunResult, HarnessError>>;
 
-/// A way at a depth. Cells with different schedulers share it.
+/// A method at a depth. Cases with different schedulers share it.
 struct Doing {
-    way: Way,
+    method: Method,
     depth: u32,
     work: Rc<RefCell<Work>>,
 }
 
-/// A cell of the job, and what its runs add up to.
+/// A case of the job, and what its runs add up to.
 struct Noted {
-    cell: String,
-    way: Way,
+    case: String,
+    method: Method,
     depth: u32,
     scheduler: Option<String>,
     account: Rc<RefCell<Account>>,
 }
 
-/// All cells, and what they note.
+/// All cases, and what they note.
 pub(super) struct Matrix {
-    pub cells: Vec<Cell<'static>>,
+    pub cases: Vec<Case<'static>>,
     /// Set while runs count.
     pub measuring: Rc<std::cell::Cell<bool>>,
     direct: Arc<File>,
@@ -102,7 +102,7 @@ impl Matrix {
             return Err(HarnessError::os(shown(path), "asking its size")(source));
         }
         Ok(Self {
-            cells: Vec::new(),
+            cases: Vec::new(),
             measuring: Rc::default(),
             direct,
             cached,
@@ -122,8 +122,8 @@ impl Matrix {
         })
     }
 
-    /// Makes ready every way at every depth, as far as the system has it, and finds out how long a
-    /// request takes there.
+    /// Makes every method ready at every depth, if the system has it, and measures the time of a
+    /// request there.
     ///
     /// # Errors
     /// When a run fails.
@@ -131,8 +131,8 @@ impl Matrix {
         let mut tried: Vec<Depth> = Vec::new();
         for &depth in &options.depths {
             let mut request_ns = Vec::new();
-            for way in Way::ALL {
-                if !self.make_ready(way, depth)? {
+            for method in Method::ALL {
+                if !self.make_ready(method, depth)? {
                     continue;
                 }
                 let short = options.common.limit_ns().is_some();
@@ -141,26 +141,26 @@ impl Matrix {
                     false => (2 * u64::from(depth)).max(TRIAL_REQUESTS),
                 };
                 // In a hurry, a greater depth is taken to be as fast as the one before.
-                let known = tried.last().and_then(|before| before.of(way));
+                let known = tried.last().and_then(|before| before.of(method));
                 let ns = match known {
                     Some(known) if short && count < u64::from(depth) => known,
                     _ => self.trial_ns(count)? / count as f64,
                 };
-                request_ns.push((way, ns));
+                request_ns.push((method, ns));
             }
             tried.push(Depth { depth, request_ns });
         }
         Ok(tried)
     }
 
-    /// Makes ready every way at the depths of a plan.
+    /// Makes ready every method at the depths of a plan.
     ///
     /// # Errors
     /// When an engine does not take the file.
     pub fn ready_ways(&mut self, plan: &Plan) -> Result<(), HarnessError> {
         for (depth, _) in &plan.runs {
-            for way in Way::ALL {
-                self.make_ready(way, *depth)?;
+            for method in Method::ALL {
+                self.make_ready(method, *depth)?;
             }
         }
         // The plan says what is left out already.
@@ -173,7 +173,7 @@ impl Matrix {
         self.subject.left_out
     }
 
-    /// How long the way that was made ready last takes for so many requests, ns.
+    /// How long the method that was made ready last takes for so many requests, ns.
     fn trial_ns(&self, count: u64) -> Result<f64, HarnessError> {
         let Some(doing) = self.doing.last() else {
             return Ok(0.0);
@@ -182,13 +182,13 @@ impl Matrix {
         Ok(work(count, &mut Account::default())?.ns_total as f64)
     }
 
-    /// Makes a way ready; false, and said, where the system does not have it, or where it would be
-    /// the same as at another depth.
-    fn make_ready(&mut self, way: Way, depth: u32) -> Result<bool, HarnessError> {
-        let name = job_name(way.name(), depth, None);
+    /// Makes a method ready. False, with a warning, if the system does not have it or if it would
+    /// be the same as at another depth.
+    fn make_ready(&mut self, method: Method, depth: u32) -> Result<bool, HarnessError> {
+        let name = job_name(method.name(), depth, None);
         let (file, part) = (Arc::clone(&self.direct), self.part);
-        let work: Work = if way == Way::Threads {
-            let threads = way.threads(depth);
+        let work: Work = if method == Method::Threads {
+            let threads = method.threads(depth);
             if threads < depth {
                 let text =
                     format!("plain threads at queue depth {depth} (more than {threads} threads)");
@@ -201,11 +201,11 @@ impl Matrix {
                 by_threads(&name, &file, (threads, part, seed), count, account)
             })
         } else {
-            let engine = match way.open(depth) {
+            let engine = match method.open(depth) {
                 Ok(Some(engine)) => engine,
                 Ok(None) => return Ok(false),
                 Err(error) => {
-                    let text = format!("{} at queue depth {depth}: {error}", way.name());
+                    let text = format!("{} at queue depth {depth}: {error}", method.name());
                     self.subject.left_out.push(text);
                     return Ok(false);
                 }
@@ -218,11 +218,15 @@ impl Matrix {
             })
         };
         let work = Rc::new(RefCell::new(work));
-        self.doing.push(Doing { way, depth, work });
+        self.doing.push(Doing {
+            method,
+            depth,
+            work,
+        });
         Ok(true)
     }
 
-    /// Adds the cells of the job. With schedulers, each is there once for each of them.
+    /// Adds the cases of the job. With schedulers, each is there once for each of them.
     pub fn jobs(&mut self, plan: &Plan, schedulers: Option<&Rc<Schedulers>>) {
         for &(depth, requests) in &plan.runs {
             self.subject.depths.push(depth);
@@ -238,13 +242,13 @@ impl Matrix {
         for index in 0..self.doing.len() {
             for (number, scheduler) in all.iter().enumerate() {
                 let others = scheduler.clone().filter(|_| number > 0);
-                let Doing { way, depth, .. } = self.doing[index];
-                let name = job_name(way.name(), depth, others.as_deref());
+                let Doing { method, depth, .. } = self.doing[index];
+                let name = job_name(method.name(), depth, others.as_deref());
                 self.job(name, index, (plan, scheduler.clone()), schedulers);
             }
         }
         if let Some(first) = self.doing.first() {
-            // libaio, at the first depth: see `Way::ALL`.
+            // libaio, at the first depth: see `Method::ALL`.
             let name = again(first.depth);
             let scheduler = all.first().cloned().flatten();
             self.job(name, 0, (plan, scheduler), schedulers);
@@ -259,8 +263,12 @@ impl Matrix {
         (plan, scheduler): (&Plan, Option<String>),
         schedulers: Option<&Rc<Schedulers>>,
     ) {
-        let Doing { way, depth, work } = &self.doing[index];
-        let (way, depth, work) = (*way, *depth, Rc::clone(work));
+        let Doing {
+            method,
+            depth,
+            work,
+        } = &self.doing[index];
+        let (method, depth, work) = (*method, *depth, Rc::clone(work));
         let run = plan.runs.iter().find(|run| run.0 == depth);
         let length = Length::Exactly {
             warm_up: 0,
@@ -269,7 +277,7 @@ impl Matrix {
         let account = Rc::new(RefCell::new(Account::default()));
         let (noted, measuring) = (Rc::clone(&account), Rc::clone(&self.measuring));
         let doing = Rc::clone(&work);
-        let mut cell = Cell::new(&name, move |count| {
+        let mut case = Case::new(&name, move |count| {
             let mut work = doing.borrow_mut();
             // Trials do not count.
             if measuring.get() {
@@ -280,12 +288,12 @@ impl Matrix {
         });
         let set = schedulers.cloned().zip(scheduler.clone());
         // The library's threads are there before the run, as the plain ones are.
-        let threads = match way {
-            Way::Workers => u64::from(way.threads(depth)),
-            Way::Libaio | Way::IoUring | Way::Ring | Way::Threads => 0,
+        let threads = match method {
+            Method::Workers => u64::from(method.threads(depth)),
+            Method::Libaio | Method::IoUring | Method::Ring | Method::Threads => 0,
         };
         if set.is_some() || threads > 0 {
-            cell = cell.preparing(move || {
+            case = case.preparing(move || {
                 if let Some((schedulers, scheduler)) = &set {
                     schedulers.set(scheduler)?;
                 }
@@ -295,29 +303,29 @@ impl Matrix {
                 Ok(())
             });
         }
-        let mut cell = cell.with_length(length);
+        let mut case = case.with_length(length);
         if let Some(device) = &self.device {
-            cell = cell.observing(Arc::clone(device));
+            case = case.observing(Arc::clone(device));
         }
-        self.cells.push(cell);
+        self.cases.push(case);
         self.notes.push(Noted {
-            cell: name,
-            way,
+            case: name,
+            method,
             depth,
             scheduler,
             account,
         });
     }
 
-    /// Adds the cells of what engines cost, and of what the bench costs.
+    /// Adds the cases of what engines cost, and of what the bench costs.
     ///
     /// # Errors
     /// When an engine cannot take the file.
     pub fn costs(&mut self, seed: u64) -> Result<(), HarnessError> {
-        let costs = cost::cells(&self.cached, seed, &mut self.subject.left_out)?;
-        self.cells.extend(costs);
-        self.cells.push(baseline::empty_loop(LOOP));
-        self.cells.push(baseline::clock_reading(CLOCK));
+        let costs = cost::cases(&self.cached, seed, &mut self.subject.left_out)?;
+        self.cases.extend(costs);
+        self.cases.push(baseline::empty_loop(LOOP));
+        self.cases.push(baseline::clock_reading(CLOCK));
         Ok(())
     }
 
@@ -329,23 +337,23 @@ impl Matrix {
         }
     }
 
-    /// What was measured, once the cells have run.
+    /// What was measured, once the cases have run.
     pub fn subject(self) -> Subject {
         let Self {
-            cells,
+            cases,
             notes,
             mut subject,
             ..
         } = self;
-        drop(cells);
+        drop(cases);
         for noted in notes {
             let account = noted.account.borrow();
             let (reads, writes) = account.sides();
             subject.jobs.push(JobDetail {
-                cell: noted.cell,
-                engine: noted.way.name().to_owned(),
+                case: noted.case,
+                engine: noted.method.name().to_owned(),
                 depth: noted.depth,
-                threads: Some(noted.way.threads(noted.depth)).filter(|threads| *threads > 0),
+                threads: Some(noted.method.threads(noted.depth)).filter(|threads| *threads > 0),
                 scheduler: noted.scheduler,
                 reads,
                 writes,

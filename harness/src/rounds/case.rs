@@ -1,39 +1,39 @@
-//! One run of a cell.
+//! One run of a case.
 
-use super::{Cell, Meter, RunResult, Sample};
+use super::{Case, Meter, RunResult, Sample};
 use crate::HarnessError;
 
-/// A cell that failed.
+/// A case that failed.
 pub(super) struct Stopped {
-    pub cell: String,
+    pub case: String,
     pub error: HarnessError,
 }
 
-/// One run of a cell, and everything that is read around it; `judged` with the reference loop.
+/// One run of a case, and everything that is read around it; `judged` with the reference loop.
 pub(super) fn sample(
-    cell: &mut Cell<'_>,
+    case: &mut Case<'_>,
     iterations: u64,
     meter: &dyn Meter,
     judged: bool,
 ) -> Result<Sample, Box<Stopped>> {
-    if let Some(prepare) = &mut cell.prepare {
+    if let Some(prepare) = &mut case.prepare {
         let stopped = |error| Stopped {
-            cell: cell.name.clone(),
+            case: case.name.clone(),
             error,
         };
         prepare().map_err(|error| Box::new(stopped(error)))?;
     }
-    let device = |cell: &Cell<'_>| cell.device.as_ref().and_then(|device| device.read());
-    let device_before = device(cell);
-    let cores = cell.seats.as_ref().map(super::Seats::cores);
+    let device = |case: &Case<'_>| case.device.as_ref().and_then(|device| device.read());
+    let device_before = device(case);
+    let cores = case.seats.as_ref().map(super::Seats::cores);
     let cores = cores.unwrap_or_default();
     let reference = || judged.then(|| meter.reference_ns(&cores)).flatten();
     let reference_before = reference();
     let before = meter.read();
-    let result = iterate(cell, iterations)?;
+    let result = iterate(case, iterations)?;
     let cpu = meter.read().since(&before);
     let reference_after = reference();
-    let device_after = device(cell);
+    let device_after = device(case);
     Ok(Sample {
         iterations: result.counted.unwrap_or(iterations),
         wall_ns: result.ns_total,
@@ -50,11 +50,11 @@ pub(super) fn sample(
     })
 }
 
-/// Runs a cell, and names it where it fails.
-pub(super) fn iterate(cell: &mut Cell<'_>, iterations: u64) -> Result<RunResult, Box<Stopped>> {
-    (cell.run)(iterations).map_err(|error| {
+/// Runs a case, and names it where it fails.
+pub(super) fn iterate(case: &mut Case<'_>, iterations: u64) -> Result<RunResult, Box<Stopped>> {
+    (case.run)(iterations).map_err(|error| {
         Box::new(Stopped {
-            cell: cell.name.clone(),
+            case: case.name.clone(),
             error,
         })
     })

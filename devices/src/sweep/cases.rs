@@ -1,8 +1,8 @@
-//! The cells of a sweep: for each target the ways to it, for each way the blocks.
+//! The cases of a sweep: for each target the ways to it, for each way the blocks.
 
 use super::SweepOptions;
 use super::blocks::{self, Moving, Named};
-use super::subject::{CellFacts, Part, Role, SetLimits, Subject, Way};
+use super::subject::{CaseFacts, Part, Role, SetLimits, Subject, Way};
 use rustix::fs::{Advice, Mode, OFlags};
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
@@ -13,7 +13,7 @@ use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_engine::{Choice, open_engine};
 use ugeom_harness::HarnessError;
-use ugeom_harness::{Cell, Counters, Length};
+use ugeom_harness::{Case, Counters, Length};
 use ugeom_load::devices::{KernelDevice, StackDevice};
 use ugeom_load::places::{Either, Random, Sequence};
 use ugeom_machine::block_device;
@@ -26,12 +26,12 @@ pub(super) const DEPTHS: [u64; 3] = [1, 4, 32];
 /// The block that is measured twice, for the noise, bytes.
 const AGAIN_BYTES: u64 = 4096;
 
-/// Cells, and what they are.
+/// Cases, and what they are.
 pub(super) struct Matrix<'a> {
     options: &'a SweepOptions,
     seed: u64,
     cancelled: &'a AtomicBool,
-    cells: Vec<Cell<'a>>,
+    cases: Vec<Case<'a>>,
     subject: Subject,
     /// The stacks that are written.
     written: Vec<Stack>,
@@ -39,9 +39,9 @@ pub(super) struct Matrix<'a> {
 
 /// A target that is ready to be measured in one way.
 enum Ready {
-    /// By system calls.
+    /// Read and written by system calls (direct, buffered).
     Calls(Named),
-    /// Through a stack.
+    /// Read and written through the channel of a stack.
     Stack(Box<Target>),
 }
 
@@ -200,13 +200,13 @@ impl<'a> Matrix<'a> {
             options,
             seed,
             cancelled,
-            cells: Vec::new(),
+            cases: Vec::new(),
             subject,
             written: Vec::new(),
         }
     }
 
-    /// The stacks that the cells write, to be finished when all cells are dropped.
+    /// The stacks that the cases write, to be finished when all cases are dropped.
     pub fn take_written(&mut self) -> Vec<Stack> {
         std::mem::take(&mut self.written)
     }
@@ -219,7 +219,7 @@ impl<'a> Matrix<'a> {
 
     /// Whether there is nothing to measure.
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.cases.is_empty()
     }
 
     /// Why there is not.
@@ -235,17 +235,17 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    pub fn finish(self) -> (Vec<Cell<'a>>, Subject) {
-        (self.cells, self.subject)
+    pub fn finish(self) -> (Vec<Case<'a>>, Subject) {
+        (self.cases, self.subject)
     }
 
-    /// A cell, and what it is.
-    pub fn push(&mut self, cell: Cell<'a>, facts: CellFacts) {
-        self.cells.push(cell);
-        self.subject.cells.push(facts);
+    /// A case, and what it is.
+    pub fn push(&mut self, case: Case<'a>, facts: CaseFacts) {
+        self.cases.push(case);
+        self.subject.cases.push(facts);
     }
 
-    /// A target without cells yet.
+    /// A target without cases yet.
     pub fn part(&mut self, part: Part) -> usize {
         self.subject.parts.push(part);
         self.subject.parts.len() - 1
@@ -258,7 +258,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// Adds all cells of a target.
+    /// Adds all cases of a target.
     ///
     /// # Errors
     /// [`HarnessError`] when it cannot be opened in any of the ways that were asked for.
@@ -351,7 +351,7 @@ impl<'a> Matrix<'a> {
         let again = blocks.iter().find(|block| **block >= AGAIN_BYTES);
         let again = again.map(|block| (*block, Role::Again));
         for (block_bytes, role) in roles.into_iter().chain(again) {
-            let facts = CellFacts {
+            let facts = CaseFacts {
                 part,
                 way,
                 role,
@@ -376,7 +376,7 @@ impl<'a> Matrix<'a> {
 
     /// Where the blocks are; those that follow each other with a gap of one block between two,
     /// where they must not be merged.
-    fn places(&self, facts: &CellFacts, gaps: bool) -> Either {
+    fn places(&self, facts: &CaseFacts, gaps: bool) -> Either {
         let (region_bytes, step) = (
             self.subject.parts[facts.part].region_bytes,
             facts.block_bytes,
@@ -392,13 +392,13 @@ impl<'a> Matrix<'a> {
 
     fn add_step(
         &mut self,
-        facts: CellFacts,
+        facts: CaseFacts,
         found: &Found,
         ready: &Ready,
     ) -> Result<(), HarnessError> {
         let name = facts.name(&self.subject.parts[facts.part].name);
         let (places, moving) = (self.places(&facts, false), self.moving(facts.block_bytes));
-        let mut cell = match ready {
+        let mut case = match ready {
             Ready::Calls(named) => blocks::by_calls(&name, named.clone(), places, moving),
             Ready::Stack(target) => {
                 blocks::by_stack(&name, (&target.stack, target.top), places, moving)?
@@ -406,26 +406,26 @@ impl<'a> Matrix<'a> {
         };
         if let (Way::Buffered, Some(path)) = (facts.way, &found.file) {
             let path = path.clone();
-            cell = cell.preparing(move || forget(&path));
+            case = case.preparing(move || forget(&path));
         }
-        self.push_limited(cell, facts, ready.device());
+        self.push_limited(case, facts, ready.device());
         Ok(())
     }
 
-    /// The cell with the device's counters and an end: the bytes that were asked for.
+    /// The case with the device's counters and an end: the bytes that were asked for.
     fn push_limited(
         &mut self,
-        cell: Cell<'a>,
-        facts: CellFacts,
+        case: Case<'a>,
+        facts: CaseFacts,
         device: Option<Arc<dyn Counters>>,
     ) {
         let most = (self.options.bytes / facts.block_bytes).max(1);
-        let cell = cell.with_length(Length::AtMost(most));
-        let cell = match device {
-            Some(device) => cell.observing(device),
-            None => cell,
+        let case = case.with_length(Length::AtMost(most));
+        let case = match device {
+            Some(device) => case.observing(device),
+            None => case,
         };
-        self.push(cell, facts);
+        self.push(case, facts);
     }
 
     /// The smallest block again, several at a time. Without an asynchronous engine threads do it.
@@ -438,7 +438,7 @@ impl<'a> Matrix<'a> {
     ) -> Result<(), HarnessError> {
         let threads = found.plain && !has_queue();
         for depth in DEPTHS {
-            let facts = CellFacts {
+            let facts = CaseFacts {
                 part,
                 way,
                 role: Role::Depth(depth),
@@ -446,7 +446,7 @@ impl<'a> Matrix<'a> {
             };
             let name = facts.name(&self.subject.parts[part].name);
             let (places, moving) = (self.places(&facts, true), self.moving(block_bytes));
-            let (cell, device) = if threads {
+            let (case, device) = if threads {
                 let Some(path) = &found.file else { continue };
                 let named = open_file(path, way, self.options.write)?;
                 let device = Ready::Calls(named.clone()).device();
@@ -463,7 +463,7 @@ impl<'a> Matrix<'a> {
                     }
                 };
                 self.will_write(&target);
-                let cell =
+                let case =
                     blocks::in_queue(&name, (&target.stack, target.top), places, moving, depth)?;
                 let below = found.file.as_deref().filter(|_| found.plain);
                 let device = match below {
@@ -472,9 +472,9 @@ impl<'a> Matrix<'a> {
                     }
                     None => Ready::Stack(Box::new(target)).device(),
                 };
-                (cell, device)
+                (case, device)
             };
-            self.push_limited(cell, facts, device);
+            self.push_limited(case, facts, device);
         }
         Ok(())
     }
@@ -492,7 +492,7 @@ pub fn direct_reads<'a>(
     path: &Path,
     (block_bytes, region_bytes): (u64, u64),
     cancelled: &'a AtomicBool,
-) -> Result<Cell<'a>, HarnessError> {
+) -> Result<Case<'a>, HarnessError> {
     let named = open_file(path, Way::Direct, false)?;
     named.can_read(block_bytes)?;
     let moving = Moving {

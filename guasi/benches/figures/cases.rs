@@ -37,21 +37,21 @@ enum Kind {
     Program(Program),
 }
 
-/// Something to measure, and the cell whose rate its own is compared with.
-pub struct Cell {
+/// Something to measure, and the case whose rate its own is compared with.
+pub struct Case {
     pub name: &'static str,
     pub base: Option<&'static str>,
     kind: Kind,
 }
 
-impl Cell {
+impl Case {
     /// Another program, which tells what a request costs there.
     pub fn of_program(
         name: &'static str,
         base: &'static str,
         run: impl FnMut() -> Result<Sample, Box<dyn Error>> + 'static,
-    ) -> Cell {
-        Cell {
+    ) -> Case {
+        Case {
             name,
             base: Some(base),
             kind: Kind::Program(Box::new(run)),
@@ -64,7 +64,7 @@ impl Cell {
             Kind::Here(body) => body,
             Kind::Program(run) => return run(),
         };
-        // What the cell before left in the caches is not this one's.
+        // What the case before left in the caches is not this one's.
         body()?;
         let (usage, cpu, start) = (Usage::of_process(), process_cpu_ns(), Instant::now());
         let mut requests = 0;
@@ -268,14 +268,14 @@ const POOL_NO_OP: &str = "no-op, plain pool, depth 100";
 const BARE_RING: &str = "no-op, bare ring, batch of 32";
 const POOL_READ: &str = "pread, plain pool, depth 100";
 
-/// All cells, bases first.
-pub fn all() -> Result<Vec<Cell>, Box<dyn Error>> {
+/// All cases, bases first.
+pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
     let two = || Settings::new().workers(2, 2);
     let parked = || two().spin(Duration::ZERO);
-    let mut cells = Vec::new();
+    let mut cases = Vec::new();
     let mut add = |name, base, body| {
         let kind = Kind::Here(body);
-        cells.push(Cell { name, base, kind });
+        cases.push(Case { name, base, kind });
     };
     add(POOL_NO_OP, None, pool(100, |pool| pool.submit(|_| 1, 0)));
     add(NO_OP, Some(POOL_NO_OP), guasi(two(), 100)?);
@@ -310,7 +310,7 @@ pub fn all() -> Result<Vec<Cell>, Box<dyn Error>> {
             add("pread, ring, depth 1", None, guasi_reads(ring(), 1)?);
         }
     }
-    Ok(cells)
+    Ok(cases)
 }
 
 fn inline() -> Result<Body, Box<dyn Error>> {

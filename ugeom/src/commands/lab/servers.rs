@@ -4,19 +4,19 @@
 use crate::folder::own_folder;
 use std::sync::Arc;
 use std::time::Duration;
-use ugeom_experiment::served::{Reach, Served, Way};
+use ugeom_experiment::served::{Address, Served, ServerKind};
 use ugeom_machine::cpu;
 use ugeom_serve::ranges::Ranges;
 use ugeom_serve::{fuse, nbd};
 use ugeom_stack::Stack;
 
 /// All ways, in the order of reports.
-pub const WAYS: [Way; 2] = [
-    Way {
+pub const SERVERS: [ServerKind; 2] = [
+    ServerKind {
         name: "NBD",
         serve: by_nbd,
     },
-    Way {
+    ServerKind {
         name: "FUSE",
         serve: by_fuse,
     },
@@ -46,7 +46,7 @@ fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
     let server = nbd::Server::start(stack, name, &settings).map_err(|error| error.to_string())?;
     let uri = server.uris().first().cloned().unwrap_or_default();
     Ok(Served {
-        reach: Reach::Target(uri),
+        address: Address::Target(uri),
         server: Box::new((server, folder)),
     })
 }
@@ -69,7 +69,7 @@ fn by_fuse(stack: &Stack, name: &str) -> Result<Served, String> {
     };
     let server = fuse::Server::start(stack, name, &settings).map_err(|error| error.to_string())?;
     Ok(Served {
-        reach: Reach::File(directory.join(name)),
+        address: Address::File(directory.join(name)),
         server: Box::new((server, folder)),
     })
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use ugeom_harness::HarnessError;
 use ugeom_harness::figure::Unit;
-use ugeom_harness::{Cell, Length, RunResult, Work};
+use ugeom_harness::{Case, Length, RunResult, Work};
 use ugeom_load::{self as load, Load, LoadJob, Pattern, Range};
 
 /// Bytes of a request.
@@ -131,7 +131,7 @@ impl Plan {
         format!("{}, {}", self.client.words(), self.kind.word())
     }
 
-    pub fn cell(&self, server: &Server) -> Result<Cell<'static>, Failure> {
+    pub fn case(&self, server: &Server) -> Result<Case<'static>, Failure> {
         let name = self.name();
         let fixed = |warm_up, iterations| Length::Exactly {
             warm_up,
@@ -143,28 +143,28 @@ impl Plan {
                 let near = matches!(self.client, Client::Near(_));
                 let bytes = if near { NEAR_BYTES } else { EXPORT_BYTES };
                 let job = job(&name, depth, bytes);
-                Ok(load::cell(&target.stack, target.top, &job)?)
+                Ok(load::case(&target.stack, target.top, &job)?)
             }
             Client::Cpu => {
                 let target = server.target()?;
                 let mut load = Load::new(&target.stack, target.top, &job(&name, 32, EXPORT_BYTES))?;
                 let id = server.id();
-                let cell = Cell::new(name, move |requests| {
+                let case = Case::new(name, move |requests| {
                     let before_ns = cpu_ns(id)?;
                     load.run(requests)?;
                     Ok(RunResult::taking(cpu_ns(id)?.saturating_sub(before_ns)))
                 });
-                Ok(cell.with_length(fixed(CPU_REQUESTS / 10, CPU_REQUESTS)))
+                Ok(case.with_length(fixed(CPU_REQUESTS / 10, CPU_REQUESTS)))
             }
             Client::Fio => {
-                let (uri, cell) = (server.uri(), name.clone());
-                let run = move |requests| fio(&cell, &uri, requests);
-                Ok(Cell::new(name, run).with_length(fixed(0, FIO_REQUESTS)))
+                let (uri, case) = (server.uri(), name.clone());
+                let run = move |requests| fio(&case, &uri, requests);
+                Ok(Case::new(name, run).with_length(fixed(0, FIO_REQUESTS)))
             }
             Client::Copy => {
-                let (uri, cell) = (server.uri(), name.clone());
-                let run = move |copies| copy(&cell, &uri, copies);
-                Ok(Cell::new(name, run).with_length(fixed(0, 1)))
+                let (uri, case) = (server.uri(), name.clone());
+                let run = move |copies| copy(&case, &uri, copies);
+                Ok(Case::new(name, run).with_length(fixed(0, 1)))
             }
         }
     }
@@ -190,17 +190,17 @@ fn cpu_ns(id: u32) -> Result<u64, HarnessError> {
     Ok(sum)
 }
 
-fn wrong(cell: &str, problem: impl Into<String>) -> HarnessError {
+fn wrong(case: &str, problem: impl Into<String>) -> HarnessError {
     HarnessError::Load {
-        job: cell.to_owned(),
+        job: case.to_owned(),
         problem: problem.into(),
     }
 }
 
-fn output(cell: &str, command: &mut Command) -> Result<Vec<u8>, HarnessError> {
+fn output(case: &str, command: &mut Command) -> Result<Vec<u8>, HarnessError> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|source| HarnessError::Os {
-        path: cell.to_owned(),
+        path: case.to_owned(),
         operation: "running it",
         source,
     })?;
@@ -208,7 +208,7 @@ fn output(cell: &str, command: &mut Command) -> Result<Vec<u8>, HarnessError> {
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(wrong(cell, format!("{}: {}", output.status, said.trim())))
+    Err(wrong(case, format!("{}: {}", output.status, said.trim())))
 }
 
 /// What of fio's JSON is used.
@@ -229,7 +229,7 @@ struct Reads {
     total_ios: u64,
 }
 
-fn fio(cell: &str, uri: &str, requests: u64) -> Result<RunResult, HarnessError> {
+fn fio(case: &str, uri: &str, requests: u64) -> Result<RunResult, HarnessError> {
     if requests == 0 {
         return Ok(RunResult::taking(0));
     }
@@ -238,11 +238,11 @@ fn fio(cell: &str, uri: &str, requests: u64) -> Result<RunResult, HarnessError> 
     command.args(["--iodepth=32", "--size=512m", "--output-format=json"]);
     command.arg(format!("--uri={uri}"));
     command.arg(format!("--number_ios={requests}"));
-    let text = output(cell, &mut command)?;
+    let text = output(case, &mut command)?;
     let text = String::from_utf8_lossy(&text);
     let json = text.find('{').map_or("", |at| &text[at..]);
     let found: Result<Jobs, _> = serde_json::from_str(json);
-    let found = found.map_err(|error| wrong(cell, format!("fio's JSON: {error}")))?;
+    let found = found.map_err(|error| wrong(case, format!("fio's JSON: {error}")))?;
     match found.jobs.as_slice() {
         [job] if job.error == 0 && job.read.iops > 0.0 => {
             let done = job.read.total_ios;
@@ -250,15 +250,15 @@ fn fio(cell: &str, uri: &str, requests: u64) -> Result<RunResult, HarnessError> 
             let result = RunResult::taking(ns_total).counting(done);
             Ok(result.doing(Work::of(done * u64::from(BLOCK_BYTES), done)))
         }
-        _ => Err(wrong(cell, "fio did nothing, or failed")),
+        _ => Err(wrong(case, "fio did nothing, or failed")),
     }
 }
 
-fn copy(cell: &str, uri: &str, copies: u64) -> Result<RunResult, HarnessError> {
+fn copy(case: &str, uri: &str, copies: u64) -> Result<RunResult, HarnessError> {
     let began = Instant::now();
     for _ in 0..copies {
         let mut command = Command::new("nbdcopy");
-        output(cell, command.args(["--no-extents", uri, "null:"]))?;
+        output(case, command.args(["--no-extents", uri, "null:"]))?;
     }
     let ns_total = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(RunResult::taking(ns_total).doing(Work::of(copies * EXPORT_BYTES, copies)))

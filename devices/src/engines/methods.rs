@@ -1,4 +1,4 @@
-//! The ways to have many requests in flight that are compared.
+//! The methods of keeping many requests in flight that are compared.
 
 use ugeom_engine::{
     Choice, Engine, EngineError, EngineOptions, GuasiOptions, Workers, open_engine_with,
@@ -13,12 +13,12 @@ const WORKERS: (u32, u32) = (32, 2000);
 /// More plain threads are not started: their requests wait in the program and not in the kernel.
 pub(super) const THREADS_MAX: u32 = 1000;
 
-/// A way to have many requests in flight.
+/// A method of keeping many requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Method {
     /// The kernel's asynchronous I/O of 2002.
     Libaio,
-    /// That of 2019.
+    /// The kernel's io_uring, of 2019.
     IoUring,
     /// GUASI's threads.
     Workers,
@@ -28,7 +28,7 @@ pub(super) enum Way {
     Threads,
 }
 
-impl Way {
+impl Method {
     /// All, in the order of reports. The first is what the others are compared with.
     pub const ALL: [Self; 5] = [
         Self::Libaio,
@@ -38,7 +38,7 @@ impl Way {
         Self::Threads,
     ];
 
-    /// The name in cells, figures and reports.
+    /// The name in cases, figures and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Libaio => "libaio",

@@ -1,4 +1,4 @@
-//! The work of cells: reading a provider through its stack, by one thread, by two, or by many
+//! The work of cases: reading a provider through its stack, by one thread, by two, or by many
 //! requests at once; and reading the same bytes without a stack.
 
 use crate::door::{Calls, Request, StackDoor};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
 use ugeom_harness::rounds::{CHAINS, fill_core};
-use ugeom_harness::{Cell, Placement, RunResult, Seats};
+use ugeom_harness::{Case, Placement, RunResult, Seats};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_machine::region::Region;
@@ -88,7 +88,7 @@ pub fn reading(
     stack: &Stack,
     provider: ProviderId,
     read_bytes: u64,
-) -> Result<Cell<'static>, HarnessError> {
+) -> Result<Case<'static>, HarnessError> {
     reading_in_steps(LINE_BYTES, name, stack, provider, read_bytes)
 }
 
@@ -102,18 +102,18 @@ pub fn reading_in_steps(
     stack: &Stack,
     provider: ProviderId,
     read_bytes: u64,
-) -> Result<Cell<'static>, HarnessError> {
+) -> Result<Case<'static>, HarnessError> {
     let placement = Placement::new(step_bytes);
     let opened = open(stack, provider)?;
     let mut reader = Reader::new(stack, &opened, read_bytes, &placement)?;
-    let cell = name.to_owned();
+    let case = name.to_owned();
     let run = move |iterations| {
         let start_ns = clock::now_ns();
         let read = reader.reads(iterations);
-        read.map_err(|failure| failure.in_case(&cell))?;
+        read.map_err(|failure| failure.in_case(&case))?;
         Ok(RunResult::taking(clock::now_ns() - start_ns))
     };
-    Ok(Cell::new(name, run).moving(placement))
+    Ok(Case::new(name, run).moving(placement))
 }
 
 /// The same by several threads, which share the iterations; the time is that from the first start
@@ -127,25 +127,25 @@ pub fn reading_by(
     stack: &Stack,
     provider: ProviderId,
     read_bytes: u64,
-) -> Result<Cell<'static>, HarnessError> {
+) -> Result<Case<'static>, HarnessError> {
     let opened = open(stack, provider)?;
     let placement = Placement::new(LINE_BYTES);
     let reader = |_| Reader::new(stack, &opened, read_bytes, &placement);
     let mut readers: Vec<Reader> = (0..threads).map(reader).collect::<Result<_, _>>()?;
-    let cell = name.to_owned();
+    let case = name.to_owned();
     let seats = cores.seats(threads as usize);
     let seated = seats.clone();
     let run = move |iterations: u64| {
         let each = iterations / threads;
         let one = |_, reader: &mut Reader| {
-            Span::of(|| reader.reads(each).map_err(|failure| failure.in_case(&cell)))
+            Span::of(|| reader.reads(each).map_err(|failure| failure.in_case(&case)))
         };
-        let (ns, _) = together(&cell, seats.as_ref(), readers.iter_mut(), one)?;
+        let (ns, _) = together(&case, seats.as_ref(), readers.iter_mut(), one)?;
         Ok(RunResult::taking(ns))
     };
-    let mut cell = Cell::new(name, run).in_steps_of(threads).moving(placement);
-    cell.seats = seated;
-    Ok(cell)
+    let mut case = Case::new(name, run).in_steps_of(threads).moving(placement);
+    case.seats = seated;
+    Ok(case)
 }
 
 /// What threads compute that share nothing.
@@ -182,7 +182,7 @@ impl Sums {
 
 /// Computing by several threads that share nothing, each on a core of its own; they share the
 /// iterations. What it gains from another core is what the machine has to give.
-pub fn computing(name: &str, threads: u64, sums: Sums) -> Cell<'static> {
+pub fn computing(name: &str, threads: u64, sums: Sums) -> Case<'static> {
     match sums {
         Sums::Chain => computing_by(name, threads, |states| Sums::Chain.turn(states)),
         Sums::Filling => computing_by(name, threads, |states| Sums::Filling.turn(states)),
@@ -193,8 +193,8 @@ fn computing_by(
     name: &str,
     threads: u64,
     turn: impl Fn(&mut [u64; CHAINS]) + Copy + Send + Sync + 'static,
-) -> Cell<'static> {
-    let cell = name.to_owned();
+) -> Case<'static> {
+    let case = name.to_owned();
     let threads = threads.max(1);
     let seats = Seats::of(threads as usize);
     let seated = seats.clone();
@@ -212,10 +212,10 @@ fn computing_by(
                 Ok(())
             })
         };
-        let (ns, _) = together(&cell, Some(&seats), 0..threads as usize, one)?;
+        let (ns, _) = together(&case, Some(&seats), 0..threads as usize, one)?;
         Ok(RunResult::taking(ns))
     };
-    Cell::new(name, run).in_steps_of(threads).seated(seated)
+    Case::new(name, run).in_steps_of(threads).seated(seated)
 }
 
 /// Steps of an iteration of [`Sums::Chain`].
@@ -233,17 +233,17 @@ pub fn reading_at_once(
     stack: &Stack,
     provider: ProviderId,
     read_bytes: u64,
-) -> Result<Cell<'static>, HarnessError> {
+) -> Result<Case<'static>, HarnessError> {
     let channel = stack.channel(batch as usize).map_err(HarnessError::stack)?;
     let door = StackDoor::new(channel, open(stack, provider)?, batch, read_bytes as usize);
     let mut queue = Queue::new(door, batch);
-    let cell = name.to_owned();
+    let case = name.to_owned();
     let mut once = move || {
         let read = queue.run(same(0, read_bytes as u32, batch.into()), &mut Unwatched);
-        read.map_err(|failure| failure.in_case(&cell))
+        read.map_err(|failure| failure.in_case(&case))
     };
     once()?;
-    Ok(Cell::new(name, move |iterations| {
+    Ok(Case::new(name, move |iterations| {
         let start_ns = clock::now_ns();
         for _ in 0..iterations {
             once()?;
@@ -259,12 +259,12 @@ pub fn copying(
     region: &Arc<Region>,
     offset_bytes: u64,
     read_bytes: u64,
-) -> Cell<'static> {
+) -> Case<'static> {
     let region = Arc::clone(region);
     let (bytes, placement) = (read_bytes as usize, Placement::new(LINE_BYTES));
     let mut arena = Buffer::new(Placement::arena_bytes(bytes));
-    let (place, cell) = (placement.clone(), name.to_owned());
-    let cell = Cell::new(name, move |iterations| {
+    let (place, case) = (placement.clone(), name.to_owned());
+    let case = Case::new(name, move |iterations| {
         let memory = &mut arena[place.part(bytes)];
         let start_ns = clock::now_ns();
         let mut door = Calls::new(memory, |request: &Request, memory: &mut [u8]| {
@@ -273,19 +273,19 @@ pub fn copying(
         });
         let requests = same(offset_bytes, bytes as u32, iterations);
         let read = one_by_one(&mut door, requests, &mut Unwatched);
-        read.map_err(|failure| failure.in_case(&cell))?;
+        read.map_err(|failure| failure.in_case(&case))?;
         Ok(RunResult::taking(clock::now_ns() - start_ns))
     });
-    cell.moving(placement)
+    case.moving(placement)
 }
 
 /// The loop of 2002: lseek and read of the beginning of a file.
 ///
 /// # Errors
 /// [`HarnessError::Os`] when it cannot be opened.
-pub fn calling(name: &str, path: &Path, read_bytes: u64) -> Result<Cell<'static>, HarnessError> {
+pub fn calling(name: &str, path: &Path, read_bytes: u64) -> Result<Case<'static>, HarnessError> {
     let mut tst = Tst::open(path, read_bytes as usize)?;
-    Ok(Cell::new(name, move |iterations| {
+    Ok(Case::new(name, move |iterations| {
         Ok(RunResult::taking(tst.timed(iterations)?))
     }))
 }
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_reads_as_often_as_it_is_told() {
+    fn a_case_reads_as_often_as_it_is_told() {
         let md = target("md:1m");
         let tasted = reads_of(&md);
         let mut one = reading("one", &md.stack, md.top, 512).unwrap();
@@ -321,8 +321,8 @@ mod tests {
     fn many_at_once_share_one_delay() {
         let slow = target("md:1m | nop:delay=1ms");
         let tasted = reads_of(&slow);
-        let mut cell = reading_at_once(100, "hundred", &slow.stack, slow.top, 512).unwrap();
-        let result = (cell.run)(3).unwrap();
+        let mut case = reading_at_once(100, "hundred", &slow.stack, slow.top, 512).unwrap();
+        let result = (case.run)(3).unwrap();
         assert_eq!(
             reads_of(&slow) - tasted,
             400,
@@ -334,15 +334,15 @@ mod tests {
     #[test]
     fn a_provider_that_is_too_small_or_fails_is_an_error() {
         let md = target("md:512");
-        let mut cell = reading("small", &md.stack, md.top, 4096).unwrap();
-        let error = (cell.run)(1).unwrap_err().to_string();
+        let mut case = reading("small", &md.stack, md.top, 4096).unwrap();
+        let error = (case.run)(1).unwrap_err().to_string();
         assert_eq!(
             error,
             "small: a read of 4096 bytes at offset 0 ended after 512"
         );
         let broken = target("md:1m | nop:rfail=1");
-        let mut cell = reading("broken", &broken.stack, broken.top, 512).unwrap();
-        let error = (cell.run)(1).unwrap_err().to_string();
+        let mut case = reading("broken", &broken.stack, broken.top, 512).unwrap();
+        let error = (case.run)(1).unwrap_err().to_string();
         assert!(error.starts_with("reading in case broken: "), "{error}");
         assert!(reading_at_once(3, "broken", &broken.stack, broken.top, 512).is_err());
     }
