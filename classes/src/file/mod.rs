@@ -27,6 +27,7 @@ use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::engines::Engines;
 use crate::entry::{Build, ClassEntry, Role};
 use crate::image;
+use crate::path::path_of;
 use crate::spec::LayerArguments;
 use facts::Facts;
 use open::Opened;
@@ -35,6 +36,7 @@ use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;
 use ugeom_engine::Choice;
+use ugeom_machine::block_device::use_of;
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
     ThreadState,
@@ -100,6 +102,9 @@ fn build(
     let direct = settings.direct.unwrap_or(context.direct());
     let path = settings.path.clone();
     let engine = (settings.engine, settings.guasi);
+    if context.writable() && !context.unlocked() {
+        refuse_in_use(&path)?;
+    }
     if let Some(format) = open::image_format(&path, settings.format)? {
         let image = image::Settings {
             path: &path,
@@ -142,6 +147,17 @@ fn build(
         engines,
         (settings.fwsectors, settings.fwheads),
     )
+}
+
+/// Refuses to write below the kernel: its cache and what it has mounted would not notice.
+fn refuse_in_use(path: &str) -> Result<(), BuildError> {
+    match use_of(&path_of(path)) {
+        None => Ok(()),
+        Some(found) => Err(BuildError::InUse {
+            path: path.to_owned(),
+            found,
+        }),
+    }
 }
 
 fn plan(

@@ -151,7 +151,7 @@ impl Modify {
         let kind = self.kind.clone().map(Change::Kind);
         let label = self.label.clone().map(Change::Label);
         let changes: Vec<Change> = kind.into_iter().chain(label).collect();
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let changed = edit::change(
             &mut ready.channel,
             &ready.opened,
@@ -167,7 +167,7 @@ impl Modify {
 
 impl Resize {
     pub fn run(&self) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let sectors = |amount: Option<Amount>, what| -> Result<Option<u64>, Usage> {
             let amount = amount.map(|amount| amount.sectors(&ready.provider, what));
             amount.transpose()
@@ -190,7 +190,7 @@ impl Resize {
 
 impl Attribute {
     fn apply(&self, on: bool) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let (channel, opened) = (&mut ready.channel, &ready.opened);
         let changed = match self.index {
             None => edit::set_on_table(channel, opened, self.scheme, &self.name, on)
@@ -228,7 +228,7 @@ impl Unset {
 
 impl Destroy {
     pub fn run(&self) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let name = ready.provider.name.clone();
         let destroyed = edit::destroy(&mut ready.channel, &ready.opened, self.scheme, self.force);
         let destroyed = destroyed.map_err(|error| match error {

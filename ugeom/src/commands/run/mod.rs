@@ -46,7 +46,7 @@ are:
   --debug=parse            print the settings as they are read
   --enghelp[=ENGINE]       list the engines, or the options of one
   --version                print the version of fio whose language this is
-  --destroy                write to what carries a partition table or a file system, or is mounted
+  --destroy                write to what carries a partition table or a file system
 
 Errors in a job file, unknown options and missing values are reported with file, line and the \
 nearest name; settings without effect give a warning.";
