@@ -1,5 +1,6 @@
 //! Why a partition table was not changed.
 
+use super::Cut;
 use ugeom_format::content::Content;
 use ugeom_format::plan::{self, Scheme};
 use ugeom_stack::IoError;
@@ -65,6 +66,19 @@ pub enum EditError {
         /// What was found, and where; never empty.
         found: Vec<Content>,
     },
+    /// A shorter partition would end before what it carries does.
+    #[error(
+        "{provider} carries {}, and would have {new_bytes} bytes; nothing was written",
+        cut_off(.cut)
+    )]
+    Cut {
+        /// The partition.
+        provider: String,
+        /// Its new length in bytes.
+        new_bytes: u64,
+        /// What would be cut off; never empty.
+        cut: Vec<Cut>,
+    },
     /// No table that can be edited.
     #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
     NoTable {
@@ -124,6 +138,11 @@ pub enum EditError {
 fn list(found: &[Content]) -> String {
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     found.join(", ")
+}
+
+fn cut_off(cut: &[Cut]) -> String {
+    let cut: Vec<String> = cut.iter().map(ToString::to_string).collect();
+    cut.join(", ")
 }
 
 fn names(schemes: &[Scheme]) -> String {
