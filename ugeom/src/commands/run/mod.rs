@@ -235,14 +235,15 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     let failed_jobs = failures.len() + usize::from(!outcome.lost.is_empty());
     let outcome = outcome.grouped();
     result.push_str(&written(&outcome, report)?);
-    match &report.output {
-        Some(path) => fs::write(path, result).with_context(|| format!("writing {path}"))?,
-        None => output::print(&result)?,
-    }
+    let printed = match &report.output {
+        Some(path) => fs::write(path, result).with_context(|| format!("writing {path}")),
+        None => output::print(&result),
+    };
     // Last, where it is not overlooked.
     for lost in &outcome.lost {
         output::complain(&output::printable(&lost.to_string()));
     }
+    printed?;
     if failed_jobs > 0 {
         Err(JobsFailed(failed_jobs).into())
     } else if terminal.cancelled() {
