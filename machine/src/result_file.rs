@@ -18,7 +18,7 @@ pub fn refuse_disk(path: &Path) -> io::Result<()> {
         return Ok(());
     };
     let refused = |what: &str| {
-        let text = format!("{what}; name another file for the result");
+        let text = format!("{what}; name a file for the result");
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     };
     if about.file_type().is_block_device() {

@@ -273,6 +273,7 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
+    use ugeom_classes::{TargetText, path_of};
 
     #[test]
     fn a_quoted_path_means_the_same_file() {

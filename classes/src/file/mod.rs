@@ -26,7 +26,7 @@ mod tests;
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::engines::Engines;
 use crate::entry::{Build, ClassEntry, Role};
-use crate::image;
+use crate::image::{self, FileKind};
 use crate::path::path_of;
 use crate::spec::LayerArguments;
 use facts::Facts;
@@ -105,7 +105,8 @@ fn build(
     if context.writable() && !context.unlocked() {
         refuse_in_use(&path)?;
     }
-    if let Some(format) = open::image_format(&path, settings.format)? {
+    let kind = open::file_kind(&path, settings.format)?;
+    if let FileKind::Image(format) = kind {
         let image = image::Settings {
             path: &path,
             name: open::name_of(&path),
@@ -130,6 +131,10 @@ fn build(
         unlocked: context.unlocked(),
         relayout: context.relayout(),
         sectorsize: settings.sector_bytes,
+        disk_bytes: match kind {
+            FileKind::FixedVhd { disk_bytes } => Some(disk_bytes),
+            _ => None,
+        },
     };
     let opened = open::open(&path, wanted)?;
     if settings.engine == Choice::Mmap && direct {
@@ -189,15 +194,7 @@ fn plan(
         mark,
         config: vec![
             ("file".into(), path.to_owned()),
-            (
-                "type".into(),
-                if opened.block_device {
-                    "block device"
-                } else {
-                    "image"
-                }
-                .into(),
-            ),
+            ("type".into(), opened.kind().into()),
             (
                 "access".into(),
                 if opened.writable {
