@@ -18,8 +18,8 @@ Writes bytes from stdin to a provider, and flushes them. Offset and length need 
 of the sector size: the other bytes of a sector stay as they are.
 
 ugeom refuses a disk or image that is mounted or attached to a loop device and, without --destroy, \
-a provider with a partition table or a file system; it names what it found. An addressed partition (disk.img@s1) without known content \
-needs no option.
+a provider with a partition table or a file system; it names what it found. An addressed \
+partition (disk.img@s1) without known content needs no option.
 
 Without --length all of stdin is written, which must fit before the end of the media; with it \
 exactly that many bytes. A file on stdin that is too long or too short is refused before the first \

@@ -4,7 +4,7 @@
 //! ([`ugeom_format::search`]). What does not state its length (LUKS, ZFS) reaches to the end of its
 //! partition: the whole of it may be in use.
 
-use super::EditError;
+use super::error::{Cut, EditError};
 use super::found::identify_within;
 use super::media::Disk;
 use std::ops::Range;
@@ -18,25 +18,6 @@ use ugeom_format::search::{Place, Search};
 const SUPERBLOCKS_BYTES: u64 = 512 << 10;
 /// A superblock: the magic number of UFS stands 1372 bytes behind its first byte.
 const SUPERBLOCK_BYTES: u64 = 1536;
-
-/// Something that a shorter partition would cut off.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// What it is, and where it stands in the partition.
-    what: String,
-    /// How far it reaches in the partition, bytes, where it states that.
-    reach_bytes: Option<u64>,
-}
-
-impl std::fmt::Display for Cut {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, reach_bytes } = self;
-        match reach_bytes {
-            Some(bytes) => write!(f, "{what} of {bytes} bytes"),
-            None => write!(f, "{what} of unknown length"),
-        }
-    }
-}
 
 impl Disk<'_> {
     /// Refuses a new length of a partition that cuts off what it carries.

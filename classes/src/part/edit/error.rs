@@ -1,6 +1,6 @@
 //! Why a partition table was not changed.
 
-use super::Cut;
+use std::fmt;
 use ugeom_format::content::Content;
 use ugeom_format::plan::{self, Scheme};
 use ugeom_stack::IoError;
@@ -133,6 +133,25 @@ pub enum EditError {
     /// The system gave no random numbers for a GUID.
     #[error("no random numbers for a GUID: {0}")]
     Random(#[source] std::io::Error),
+}
+
+/// Something that a shorter partition would cut off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What it is, and where it stands in the partition.
+    pub(super) what: String,
+    /// How far it reaches in the partition, bytes, where it states that.
+    pub(super) reach_bytes: Option<u64>,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, reach_bytes } = self;
+        match reach_bytes {
+            Some(bytes) => write!(f, "{what} of {bytes} bytes"),
+            None => write!(f, "{what} of unknown length"),
+        }
+    }
 }
 
 fn list(found: &[Content]) -> String {

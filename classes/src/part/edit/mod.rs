@@ -22,8 +22,7 @@ mod recover;
 mod saved;
 
 pub use code::{boot_code, partition_code};
-pub use cut::Cut;
-pub use error::EditError;
+pub use error::{Cut, EditError};
 pub use recover::{Recovery, RecoveryWrite, check_recovery, plan_recovery, write_recovery};
 pub use saved::{Restore, restore};
 
