@@ -122,6 +122,13 @@ pub enum BuildError {
         #[source]
         error: io::Error,
     },
+    /// The kernel uses a file or device that is to be written to.
+    #[error("{path} {found}: free it first; nothing was written")]
+    InUse {
+        path: String,
+        /// What for: `is mounted at /mnt`, `is attached to /dev/loop0`.
+        found: String,
+    },
     /// The file or device is there, but cannot be used, or not in this way.
     #[error("{path}: {problem}")]
     Refused {

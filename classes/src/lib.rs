@@ -45,6 +45,7 @@ mod locking;
 pub mod md;
 pub mod nbd;
 pub mod nop;
+mod overlap;
 mod own_thread;
 pub mod part;
 mod path;

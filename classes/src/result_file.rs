@@ -5,7 +5,7 @@ use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use ugeom_format::content::{self, Content};
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_machine::result_file::refuse_disk;
 
 /// Refuses to overwrite a block device, and a file that carries what a disk does: a table, a file
 /// system, an image.
@@ -17,7 +17,7 @@ pub fn refuse_carrying(path: &Path, is_replaceable: impl Fn(&Content) -> bool) -
     let Ok(about) = std::fs::metadata(path) else {
         return Ok(());
     };
-    refuse_block_device(path)?;
+    refuse_disk(path)?;
     if !about.is_file() {
         return Ok(());
     }

@@ -431,7 +431,13 @@ const STEPS: [(&str, Step); 6] = [
         edit::change(channel, opened, None, 1, &changes).map(drop)
     }),
     ("resize", |channel, opened, _| {
-        edit::resize(channel, opened, None, 1, (Some(70), None)).map(drop)
+        let wanted = edit::Resize {
+            index: 1,
+            sectors: Some(70),
+            align_sectors: None,
+            force: false,
+        };
+        edit::resize(channel, opened, None, &wanted).map(drop)
     }),
     ("delete", |channel, opened, _| {
         edit::delete(channel, opened, None, 2).map(drop)

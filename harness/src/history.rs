@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_machine::result_file::refuse_disk;
 use ugeom_measure::change::Better;
 use ugeom_measure::gate::Outcome;
 use ugeom_measure::shift::{Alarm, ChangePoint, Confirmed, alarm, scan};
@@ -142,7 +142,7 @@ pub fn add(folder: &Path, entry: &Entry) -> Result<(), HarnessError> {
     let path = path(folder);
     let name = path.display().to_string();
     let os = |operation| HarnessError::os(name.clone(), operation);
-    refuse_block_device(&path).map_err(os("opening"))?;
+    refuse_disk(&path).map_err(os("opening"))?;
     let mut options = File::options();
     let opened = options.read(true).write(true).create(true).truncate(false);
     let mut file = opened.open(&path).map_err(os("opening"))?;

@@ -2,6 +2,7 @@
 
 use crate::output;
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use ugeom_classes::TargetError;
 use ugeom_classes::spec::SpecError;
@@ -126,9 +127,11 @@ impl std::error::Error for JobsInterrupted {}
 /// errors of the program have.
 pub fn of_arguments(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // A closed pipe is no reason to complain, least of all about help.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        return match printed {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => report(&output::stdout_error(error)),
+        };
     }
     let words = error.render().to_string();
     let words = words.strip_prefix("error: ").unwrap_or(&words);
@@ -139,7 +142,8 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
 /// Prints an error and says with which code to end.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
-        return ExitCode::SUCCESS;
+        // Its reader knows why it went; the shell is told that not all was read.
+        return ExitCode::from(FAILED);
     }
     if let Some(JobsRefused(refused)) = error.downcast_ref() {
         let code = report(refused);

@@ -12,9 +12,9 @@
 //! | how do others look at what it serves? | `control.rs` |
 //! | how do bytes get from a provider to stdout, and from stdin to a provider? | `transfer/` |
 //!
-//! Results go to stdout, everything else to stderr. Exit code 0: done; 1: the work failed;
-//! 2: wrong usage, which is also a target that does not follow the stack language; 130:
-//! interrupted.
+//! Results go to stdout, everything else to stderr. Exit code 0: done; 1: the work failed, or
+//! stdout did not take all of the result (no message if its reader closed the pipe); 2: wrong
+//! usage, which is also a target that does not follow the stack language; 130: interrupted.
 #![forbid(unsafe_code)]
 
 mod commands;

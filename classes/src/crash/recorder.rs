@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_format::crash_log::{
     Entry, HEADER_BYTES, Header, PROMISE_BYTES_MAX, RECORD_BYTES, Record, without_zeroes,
 };
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_machine::result_file::refuse_disk;
 use ugeom_stack::{Command, Flags};
 
 /// Where promises to the workload come from: called before each record is written, with a
@@ -85,7 +85,7 @@ impl Log {
 
 /// Refuses a file of others: a path that is one letter off may be that of a disk.
 fn replaceable(path: &Path) -> io::Result<()> {
-    refuse_block_device(path)?;
+    refuse_disk(path)?;
     let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
     if !is_file {
         return Ok(());

@@ -26,7 +26,8 @@ mod tests;
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::engines::Engines;
 use crate::entry::{Build, ClassEntry, Role};
-use crate::image;
+use crate::image::{self, FileKind};
+use crate::path::path_of;
 use crate::spec::LayerArguments;
 use facts::Facts;
 use open::Opened;
@@ -35,6 +36,7 @@ use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;
 use ugeom_engine::Choice;
+use ugeom_machine::block_device::use_of;
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
     ThreadState,
@@ -100,7 +102,11 @@ fn build(
     let direct = settings.direct.unwrap_or(context.direct());
     let path = settings.path.clone();
     let engine = (settings.engine, settings.guasi);
-    if let Some(format) = open::image_format(&path, settings.format)? {
+    if context.writable() && !context.unlocked() {
+        refuse_in_use(&path)?;
+    }
+    let kind = open::file_kind(&path, settings.format)?;
+    if let FileKind::Image(format) = kind {
         let image = image::Settings {
             path: &path,
             name: open::name_of(&path),
@@ -125,6 +131,10 @@ fn build(
         unlocked: context.unlocked(),
         relayout: context.relayout(),
         sectorsize: settings.sector_bytes,
+        disk_bytes: match kind {
+            FileKind::FixedVhd { disk_bytes } => Some(disk_bytes),
+            _ => None,
+        },
     };
     let opened = open::open(&path, wanted)?;
     if settings.engine == Choice::Mmap && direct {
@@ -142,6 +152,17 @@ fn build(
         engines,
         (settings.fwsectors, settings.fwheads),
     )
+}
+
+/// Refuses to write below the kernel: its cache and what it has mounted would not notice.
+fn refuse_in_use(path: &str) -> Result<(), BuildError> {
+    match use_of(&path_of(path)) {
+        None => Ok(()),
+        Some(found) => Err(BuildError::InUse {
+            path: path.to_owned(),
+            found,
+        }),
+    }
 }
 
 fn plan(
@@ -173,15 +194,7 @@ fn plan(
         mark,
         config: vec![
             ("file".into(), path.to_owned()),
-            (
-                "type".into(),
-                if opened.block_device {
-                    "block device"
-                } else {
-                    "image"
-                }
-                .into(),
-            ),
+            ("type".into(), opened.kind().into()),
             (
                 "access".into(),
                 if opened.writable {

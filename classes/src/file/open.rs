@@ -2,7 +2,7 @@
 
 use super::options;
 use crate::build::BuildError;
-use crate::image::{self, ImageFormat};
+use crate::image::{self, FileKind};
 use crate::locking::{self, Holder};
 use crate::path::{path_of, text_of};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -20,6 +20,8 @@ pub(super) struct Wanted {
     /// What the image describes, such as its partition table, may be changed.
     pub relayout: bool,
     pub sectorsize: Option<u32>,
+    /// The disk ends there, before the file does.
+    pub disk_bytes: Option<u64>,
 }
 
 /// A file that is open.
@@ -31,8 +33,21 @@ pub(super) struct Opened {
     pub stripesize: u64,
     pub writable: bool,
     pub block_device: bool,
+    /// The footer of a fixed VHD image follows the disk.
+    pub has_footer: bool,
     /// What the memory of requests must be aligned to, bytes; 1 without direct I/O.
     pub align_bytes: usize,
+}
+
+impl Opened {
+    /// For listings.
+    pub(super) const fn kind(&self) -> &'static str {
+        match (self.block_device, self.has_footer) {
+            (true, _) => "block device",
+            (false, true) => "vhd, fixed",
+            (false, false) => "image",
+        }
+    }
 }
 
 /// The sector size of an image by default, bytes.
@@ -52,6 +67,7 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
         locking::lock(path, &file, holder)?;
     }
     let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;
+    let size = wanted.disk_bytes.map_or(size, |bytes| bytes.min(size));
     let (sectorsize, stripesize) = if block_device {
         let sectors = device_sectors(&file, wanted.sectorsize);
         sectors.map_err(|errno| system("asking the sector size of", path, errno))?
@@ -84,21 +100,18 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
         stripesize,
         writable: wanted.writable,
         block_device,
+        has_footer: wanted.disk_bytes.is_some(),
         align_bytes,
     })
 }
 
-/// What kind of image a file is, unless its bytes are those of the disk. A block device is one only
-/// where the user says so.
-pub(super) fn image_format(
-    path: &str,
-    said: options::Wanted,
-) -> Result<Option<ImageFormat>, BuildError> {
+/// What a file is. A block device is an image only where the user says so.
+pub(super) fn file_kind(path: &str, said: options::Wanted) -> Result<FileKind, BuildError> {
     let kind = kind_of(path)?;
     match said {
-        options::Wanted::Image(format) => return Ok(Some(format)),
-        options::Wanted::Raw => return Ok(None),
-        options::Wanted::Auto if kind != FileType::RegularFile => return Ok(None),
+        options::Wanted::Image(format) => return Ok(FileKind::Image(format)),
+        options::Wanted::Raw => return Ok(FileKind::Plain),
+        options::Wanted::Auto if kind != FileType::RegularFile => return Ok(FileKind::Plain),
         options::Wanted::Auto => {}
     }
     let flags = OFlags::CLOEXEC | OFlags::RDONLY;

@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use crate::engines::DEPTH;
+use crate::overlap::Overlap;
 use rustix::fs::{Mode, OFlags, fcntl_getfl};
 use std::any::Any;
 use std::collections::HashMap;
@@ -54,10 +55,12 @@ pub(super) struct ThreadEngine {
     align_bytes: usize,
     /// The size of the image, bytes; zeroes follow up to a whole sector.
     size_bytes: u64,
-    tickets: HashMap<BioId, Ticket, BuildHasherDefault<IdHasher>>,
-    /// Durable ZEROs whose zeroes are written and that now wait for the flush.
-    flushing: Vec<BioId>,
-    /// Bios to submit once more, to flush; kept between polls so that it is allocated once.
+    /// Of what is in flight; with the generation of what makes writes durable.
+    tickets: HashMap<BioId, (Ticket, Option<u64>), BuildHasherDefault<IdHasher>>,
+    /// What makes writes durable, with its result.
+    durable: Overlap<(Bio, u64)>,
+    /// Durable ZEROs whose zeroes are written, to be submitted once more as a flush; kept between
+    /// polls so that it is allocated once.
     again: Vec<Bio>,
     losses: Arc<Losses>,
 }
@@ -89,15 +92,14 @@ impl ThreadEngine {
         let file = engine.register(file)?;
         let tickets =
             HashMap::with_capacity_and_hasher(DEPTH as usize, BuildHasherDefault::default());
-        let (flushing, again) = (Vec::new(), Vec::new());
         Ok(Self {
             engine,
             file,
             align_bytes: facts.align_bytes,
             size_bytes: facts.size_bytes,
             tickets,
-            flushing,
-            again,
+            durable: Overlap::new(DEPTH as usize),
+            again: Vec::new(),
             losses: Arc::clone(losses),
         })
     }
@@ -125,10 +127,15 @@ impl ThreadEngine {
             offset: bio.offset(),
             length: bio.length(),
         };
+        let makes_durable = matches!(kind, OpKind::Flush | OpKind::Write { durable: true });
+        let generation = makes_durable.then(|| self.durable.begin());
         let ticket = self.engine.submit(op, Carrier::new(bio, self.align_bytes));
-        self.tickets.insert(id, ticket);
+        self.tickets.insert(id, (ticket, generation));
     }
 }
+
+/// Why a request fails that has made writes durable, if the kernel is right.
+const OVERLAPPED: &str = "the system failed to make writes durable beside it, and tells that once";
 
 /// Fills a READ that reaches past the last byte of the image with zeroes, if it has all bytes up to
 /// there; returns how many it has then.
@@ -161,7 +168,7 @@ impl ThreadState for ThreadEngine {
         let Self {
             engine,
             tickets,
-            flushing,
+            durable,
             again,
             size_bytes,
             losses,
@@ -170,19 +177,20 @@ impl ThreadState for ThreadEngine {
         engine.reap(&mut |Completion { memory, result }: Completion<Carrier>| {
             let mut bio = memory.into_bio();
             let id = bio.id();
-            tickets.remove(&id);
-            let flushed = flushing.iter().position(|waiting| *waiting == id);
-            if let Some(at) = flushed {
-                flushing.swap_remove(at);
-            }
+            let generation = tickets.remove(&id).and_then(|(_, generation)| generation);
             let result = result.map(|bytes| pad(&mut bio, bytes, *size_bytes));
             let zeroed = bio.command() == Command::Zero && bio.flags().contains(Flags::FUA);
-            match result {
-                Ok(_) if zeroed && flushed.is_none() => again.push(bio),
-                Ok(_) if zeroed => {
-                    let length = bio.length();
-                    completions.push(bio, Ok(length));
+            match (&result, generation) {
+                (Ok(bytes), Some(generation)) => {
+                    let bytes = if zeroed { bio.length() } else { *bytes };
+                    return durable.succeeded(generation, (bio, bytes));
                 }
+                (Err(Errno::CANCELED), Some(generation)) => durable.end(generation),
+                (Err(_), Some(generation)) => durable.failed(generation),
+                _ => {}
+            }
+            match result {
+                Ok(_) if zeroed => again.push(bio),
                 Ok(bytes) if bytes < bio.length() => completions.push_failed(
                     bio,
                     Errno::IO,
@@ -198,15 +206,20 @@ impl ThreadState for ThreadEngine {
                 }
             }
         });
+        while let Some(((bio, bytes), good)) = self.durable.release() {
+            match good {
+                true => completions.push(bio, Ok(bytes)),
+                false => completions.push_failed(bio, Errno::IO, OVERLAPPED),
+            }
+        }
         while let Some(bio) = self.again.pop() {
-            self.flushing.push(bio.id());
             self.submit_as(OpKind::Flush, bio);
         }
         self.engine.flush_submissions();
     }
 
     fn in_flight(&self) -> usize {
-        self.engine.in_flight()
+        self.engine.in_flight() + self.durable.held()
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -214,7 +227,7 @@ impl ThreadState for ThreadEngine {
     }
 
     fn cancel(&mut self, id: BioId) {
-        if let Some(ticket) = self.tickets.get(&id) {
+        if let Some((ticket, _)) = self.tickets.get(&id) {
             self.engine.cancel(*ticket);
         }
     }

@@ -124,22 +124,41 @@ pub(crate) struct Settings<'a> {
     pub engine: (Choice, GuasiOptions),
 }
 
-/// What a file is, unless it is a plain copy of a disk, or something else that is read as it is.
-pub(crate) fn recognise(file: &File, size_bytes: u64) -> Option<ImageFormat> {
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// A plain copy of a disk, or something else that is read as it is.
+    Plain,
+    /// A plain copy with a footer behind the disk.
+    FixedVhd {
+        /// Size of the disk.
+        disk_bytes: u64,
+    },
+    Image(ImageFormat),
+}
+
+/// What a file is, by its signature.
+pub(crate) fn recognise(file: &File, size_bytes: u64) -> FileKind {
     let mut read = |offset: u64, length: usize| {
         let mut bytes = vec![0; length];
         let read = file.read_exact_at(&mut bytes, offset);
         read.map(|()| bytes).map_err(|error| error.to_string())
     };
     let found = content::identify(size_bytes, &mut read).contents;
-    let image = found.iter().find(|it| it.usage == ContentUse::Image)?;
-    // A fixed VHD image is a plain copy with a footer.
-    if image.name == "vhd" && image.places.iter().all(|place| place.offset_bytes > 0) {
-        return None;
+    let Some(image) = found.iter().find(|it| it.usage == ContentUse::Image) else {
+        return FileKind::Plain;
+    };
+    // The other kinds of VHD begin with a copy of the footer.
+    let footer = image.places.iter().map(|place| place.offset_bytes).min();
+    if let Some(footer) = footer.filter(|&at| at > 0 && image.name == "vhd") {
+        let stated = image.inner_bytes.filter(|&bytes| bytes > 0);
+        return FileKind::FixedVhd {
+            disk_bytes: stated.map_or(footer, |bytes| bytes.min(footer)),
+        };
     }
-    ImageFormat::ALL
-        .into_iter()
-        .find(|format| format.name() == image.name)
+    let mut formats = ImageFormat::ALL.into_iter();
+    let format = formats.find(|format| format.name() == image.name);
+    format.map_or(FileKind::Plain, FileKind::Image)
 }
 
 /// Opens an image.

@@ -20,6 +20,7 @@ use super::Remote;
 use super::connect::connected;
 use super::durability::Durability;
 use super::shake::{Facts, Shake, Step};
+use crate::overlap::Overlap;
 use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -83,7 +84,20 @@ pub(super) struct Flight {
     pub flushing: bool,
     /// How many writes the FLUSH covers that was sent for it.
     pub covers: u64,
+    /// That FLUSH among those in flight.
+    pub generation: u64,
 }
+
+/// Whose FLUSH it is.
+pub(super) enum Flushed {
+    /// Of the flight in this slot.
+    Flight(u32),
+    /// Of another thread: its number, and how many writes it covers.
+    Asked(u64, u64),
+}
+
+/// FLUSHes in flight that room is made for.
+const FLUSHES: usize = 16;
 
 impl Flight {
     /// True for a durable write that a server without FUA makes durable with a FLUSH behind it.
@@ -136,6 +150,8 @@ pub(super) struct Link {
     pub durability: Durability,
     /// FLUSHes for other threads.
     pub asked: Asked,
+    /// All FLUSHes in flight: a server may report to one of them what concerns several.
+    pub flushes: Overlap<Flushed>,
 }
 
 impl Link {
@@ -170,6 +186,7 @@ impl Link {
             polling: AdaptivePolling::new(POLL_NS),
             durability: Durability::new(&remote.losses),
             asked: Asked::default(),
+            flushes: Overlap::new(FLUSHES),
         };
         let watched = link.reactor.register(timer, Interest::READ);
         watched.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
@@ -220,6 +237,7 @@ impl Link {
             failure: None,
             flushing: false,
             covers: 0,
+            generation: 0,
         });
         self.queue.push_back(index);
     }
@@ -399,6 +417,9 @@ impl Link {
             };
             let request = request(remote, self.durability.covers(), index, flight);
             flight.asked = true;
+            if request.command == command::FLUSH {
+                flight.generation = self.flushes.begin();
+            }
             self.out.extend(request.encode());
             if request.command == command::WRITE {
                 let (from, until) = (flight.done, flight.done + flight.part);
@@ -432,6 +453,7 @@ impl Link {
         }
         let was_up = matches!(self.stage, Stage::Up);
         self.durability.broke();
+        self.flushes.clear();
         self.asked.end_all();
         // A server that breaks every connection soon, perhaps over one request, is as good as gone.
         let spoke_ns = self.heard_ns.saturating_sub(self.up_ns);

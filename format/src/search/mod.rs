@@ -300,6 +300,12 @@ impl Search {
         &self.physical
     }
 
+    /// What begins where the medium does.
+    pub fn at_start(&self) -> impl Iterator<Item = &Place> {
+        let places = self.found.values();
+        places.filter(|place| place.start_bytes == 0)
+    }
+
     /// The partitions, in the order of their sectors. Where two lie over each other, the one that
     /// more speaks for is offered and the other one refers to it.
     pub fn partitions(&self) -> Vec<Lost> {

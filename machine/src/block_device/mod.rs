@@ -7,6 +7,9 @@
 
 #[cfg(test)]
 mod tests;
+mod uses;
+
+pub use uses::use_of;
 
 use rustix::fs::{major, minor};
 use std::fs;

@@ -95,7 +95,7 @@ ugeom: there is no class `npo`
 }
 
 #[test]
-fn a_reader_who_leaves_is_no_error() {
+fn a_reader_who_leaves_is_told_by_the_exit_code_alone() {
     for arguments in [&["read", "zero"][..], &["show", "zero"], &["--help"]] {
         let mut command = command(UGEOM, arguments);
         let mut child = command.stdin(Stdio::null()).spawn().expect("it starts");
@@ -103,7 +103,7 @@ fn a_reader_who_leaves_is_no_error() {
         let ended = crate::run::end(child);
         assert_eq!(
             (ended.code, ended.stderr.as_str()),
-            (0, ""),
+            (1, ""),
             "{arguments:?}"
         );
     }
@@ -152,4 +152,82 @@ fn completions_know_the_commands() {
         let script = ugeom(&["completions", shell]).quiet();
         assert!(COMMANDS.iter().all(|name| script.contains(name)), "{shell}");
     }
+}
+
+/// Commands whose result is on stdout.
+const PRINTERS: [&str; 34] = [
+    "--help",
+    "-h",
+    "--version",
+    "help",
+    "help read",
+    "read --help",
+    "part add --help",
+    "version",
+    "version --json",
+    "classes",
+    "classes --json",
+    "classes eli",
+    "completions bash",
+    "part types",
+    "part types gpt",
+    "show md:1m",
+    "show --json md:1m",
+    "show --kernel",
+    "part show DISK",
+    "part show --json DISK",
+    "part backup DISK",
+    "part search DISK",
+    "part recover --dry-run DISK",
+    "part set -a bootme -i 1 DISK",
+    "diskinfo DISK",
+    "diskinfo -v DISK",
+    "diskinfo -c md:1m",
+    "read DISK",
+    "read --length 1 DISK",
+    "write --json --destroy --length 0 DISK",
+    "run --enghelp",
+    "run --showcmd --name=x --size=4k --ioengine=null",
+    "run --name=x --size=4k --ioengine=null",
+    "run --output-format=json --name=x --size=4k --ioengine=null",
+];
+
+#[test]
+fn a_result_that_stdout_does_not_take_is_an_error() {
+    let (_folder, path) = crate::disks::empty_image(8 << 20);
+    let disk = crate::disks::text(&path);
+    crate::run::part(&["create", "-s", "gpt", &disk]);
+    crate::run::part(&["add", "-t", "efi", &disk]);
+    let words = |line: &str| -> Vec<String> {
+        let words = line.split(' ');
+        words.map(|word| word.replace("DISK", &disk)).collect()
+    };
+    for line in PRINTERS {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut asked = command(UGEOM, &words(line));
+        asked.stdout(Stdio::from(full.expect("/dev/full")));
+        let ended = crate::run::end(asked.spawn().expect("it starts"));
+        assert_eq!(ended.code, 1, "{line}: {}", ended.stderr);
+        let expected = "ugeom: writing to stdout: No space left on device\n";
+        assert!(ended.stderr.ends_with(expected), "{line}: {}", ended.stderr);
+
+        // A pipe that nobody reads.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut asked = command(UGEOM, &words(line));
+        asked.stdout(Stdio::from(writer));
+        let ended = crate::run::end(asked.spawn().expect("it starts"));
+        assert_eq!(ended.code, 1, "{line}: {}", ended.stderr);
+        // Of a debug build, a warning is.
+        let is_error = |line: &str| line.starts_with("ugeom: ") && !line.contains("warning:");
+        let said = &ended.stderr;
+        assert!(!said.lines().any(is_error), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_copy_that_its_reader_does_not_take_whole_fails() {
+    let copy = format!("'{UGEOM}' read md:8m | head -c 1 > /dev/null; echo ${{PIPESTATUS[0]}}");
+    let ended = run(command("bash", &["-c", &copy]), b"");
+    assert_eq!((ended.text().as_str(), ended.stderr.as_str()), ("1\n", ""));
 }

@@ -185,7 +185,7 @@ fn resized(size: &str) -> (Files, String, String) {
         format!("{}.eli", files.image),
     );
     geli(&["init", "-B", &backup, "-P", "-K", &files.keyfile, &target]);
-    part(&["resize", "-i", "1", "-s", size, &files.image]);
+    part(&["resize", "--destroy", "-i", "1", "-s", size, &files.image]);
     (files, target, backup)
 }
 

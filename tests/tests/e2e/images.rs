@@ -184,6 +184,32 @@ fn what_is_written_to_an_image_is_what_qemu_reads() {
 }
 
 #[test]
+fn the_footer_of_a_fixed_vhd_is_no_part_of_its_disk() {
+    let Some(bench) = Bench::new("the_footer_of_a_fixed_vhd") else {
+        return;
+    };
+    let options = ["-o", "subformat=fixed,force_size=on"];
+    assert!(bench.convert("vpc", &options, "fixed.vhd"));
+    let image = bench.path("fixed.vhd");
+    let read = ugeom(&["read", &image]);
+    assert!(read.stdout == disk(), "{}", read.stderr);
+    let footer = std::fs::read(&image).expect("the image").split_off(SIZE);
+    assert_eq!(footer.len(), 512);
+    // All of the disk, and not a byte more.
+    let data = noise(8, SIZE);
+    let written = ugeom_with(&["write", "--destroy", &image], &data);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    assert!(bench.as_qemu_reads("fixed.vhd", "vpc") == data);
+    assert!(std::fs::read(&image).expect("the image")[SIZE..] == footer);
+    let end = SIZE.to_string();
+    ugeom_with(&["write", "--destroy", &image, "--offset", &end], b"x").failed(1);
+    // The bytes of the file are those of an image.
+    let bytes = format!("{image}?format=raw");
+    let refused = ugeom_with(&["write", &bytes], b"x").failed(1);
+    assert!(refused.contains("carries a VHD image"), "{refused}");
+}
+
+#[test]
 fn an_overlay_is_written_and_its_base_stays() {
     let Some(bench) = Bench::new("an_overlay_is_written") else {
         return;

@@ -48,6 +48,7 @@ mod part;
 mod part_damage;
 mod part_logical;
 mod part_search;
+mod part_shrink;
 mod part_verbs;
 mod pki;
 mod raidtest;

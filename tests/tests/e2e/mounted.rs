@@ -1,7 +1,7 @@
 //! A real block device, a file system mounted from it, and what ugeom may do to them.
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end, other, run, ugeom, ugeom_with};
+use crate::run::{PATIENCE, UGEOM, command, end, other, part, run, ugeom, ugeom_with};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -106,11 +106,116 @@ fn what_is_mounted_is_not_written_to() {
     }
     let forced = ugeom_with(&["write", "--destroy", &disk.device], b"x").failed(1);
     assert!(
-        forced.contains("is in use: mounted, or held by another process"),
+        forced.contains(&format!("is mounted at {}", place.display())),
         "{forced}"
     );
     let shared = ugeom(&["show", &format!("{}?shared=1", disk.device)]).quiet();
     assert!(shared.contains("  block device"), "{shared}");
+}
+
+/// Commands that write to an image, with every flag that overwrites what it carries; the text on
+/// stdin of each. `IMAGE` stands for the image.
+const WRITERS: [(&str, &str); 17] = [
+    ("write --destroy IMAGE", "x"),
+    ("write --destroy IMAGE@p1", "x"),
+    ("part create --destroy -s mbr IMAGE", ""),
+    ("part add -t efi IMAGE", ""),
+    ("part delete -i 1 IMAGE", ""),
+    ("part modify -i 1 -t efi IMAGE", ""),
+    ("part resize -i 1 -s 3m IMAGE", ""),
+    ("part set -a bootme -i 1 IMAGE", ""),
+    ("part unset -a bootme -i 1 IMAGE", ""),
+    ("part destroy -F IMAGE", ""),
+    ("part recover --destroy IMAGE", ""),
+    ("part restore -F IMAGE", "MBR 4\n"),
+    ("part bootcode --destroy -p IMAGE -i 1 IMAGE", ""),
+    ("geli init --destroy -P -K IMAGE IMAGE@p1", ""),
+    ("diskinfo -w -S --destroy IMAGE", ""),
+    ("lab sweep --write --destroy --budget 1s IMAGE", ""),
+    (
+        "run --destroy --name=x --rw=write --size=1m --filename=IMAGE",
+        "",
+    ),
+];
+
+fn words(line: &str, image: &str) -> Vec<String> {
+    let words = line.split(' ');
+    words.map(|word| word.replace("IMAGE", image)).collect()
+}
+
+#[test]
+fn an_image_behind_a_loop_device_is_not_written_to() {
+    let test = "an_image_behind_a_loop_device_is_not_written_to";
+    let (_folder, path) = disks::empty_image(8 << 20);
+    let image = disks::text(&path);
+    ugeom(&["part", "create", "-s", "gpt", &image]).quiet();
+    ugeom(&["part", "add", "-t", "linux-data", "-s", "2m", &image]).quiet();
+    let before = std::fs::read(&path).expect("the image");
+    let Some(over) = LoopDevice::over(test, &path, &[]) else {
+        return;
+    };
+    let attached = format!("is attached to {}", over.text());
+    for (line, input) in WRITERS {
+        let ended = ugeom_with(&words(line, &image), input.as_bytes());
+        assert_eq!(ended.code, 1, "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&attached), "{line}: {}", ended.stderr);
+        assert!(std::fs::read(&path).expect("the image") == before, "{line}");
+    }
+    let served = ugeom(&["serve", "--rw", "--run", "true", &image]).failed(1);
+    let expected = format!("ugeom: {image} {attached}: free it first; nothing was written\n");
+    assert_eq!(served, expected);
+    // Through the device itself all is as before.
+    part(&["modify", "-i", "1", "-t", "efi", &over.text()]);
+    assert!(std::fs::read(&path).expect("the image") != before);
+}
+
+#[test]
+fn a_mounted_image_is_not_written_to_with_the_flags_that_overwrite() {
+    let test = "a_mounted_image_is_not_written_to_with_the_flags_that_overwrite";
+    let Some(disk) = Loop::new(test) else { return };
+    let Some(place) = disk.mount(test) else {
+        return;
+    };
+    let mounted = format!("is mounted at {}", place.display());
+    let before = std::fs::read(&disk.image).expect("the image");
+    for (line, input) in WRITERS.iter().filter(|(line, _)| !line.contains("@p1")) {
+        let ended = ugeom_with(&words(line, &disk.image), input.as_bytes());
+        assert_eq!(ended.code, 1, "{line}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&mounted), "{line}: {}", ended.stderr);
+        let after = std::fs::read(&disk.image).expect("the image");
+        assert!(after == before, "{line}");
+    }
+}
+
+#[test]
+fn no_result_goes_into_an_image_that_is_in_use() {
+    let test = "no_result_goes_into_an_image_that_is_in_use";
+    // Nothing is known of its content, which is in the way of results otherwise.
+    let (_folder, path, before) = disks::random_image(1 << 20, 7);
+    let image = disks::text(&path);
+    let Some(over) = LoopDevice::over(test, &path, &[]) else {
+        return;
+    };
+    let attached = format!("is attached to {}", over.text());
+    let results = [
+        "lab cached --force --json IMAGE",
+        "raidtest genfile -f -s 1m -n 9 IMAGE",
+        "run --name=x --ioengine=null --size=4k --output=IMAGE",
+    ];
+    for line in results {
+        let ended = ugeom(&words(line, &image));
+        assert_ne!(ended.code, 0, "{line}");
+        assert!(ended.stderr.contains(&attached), "{line}: {}", ended.stderr);
+    }
+    let shell = format!("'{UGEOM}' read md:1m 1<>'{image}'");
+    let read = run(command("sh", &["-c", &shell]), b"");
+    assert_eq!(read.code, 1, "{}", read.stderr);
+    assert!(
+        read.stderr.contains(&format!("stdout {attached}")),
+        "{}",
+        read.stderr
+    );
+    assert!(std::fs::read(&path).expect("the image") == before);
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub struct Ab {
     #[arg(long, group = "kind")]
     job: bool,
 
-    /// Let job files write to what carries a partition table or a file system, or is mounted
+    /// Let job files write to what carries a partition table or a file system
     #[arg(long)]
     destroy: bool,
 

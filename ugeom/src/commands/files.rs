@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_machine::result_file::refuse_disk;
 
 /// The path that means standard output.
 pub const STDOUT: &str = "-";
@@ -50,7 +50,7 @@ pub fn check(path: Option<&Path>, what: Written, force: bool) -> Result<()> {
     let Some(path) = path.filter(|path| *path != Path::new(STDOUT)) else {
         return Ok(());
     };
-    refuse_block_device(path).with_context(|| path.display().to_string())?;
+    refuse_disk(path).with_context(|| path.display().to_string())?;
     let mut options = File::options();
     options.write(true);
     let tried = match options.clone().create_new(true).open(path) {

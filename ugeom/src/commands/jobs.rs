@@ -19,10 +19,9 @@ pub(super) fn jobs(options: &AbOptions, note: &'static dyn Fn(&str)) -> Result<J
             files.insert(path.clone(), job_file(path)?);
         }
     }
-    let allowed: &dyn Fn(&Meaning) -> Result<(), String> = if options.destroy {
-        &|_| Ok(())
-    } else {
-        &may_write
+    let allowed: &dyn Fn(&Meaning) -> Result<(), String> = match options.destroy {
+        true => &|target| may_write(target, true),
+        false => &|target| may_write(target, false),
     };
     Ok(Jobs {
         files,

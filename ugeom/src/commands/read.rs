@@ -1,6 +1,7 @@
 //! `ugeom read`: bytes of a provider, to stdout.
 
 use crate::opening::{self, TransferArgs};
+use crate::safety;
 use crate::transfer;
 use crate::transfer::rescue;
 use crate::transfer::sink::Sink;
@@ -63,6 +64,7 @@ impl Read {
         if std::io::stdout().is_terminal() && !self.force {
             bail!("stdout is a terminal; --force writes to it");
         }
+        safety::refuse_stdout_in_use()?;
         let target = self.from.target.open()?;
         let provider = opening::top(&target)?;
         let range = transfer::range(&provider, self.from.offset, self.length)?;

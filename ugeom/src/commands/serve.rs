@@ -10,7 +10,6 @@ use crate::control::ControlArgs;
 use crate::folder::own_folder;
 use crate::opening::{self, TargetArgs};
 use crate::output;
-use crate::safety;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
@@ -184,9 +183,6 @@ impl Serve {
         let folder = if wanted { Some(own_folder()?) } else { None };
         if let Some(folder) = &folder {
             addresses.push(Address::Unix(folder.0.join("nbd")));
-        }
-        if self.rw {
-            safety::refuse_mounted(&self.target.target)?;
         }
         let open = if self.rw {
             self.target.open_writable()?

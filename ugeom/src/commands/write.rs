@@ -17,9 +17,9 @@ const LONG_ABOUT: &str = "\
 Writes bytes from stdin to a provider, and flushes them. Offset and length need not be multiples \
 of the sector size: the other bytes of a sector stay as they are.
 
-Without --destroy, ugeom refuses a mounted disk or image and a provider with a partition table or \
-a file system, and names what it found. An addressed partition (disk.img@s1) without known content \
-needs no option.
+ugeom refuses a disk or image that is mounted or attached to a loop device and, without --destroy, \
+a provider with a partition table or a file system; it names what it found. An addressed \
+partition (disk.img@s1) without known content needs no option.
 
 Without --length all of stdin is written, which must fit before the end of the media; with it \
 exactly that many bytes. A file on stdin that is too long or too short is refused before the first \
@@ -43,7 +43,7 @@ pub struct Write {
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
     length: Option<u64>,
 
-    /// Overwrite what carries a partition table or a file system, and images that are mounted
+    /// Overwrite what carries a partition table or a file system
     #[arg(long)]
     destroy: bool,
 
@@ -61,9 +61,6 @@ struct Done<'a> {
 
 impl Write {
     pub fn run(&self) -> Result<()> {
-        if !self.destroy {
-            safety::refuse_mounted(&self.to.target.target)?;
-        }
         let target = if self.to.target.is_addressed() {
             self.to.target.open_writable()?
         } else {

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use ugeom_format::ddrescue::{Map, Status};
 use ugeom_machine::interrupt;
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_machine::result_file::refuse_disk;
 use ugeom_measure::units::grouped;
 use ugeom_stack::{Channel, Errno, Opened};
 
@@ -132,7 +132,7 @@ fn output_file() -> Result<File> {
 /// The map of an earlier run, or a new one.
 fn continued(path: &Path, sectors: &Range<u64>, out: &File) -> Result<Map> {
     let shown = path.display();
-    refuse_block_device(path).with_context(|| format!("the map {shown}"))?;
+    refuse_disk(path).with_context(|| format!("the map {shown}"))?;
     let size = match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Map::new(sectors.clone()));

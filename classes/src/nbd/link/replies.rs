@@ -1,7 +1,7 @@
 //! What the server answers: bytes to replies and chunks, data to the requests' own memory.
 
 use super::sync;
-use super::{Flight, Link, NO_CONNECTION, NONSENSE};
+use super::{Flight, Flushed, Link, NO_CONNECTION, NONSENSE};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use ugeom_format::wire::nbd::{
@@ -293,9 +293,11 @@ impl Link {
         let is_flush = flight.flushing || flight.bio.command() == Command::Flush;
         if let Some(failure) = flight.failure {
             if is_flush {
+                self.flushes.failed(flight.generation);
                 self.durability.failed();
             }
-            return self.finish(index, Err(failure));
+            self.finish(index, Err(failure));
+            return self.release_flushes();
         }
         if is_read(flight) && flight.got != flight.part {
             let why = "the server has left out a part of the data";
@@ -319,8 +321,9 @@ impl Link {
         }
         let writes = matches!(command, Command::Write | Command::Zero);
         if is_flush {
-            self.durability.flushed(flight.covers);
-            return self.finish(index, Ok(length));
+            let generation = flight.generation;
+            self.flushes.succeeded(generation, Flushed::Flight(index));
+            return self.release_flushes();
         }
         // A durable write is durable now, or is written again when it does not get that far.
         let cared_for = writes && flight.bio.flags().contains(Flags::FUA);

@@ -1,14 +1,18 @@
 //! FLUSHes over a link that no request of its thread has asked for, but one of another thread's:
 //! their place among the requests, and their answers.
 
-use super::{Link, NONSENSE};
+use super::{Flushed, Link, NONSENSE};
 use ugeom_format::wire::nbd::{
     ChunkHeader, ErrorChunk, Request, SimpleReply, chunk, command, error,
 };
 use ugeom_machine::clock;
+use ugeom_stack::Errno;
 
 /// The name of such a FLUSH. No flight has it: their slots are fewer.
 pub(in crate::nbd) const COOKIE: u64 = u64::MAX;
+
+/// Why a FLUSH fails that the server has answered well.
+const OVERLAPPED: &str = "the server failed a FLUSH beside it, and need not tell both";
 
 const SHUTTING_DOWN: &str = "the server is shutting down";
 
@@ -19,8 +23,8 @@ pub(in crate::nbd) struct Asked {
     wanted: u64,
     /// The last one that was answered, or that has nothing to cover any more.
     done: u64,
-    /// The one in flight: its number, and how many writes it covers.
-    sent: Option<(u64, u64)>,
+    /// The one in flight: its number, how many writes it covers, and its generation.
+    sent: Option<(u64, u64, u64)>,
     /// One has ended since that was asked last.
     ended: bool,
 }
@@ -64,7 +68,8 @@ impl Link {
         if !self.asked.is_waiting() || self.asked.sent.is_some() {
             return None;
         }
-        self.asked.sent = Some((self.asked.wanted, self.durability.covers()));
+        let generation = self.flushes.begin();
+        self.asked.sent = Some((self.asked.wanted, self.durability.covers(), generation));
         let request = Request {
             flags: 0,
             command: command::FLUSH,
@@ -93,20 +98,48 @@ impl Link {
     }
 
     fn flush_answered(&mut self, errno: u32) -> Result<(), &'static str> {
-        let Some((number, covers)) = self.asked.sent.take() else {
+        let Some((number, covers, generation)) = self.asked.sent.take() else {
             return Err("the server sent a reply to no request");
         };
         match errno {
-            0 => self.durability.flushed(covers),
+            0 => {
+                let flushed = Flushed::Asked(number, covers);
+                self.flushes.succeeded(generation, flushed);
+            }
             error::ESHUTDOWN => return Err(SHUTTING_DOWN),
             _ => {
+                self.flushes.failed(generation);
                 self.durability.failed();
-                // They are told to be lost, once.
-                self.durability.flushed(covers);
+                self.asked_has_ended(number, covers);
             }
         }
-        self.asked.done = number;
-        self.asked.ended = true;
+        self.release_flushes();
         Ok(())
+    }
+
+    /// A FLUSH for others is over. What it could not cover has been told to be lost.
+    fn asked_has_ended(&mut self, number: u64, covers: u64) {
+        self.durability.flushed(covers);
+        self.asked.done = self.asked.done.max(number);
+        self.asked.ended = true;
+    }
+
+    /// Completes the FLUSHes that were answered well and wait for no other one any more.
+    pub fn release_flushes(&mut self) {
+        while let Some((flushed, good)) = self.flushes.release() {
+            let index = match flushed {
+                Flushed::Flight(index) => index,
+                Flushed::Asked(number, covers) => {
+                    self.asked_has_ended(number, covers);
+                    continue;
+                }
+            };
+            if let Some(flight) = &self.flights[index as usize] {
+                let length = flight.bio.length();
+                self.durability.flushed(flight.covers);
+                let outcome = good.then_some(length).ok_or((Errno::IO, OVERLAPPED));
+                self.finish(index, outcome);
+            }
+        }
     }
 }

@@ -223,3 +223,55 @@ fn an_old_server_is_asked_in_the_old_way() {
     }
     server.join().expect("the server");
 }
+
+/// A server that takes two FLUSHes, answers the second one well, and then fails the first.
+fn turning(flags: u16) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    std::thread::spawn(move || {
+        serve_once_with(&listener, flags, drop);
+        serve_once_with(&listener, flags, |mut stream| {
+            let mut first = None;
+            while let Some(request) = next_request(&mut stream) {
+                let mut data = vec![0; request.payload_bytes() as usize];
+                stream.read_exact(&mut data).expect("its data");
+                let mut answer = |error, cookie| {
+                    let head = SimpleReply { error, cookie }.encode();
+                    let _ = stream.write_all(&head);
+                };
+                if request.command != command::FLUSH {
+                    answer(0, request.cookie);
+                } else if let Some(other) = first.take() {
+                    answer(0, request.cookie);
+                    answer(ugeom_format::wire::nbd::error::EIO, other);
+                } else {
+                    first = Some(request.cookie);
+                }
+            }
+        });
+    });
+    folder
+}
+
+#[test]
+fn of_two_flushes_at_a_time_none_succeeds_when_one_fails() {
+    for flags in BOTH {
+        let folder = turning(flags);
+        let target = open(&target_of(&folder, "", ""));
+        let (opened, mut channel) = opened(&target);
+        // The server has no FUA: a FLUSH of its own follows each of them.
+        for number in 0..2 {
+            let draft = channel.bio().expect("a bio");
+            let draft = draft.write(number * 512, Buffer::from_slice(&[1; 512]));
+            channel.submit(&opened, draft.flags(Flags::FUA));
+        }
+        let mut failed = 0;
+        while failed < 2 {
+            channel.wait(None);
+            while let Some(finished) = channel.finished() {
+                assert_eq!(finished.result(), Err(Errno::IO));
+                failed += 1;
+            }
+        }
+    }
+}

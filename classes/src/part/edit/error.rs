@@ -1,5 +1,6 @@
 //! Why a partition table was not changed.
 
+use std::fmt;
 use ugeom_format::content::Content;
 use ugeom_format::plan::{self, Scheme};
 use ugeom_stack::IoError;
@@ -65,6 +66,19 @@ pub enum EditError {
         /// What was found, and where; never empty.
         found: Vec<Content>,
     },
+    /// A shorter partition would end before what it carries does.
+    #[error(
+        "{provider} carries {}, and would have {new_bytes} bytes; nothing was written",
+        cut_off(.cut)
+    )]
+    Cut {
+        /// The partition.
+        provider: String,
+        /// Its new length in bytes.
+        new_bytes: u64,
+        /// What would be cut off; never empty.
+        cut: Vec<Cut>,
+    },
     /// No table that can be edited.
     #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
     NoTable {
@@ -121,9 +135,33 @@ pub enum EditError {
     Random(#[source] std::io::Error),
 }
 
+/// Something that a shorter partition would cut off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What it is, and where it stands in the partition.
+    pub(super) what: String,
+    /// How far it reaches in the partition, bytes, where it states that.
+    pub(super) reach_bytes: Option<u64>,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, reach_bytes } = self;
+        match reach_bytes {
+            Some(bytes) => write!(f, "{what} of {bytes} bytes"),
+            None => write!(f, "{what} of unknown length"),
+        }
+    }
+}
+
 fn list(found: &[Content]) -> String {
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     found.join(", ")
+}
+
+fn cut_off(cut: &[Cut]) -> String {
+    let cut: Vec<String> = cut.iter().map(ToString::to_string).collect();
+    cut.join(", ")
 }
 
 fn names(schemes: &[Scheme]) -> String {

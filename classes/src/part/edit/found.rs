@@ -6,6 +6,7 @@
 
 use super::EditError;
 use super::media::Disk;
+use std::ops::Range;
 use ugeom_format::SectorWrite;
 use ugeom_format::content::{self, Content, ContentUse};
 use ugeom_format::plan::Table;
@@ -95,28 +96,30 @@ pub(super) fn all(disk: &mut Disk<'_>) -> Result<Vec<Content>, EditError> {
 }
 
 fn identify(disk: &mut Disk<'_>) -> (Vec<Content>, Option<IoError>) {
-    let unit = u64::from(disk.media.sector_size_bytes);
-    let size_bytes = disk.size_bytes;
-    let mut failed = None;
-    let found = content::identify(size_bytes, &mut |offset, length| {
-        // Sectors may be larger than the blocks that are asked for.
-        let first = offset / unit * unit;
-        let end = (offset + length as u64).next_multiple_of(unit);
-        let read = disk.look(first, end - first).map_err(|error| {
-            let text = error.to_string();
-            failed = Some(error);
-            text
-        });
-        let mut bytes = read?.split_off((offset - first) as usize);
-        bytes.truncate(length);
-        Ok(bytes)
-    });
-    let unread = found.read_error.and(failed);
-    let mut contents = found.contents;
+    let whole = 0..disk.size_bytes;
+    let (mut contents, unread) = identify_within(disk, &whole);
     if disk.is_extended() {
         contents.iter_mut().for_each(name_extended);
     }
     (contents, unread)
+}
+
+/// What a range of bytes carries, and the first error.
+pub(super) fn identify_within(
+    disk: &mut Disk<'_>,
+    range: &Range<u64>,
+) -> (Vec<Content>, Option<IoError>) {
+    let mut failed = None;
+    let size_bytes = range.end - range.start;
+    let found = content::identify(size_bytes, &mut |offset, length| {
+        disk.look_within(range, offset, length).map_err(|error| {
+            let text = error.to_string();
+            failed = Some(error);
+            text
+        })
+    });
+    let unread = found.read_error.and(failed);
+    (found.contents, unread)
 }
 
 /// Names what looks like an MBR in the first sector of an extended partition.

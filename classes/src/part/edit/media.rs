@@ -3,6 +3,7 @@
 use super::EditError;
 use crate::part::rules::Below;
 use crate::part::{ebr, mbr, names};
+use std::ops::Range;
 use ugeom_format::content::Content;
 use ugeom_format::gpt::{Gpt, Guid, other_sector_size};
 use ugeom_format::mbr::{Mbr, MbrKind, SIZE_BYTES};
@@ -98,6 +99,24 @@ impl<'a> Disk<'a> {
             }
             length => self.read(offset, length),
         }
+    }
+
+    /// Bytes of a range that begins with a sector, to find out what is there; fewer at its end.
+    pub(super) fn look_within(
+        &mut self,
+        range: &Range<u64>,
+        offset: u64,
+        length: usize,
+    ) -> Result<Vec<u8>, IoError> {
+        // Sectors may be larger than the blocks that are asked for.
+        let unit = u64::from(self.media.sector_size_bytes);
+        let start = range.start.saturating_add(offset).min(range.end);
+        let end = start.saturating_add(length as u64).min(range.end);
+        let first = start / unit * unit;
+        let mut bytes = self.look(first, end.next_multiple_of(unit) - first)?;
+        let mut bytes = bytes.split_off(((start - first) as usize).min(bytes.len()));
+        bytes.truncate((end - start) as usize);
+        Ok(bytes)
     }
 
     /// All tables that can be edited. A protective MBR is none: it belongs to the GPT, also when

@@ -14,6 +14,7 @@
 //! rules), so nothing here is changed under a user's feet.
 
 mod code;
+mod cut;
 mod error;
 pub mod found;
 mod media;
@@ -21,7 +22,7 @@ mod recover;
 mod saved;
 
 pub use code::{boot_code, partition_code};
-pub use error::EditError;
+pub use error::{Cut, EditError};
 pub use recover::{Recovery, RecoveryWrite, check_recovery, plan_recovery, write_recovery};
 pub use saved::{Restore, restore};
 
@@ -228,28 +229,45 @@ pub fn set_on_table(
     disk.edit(&table.encode())
 }
 
+/// A new length of a partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Resize {
+    /// Index of the partition.
+    pub index: u32,
+    /// Its new length in sectors; without one it extends to the next partition.
+    pub sectors: Option<u64>,
+    /// The length is rounded down to a multiple of so many sectors.
+    pub align_sectors: Option<u64>,
+    /// Cut off what the partition carries.
+    pub force: bool,
+}
+
 /// Gives a partition another length, see [`Table::resize`]. Its contents stay as they are.
 ///
 /// # Errors
-/// As [`add`].
+/// [`EditError::Cut`] without `force` when it carries something that would end behind it, else as
+/// [`add`].
 pub fn resize(
     channel: &mut Channel,
     opened: &Opened,
     scheme: Option<Scheme>,
-    index: u32,
-    (sectors, align_sectors): (Option<u64>, Option<u64>),
+    wanted: &Resize,
 ) -> Result<Added, EditError> {
+    let index = wanted.index;
     let mut disk = Disk::new(channel, opened)?;
     let mut table = disk.table(scheme)?;
+    let (provider, before) = disk.partition(&table, index);
     let sectors = table
-        .resize(index, sectors, align_sectors)
+        .resize(index, wanted.sectors, wanted.align_sectors)
         .map_err(|error| disk.plan_error(error))?;
+    if let Some(part) = before.as_ref().filter(|_| !wanted.force) {
+        disk.refuse_cut(&provider, part, sectors)?;
+    }
     disk.edit(&table.encode())?;
-    let (provider, part) = disk.partition(&table, index);
     Ok(Added {
         index,
         provider,
-        start: part.map_or(0, |part| part.start),
+        start: before.map_or(0, |part| part.start),
         sectors,
     })
 }

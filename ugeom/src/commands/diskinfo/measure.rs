@@ -39,7 +39,7 @@ pub struct MeasureArgs {
     #[arg(short = 'w', requires = "writes")]
     writable: bool,
 
-    /// Overwrite what carries a partition table or a file system, and images that are mounted
+    /// Overwrite what carries a partition table or a file system
     #[arg(long, requires = "writable")]
     destroy: bool,
 
@@ -170,9 +170,6 @@ fn one(
     cancelled: &AtomicBool,
 ) -> Result<(serde_json::Value, Ended)> {
     let args = &diskinfo.measure;
-    if args.writes && !args.destroy {
-        safety::refuse_mounted(text)?;
-    }
     let options = TargetOptions {
         writable: args.writes, // The system's cache would answer instead of the device.
         direct: true,

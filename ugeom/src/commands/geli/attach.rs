@@ -95,7 +95,7 @@ impl Attach {
         // One passphrase and one reading of stdin for all.
         let components = OnceCell::new();
         let one = |text: &str| {
-            let mut ready = Ready::open(text, false, false)?;
+            let mut ready = Ready::open(text, false)?;
             let slot = self.open(&mut ready.disk()?, &components)?;
             match self.verbose {
                 true => output::print(&format!("The key opens slot {slot} of {text}.\n")),

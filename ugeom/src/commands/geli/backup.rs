@@ -145,7 +145,7 @@ impl LastSectorArgs {
     /// Opens the provider for writing. Without `--destroy`, one whose last sector carries something
     /// else is refused.
     pub(super) fn open(&self, target: &str) -> Result<Ready> {
-        let mut ready = Ready::open(target, true, self.destroy)?;
+        let mut ready = Ready::open(target, true)?;
         if !self.destroy {
             ready.refuse_last_sector()?;
         }
@@ -185,7 +185,7 @@ pub struct Backup {
 
 impl Backup {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, false, false)?;
+        let mut ready = Ready::open(&self.target, false)?;
         let mut disk = ready.disk()?;
         disk.metadata()?;
         let place = disk.place(disk.media_bytes);

@@ -109,7 +109,7 @@ impl Init {
         let components = self.key.components()?;
         let several = self.targets.len() > 1;
         let one = |text: &str| {
-            let mut ready = Ready::open(text, true, self.destroy)?;
+            let mut ready = Ready::open(text, true)?;
             if !self.destroy {
                 safety::refuse_content(&ready.target)?;
             }
@@ -244,7 +244,7 @@ pub struct Setkey {
 
 impl Setkey {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, true, false)?;
+        let mut ready = Ready::open(&self.target, true)?;
         let mut disk = ready.disk()?;
         let metadata = disk.metadata()?;
         if metadata.keys == 0 {
@@ -327,7 +327,7 @@ impl Delkey {
             (false, None) => bail!("Key number has to be specified."),
             (false, slot) => slot,
         };
-        let mut ready = Ready::open(&self.target, true, false)?;
+        let mut ready = Ready::open(&self.target, true)?;
         let mut disk = ready.disk()?;
         if let Some(file) = &self.backup {
             BackupArgs::given(Some(file)).save_before_change(&mut disk, false)?;
@@ -391,10 +391,10 @@ impl Kill {
                 );
             }
             if !self.all {
-                let mut ready = Ready::open(text, true, false)?;
+                let mut ready = Ready::open(text, true)?;
                 return self.kill(&mut ready.disk()?, several);
             }
-            let target = open_target(text, true, false)?;
+            let target = open_target(text, true)?;
             let found = providers(&target.stack.tree());
             if found.is_empty() {
                 bail!("no GELI provider was found on {text}");
@@ -571,7 +571,7 @@ impl Configure {
         let backup = BackupArgs::given(self.backup_file.as_deref());
         let several = self.targets.len() > 1;
         let one = |text: &str| {
-            let mut ready = Ready::open(text, true, false)?;
+            let mut ready = Ready::open(text, true)?;
             let mut disk = ready.disk()?;
             if admin::would_change(&disk.metadata()?, &changes) {
                 backup.save_before_change(&mut disk, several)?;
@@ -616,7 +616,7 @@ impl Clear {
     pub fn run(&self) -> Result<()> {
         let several = self.targets.len() > 1;
         let one = |text: &str| {
-            let mut ready = Ready::open(text, true, false)?;
+            let mut ready = Ready::open(text, true)?;
             let mut disk = ready.disk()?;
             disk.metadata()?;
             if !self.destroy {

@@ -31,7 +31,7 @@ fn metadata(text: &str) -> Result<Metadata> {
     if let Some(Ok(metadata)) = found {
         return Ok(metadata);
     }
-    let mut ready = Ready::open(text, false, false)?;
+    let mut ready = Ready::open(text, false)?;
     Ok(ready.disk()?.metadata()?)
 }
 

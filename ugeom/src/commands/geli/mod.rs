@@ -105,9 +105,8 @@ struct Ready {
 }
 
 impl Ready {
-    /// Opens a target; without `destroy` one that the system has mounted is refused for writing.
-    fn open(text: &str, writable: bool, destroy: bool) -> Result<Self> {
-        let target = open_target(text, writable, destroy)?;
+    fn open(text: &str, writable: bool) -> Result<Self> {
+        let target = open_target(text, writable)?;
         let delta = match writable {
             true => Delta::READ_WRITE,
             false => Delta::READ,
@@ -135,12 +134,8 @@ impl Ready {
     }
 }
 
-/// Opens a target without a provider of it; without `destroy` one that the system has mounted is
-/// refused for writing.
-fn open_target(text: &str, writable: bool, destroy: bool) -> Result<Target> {
-    if writable && !destroy {
-        safety::refuse_mounted(text)?;
-    }
+/// Opens a target without a provider of it.
+fn open_target(text: &str, writable: bool) -> Result<Target> {
     let options = TargetOptions {
         writable,
         ..TargetOptions::default()

@@ -197,7 +197,7 @@ impl Judge<'_> {
 
 impl Recover {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, self.write, false)?;
+        let mut ready = Ready::open(&self.target, self.write)?;
         let backups = self.backups()?;
         let tree = ready.target.stack.tree();
         let mut sizes = self.sizes(&tree, &ready.target.name);

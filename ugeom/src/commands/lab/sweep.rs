@@ -54,7 +54,7 @@ pub struct Sweep {
     #[arg(long)]
     write: bool,
 
-    /// Overwrite what carries a partition table or a file system, and images that are mounted
+    /// Overwrite what carries a partition table or a file system
     #[arg(long, requires = "write")]
     destroy: bool,
 
@@ -153,17 +153,19 @@ impl Sweep {
 
     /// Nothing is written to what is mounted or carries something.
     fn check_target(&self) -> Result<()> {
-        let Some(target) = self
-            .target
-            .as_deref()
-            .filter(|_| self.write && !self.destroy)
-        else {
+        let Some(target) = self.target.as_deref().filter(|_| self.write) else {
             return Ok(());
         };
-        safety::refuse_mounted(target)?;
         // A path is written to without a stack.
-        match TargetText::parse(target)?.single_path() {
-            Some(path) => safety::refuse_content_of_path(&path_of(path)),
+        match TargetText::parse(target)?.single_path().map(path_of) {
+            Some(path) => {
+                safety::refuse_in_use(&path)?;
+                match self.destroy {
+                    true => Ok(()),
+                    false => safety::refuse_content_of_path(&path),
+                }
+            }
+            None if self.destroy => Ok(()),
             None => safety::refuse_content(&open_target(target, &TargetOptions::default())?),
         }
     }

@@ -138,9 +138,6 @@ impl Restore {
     }
 
     fn open(&self, target: &TargetArgs) -> Result<Ready> {
-        if !self.force {
-            safety::refuse_mounted(&target.target)?;
-        }
         let target = target.open_for_change()?;
         if !self.force {
             safety::refuse_content_below(&target)?;

@@ -67,7 +67,7 @@ impl Bootcode {
             |file: &Option<PathBuf>, most| file.as_deref().map(|file| code(file, most)).transpose();
         let around = read(&self.bootcode, MOST_BYTES)?;
         let inside = read(&self.partcode, MOST_IN_PARTITION_BYTES)?;
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let name = ready.provider.name.clone();
         let (channel, opened) = (&mut ready.channel, &ready.opened);
         let mut lines = Vec::new();

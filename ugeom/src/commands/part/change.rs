@@ -17,8 +17,9 @@ use ugeom_stack::{Channel, Delta, Opened, ProviderView, Stack};
 const CREATE_ABOUT: &str = "\
 Makes a new, empty partition table.
 
-A provider that carries a partition table or a file system, and one that is mounted, is refused \
-with the name of what was found, unless --destroy is given; what was there is then wiped.";
+A provider that carries a partition table or a file system is refused with the name of what was \
+found, unless --destroy is given; what was there is then wiped. A disk or image that is mounted or \
+attached to a loop device is refused in any case.";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -168,19 +169,12 @@ impl Ready {
 }
 
 impl Common {
-    pub(super) fn ready(&self, destroy: bool) -> Result<Ready> {
-        self.ready_for(destroy, safety::refuse_table_within)
+    pub(super) fn ready(&self) -> Result<Ready> {
+        self.ready_for(safety::refuse_table_within)
     }
 
     /// Opens the provider once `refused` has nothing against the target.
-    fn ready_for(
-        &self,
-        destroy: bool,
-        refused: impl FnOnce(&Target) -> Result<()>,
-    ) -> Result<Ready> {
-        if !destroy {
-            safety::refuse_mounted(&self.target.target)?;
-        }
+    fn ready_for(&self, refused: impl FnOnce(&Target) -> Result<()>) -> Result<Ready> {
         let target = self.target.open_for_change()?;
         refused(&target)?;
         Ok(Ready {
@@ -196,12 +190,10 @@ impl Create {
     pub fn run(&self) -> Result<()> {
         // A new table is not written into a window that shows another structure. For a change, a
         // table below is not in the way: it may be the same one.
-        let mut ready = self
-            .common
-            .ready_for(self.destroy, |target| match self.destroy {
-                true => Ok(()),
-                false => safety::refuse_content_below(target),
-            })?;
+        let mut ready = self.common.ready_for(|target| match self.destroy {
+            true => Ok(()),
+            false => safety::refuse_content_below(target),
+        })?;
         let wanted = edit::Create {
             scheme: self.scheme,
             entries: self.entries,
@@ -222,7 +214,7 @@ impl Create {
 
 impl Add {
     pub fn run(&self) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let provider = &ready.provider;
         let sectors = |amount: Option<Amount>, what| {
             amount
@@ -247,7 +239,7 @@ impl Add {
 
 impl Delete {
     pub fn run(&self) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let deleted = edit::delete(&mut ready.channel, &ready.opened, self.scheme, self.index);
         let deleted = ready.close(deleted.map_err(explained))?;
         let json = json!({ "provider": deleted, "index": self.index });

@@ -6,7 +6,7 @@ use crate::failure::Usage;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use ugeom_classes::part::edit;
+use ugeom_classes::part::edit::{self, EditError};
 use ugeom_format::plan::{Change, Scheme};
 
 const MODIFY_EXAMPLES: &str = "\
@@ -41,7 +41,10 @@ pub struct Modify {
 const RESIZE_ABOUT: &str = "\
 Changes the length of a partition; its first sector stays. Without a size it extends to the next \
 partition or the end. The contents do not change: shrink a file system before, and grow it \
-afterwards.";
+afterwards.
+
+A partition is not made shorter than what it carries (a file system, a volume, partitions) states \
+to need, and not at all where that states no length, such as LUKS, unless --destroy is given.";
 
 const RESIZE_EXAMPLES: &str = "\
 Examples:
@@ -66,6 +69,10 @@ pub struct Resize {
     /// Its new size [default: up to the next partition or the end]
     #[arg(short = 's', value_name = "SIZE")]
     size: Option<Amount>,
+
+    /// Cut off what the partition carries
+    #[arg(long)]
+    destroy: bool,
 
     /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
@@ -151,7 +158,7 @@ impl Modify {
         let kind = self.kind.clone().map(Change::Kind);
         let label = self.label.clone().map(Change::Label);
         let changes: Vec<Change> = kind.into_iter().chain(label).collect();
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let changed = edit::change(
             &mut ready.channel,
             &ready.opened,
@@ -167,30 +174,30 @@ impl Modify {
 
 impl Resize {
     pub fn run(&self) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let sectors = |amount: Option<Amount>, what| -> Result<Option<u64>, Usage> {
             let amount = amount.map(|amount| amount.sectors(&ready.provider, what));
             amount.transpose()
         };
-        let wanted = (
-            sectors(self.size, "size")?,
-            sectors(self.align, "alignment")?,
-        );
-        let resized = edit::resize(
-            &mut ready.channel,
-            &ready.opened,
-            self.scheme,
-            self.index,
-            wanted,
-        );
-        let resized = ready.close(resized.map_err(explained))?;
+        let wanted = edit::Resize {
+            index: self.index,
+            sectors: sectors(self.size, "size")?,
+            align_sectors: sectors(self.align, "alignment")?,
+            force: self.destroy,
+        };
+        let resized = edit::resize(&mut ready.channel, &ready.opened, self.scheme, &wanted);
+        let resized = resized.map_err(|error| match error {
+            EditError::Cut { .. } => anyhow::anyhow!("{error}, --destroy cuts it off"),
+            error => explained(error),
+        });
+        let resized = ready.close(resized)?;
         self.common.done_to(&resized, "resized")
     }
 }
 
 impl Attribute {
     fn apply(&self, on: bool) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let (channel, opened) = (&mut ready.channel, &ready.opened);
         let changed = match self.index {
             None => edit::set_on_table(channel, opened, self.scheme, &self.name, on)
@@ -228,11 +235,11 @@ impl Unset {
 
 impl Destroy {
     pub fn run(&self) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
+        let mut ready = self.common.ready()?;
         let name = ready.provider.name.clone();
         let destroyed = edit::destroy(&mut ready.channel, &ready.opened, self.scheme, self.force);
         let destroyed = destroyed.map_err(|error| match error {
-            edit::EditError::NotEmpty { .. } => {
+            EditError::NotEmpty { .. } => {
                 anyhow::anyhow!("{error}: -F destroys them with the table")
             }
             error => error.into(),

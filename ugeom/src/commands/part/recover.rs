@@ -92,7 +92,6 @@ impl Recover {
             let recovery = edit::plan_recovery(&mut channel, &opened, self.from)?;
             return self.report(&recovery, None);
         }
-        safety::refuse_mounted(&self.common.target.target)?;
         let target = self.common.target.open_for_change()?;
         if !self.destroy {
             safety::refuse_table_within(&target)?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use ugeom_format::raidtest::{REQUESTS_MAX, Shape, Totals};
-use ugeom_machine::result_file::refuse_block_device;
+use ugeom_machine::result_file::refuse_disk;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,7 +100,7 @@ impl Genfile {
 
     /// A new file; one that is there only with `-f`.
     fn create(&self) -> io::Result<File> {
-        refuse_block_device(&self.file.file)?;
+        refuse_disk(&self.file.file)?;
         let mut options = OpenOptions::new();
         options.write(true);
         match self.force {

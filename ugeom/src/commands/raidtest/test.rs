@@ -28,7 +28,7 @@ consecutive share of them, one after the other. On the path of a file or device 
 processes and I/O is direct (O_DIRECT, as in the original); on a stack of layers they are threads \
 that share the stack.
 
-Without --destroy, a test with writes refuses a mounted device and one that carries a partition \
+A test with writes refuses a mounted device and, without --destroy, one that carries a partition \
 table or a file system. It writes zeroes, or the data that it read last.";
 
 const EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ pub struct Test {
     #[command(flatten)]
     set: SetArgs,
 
-    /// Write to what carries a partition table or a file system, and to what is mounted
+    /// Write to what carries a partition table or a file system
     #[arg(long)]
     destroy: bool,
 
@@ -141,9 +141,6 @@ impl Test {
     }
 
     fn open(&self, totals: &Totals) -> Result<Target> {
-        if totals.writes > 0 && !self.destroy {
-            safety::refuse_mounted(&self.device)?;
-        }
         let options = TargetOptions {
             writable: totals.writes > 0,
             direct: is_path(&self.device),

@@ -45,7 +45,7 @@ the program:
   --debug=parse            print the settings as they are parsed
   --enghelp[=ENGINE]       list the engines, or the options of one
   --version                print the version of fio that is the reference
-  --destroy                write to what carries a partition table or a file system, or is mounted
+  --destroy                write to what carries a partition table or a file system
 
 Errors name file and line, and the nearest name of an unknown option. A setting without effect is \
 a warning. docs/run.md lists all options and the differences from fio.";
@@ -234,14 +234,15 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     let failed_jobs = failures.len() + usize::from(!outcome.lost.is_empty());
     let outcome = outcome.grouped();
     result.push_str(&written(&outcome, report)?);
-    match &report.output {
-        Some(path) => fs::write(path, result).with_context(|| format!("writing {path}"))?,
-        None => output::print(&result)?,
-    }
+    let printed = match &report.output {
+        Some(path) => fs::write(path, result).with_context(|| format!("writing {path}")),
+        None => output::print(&result),
+    };
     // Last, where it is not overlooked.
     for lost in &outcome.lost {
         output::complain(&output::printable(&lost.to_string()));
     }
+    printed?;
     if failed_jobs > 0 {
         Err(JobsFailed(failed_jobs).into())
     } else if terminal.cancelled() {

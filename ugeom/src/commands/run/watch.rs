@@ -5,10 +5,11 @@ use crate::safety;
 use anyhow::Result;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use ugeom_classes::result_file;
-use ugeom_classes::{TargetOptions, open_target, quoted_path};
+use ugeom_classes::{TargetOptions, open_target};
 use ugeom_fio::{Meaning, Progress, Report, Watcher, output as text};
 
 /// How often the line is drawn.
@@ -133,44 +134,40 @@ impl Watcher for Terminal {
             // A trace is read after the jobs were checked.
             return Err("--readonly: the job writes or trims".to_owned());
         }
-        if self.destroy {
-            return Ok(());
-        }
-        may_write(target)
+        may_write(target, self.destroy)
     }
 }
 
-/// Whether a target may be written that is not to be destroyed: why not, if it is mounted or
-/// carries something.
-pub fn may_write(target: &Meaning) -> Result<(), String> {
-    let said = |error: anyhow::Error| error.to_string();
+/// Whether a target may be written: why not, if it is mounted or attached to a loop device, or,
+/// unless `destroy`, carries something.
+pub fn may_write(target: &Meaning, destroy: bool) -> Result<(), String> {
     match target {
         Meaning::Nothing => Ok(()),
-        Meaning::Stack(text) => {
-            safety::refuse_mounted(text).map_err(said)?;
-            refuse_content(text)
-        }
+        // One that is in use is refused when the job opens it.
+        Meaning::Stack(_) if destroy => Ok(()),
+        Meaning::Stack(text) => refuse_content(text),
         Meaning::Paths(paths) => {
-            paths
-                .iter()
-                .filter(|path| path.exists())
-                .try_for_each(|path| {
-                    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-                    safety::refuse_mounted(&quoted_path(path)).map_err(said)?;
-                    // `/dev/null` and the like carry nothing.
-                    if about.file_type().is_char_device() {
-                        return Ok(());
-                    }
-                    // What is shorter than a sector is no provider, but may be an image.
-                    if about.is_file() && about.len() < 512 {
-                        let name = path.display();
-                        let carries = |error| format!("{name}: {error}");
-                        return result_file::refuse_carrying(path, |_| false).map_err(carries);
-                    }
-                    safety::refuse_content_of_path(path).map_err(said)
-                })
+            let mut existing = paths.iter().filter(|path| path.exists());
+            existing.try_for_each(|path| path_may_be_written(path, destroy))
         }
     }
+}
+
+fn path_may_be_written(path: &Path, destroy: bool) -> Result<(), String> {
+    let said = |error: anyhow::Error| error.to_string();
+    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    safety::refuse_in_use(path).map_err(said)?;
+    // `/dev/null` and the like carry nothing.
+    if destroy || about.file_type().is_char_device() {
+        return Ok(());
+    }
+    // What is shorter than a sector is no provider, but may be an image.
+    if about.is_file() && about.len() < 512 {
+        let name = path.display();
+        let carries = |error| format!("{name}: {error}");
+        return result_file::refuse_carrying(path, |_| false).map_err(carries);
+    }
+    safety::refuse_content_of_path(path).map_err(said)
 }
 
 fn refuse_content(text: &str) -> Result<(), String> {

@@ -1,15 +1,16 @@
-//! Who uses a block device or an image: file systems mounted from it, swap on it.
+//! Who uses a block device or an image: file systems mounted from it, swap on it, loop devices over
+//! it.
 //!
 //! Sources: proc(5) for `mountinfo` and `swaps`, sysfs(5) and
 //! Documentation/ABI/testing/sysfs-block for partitions, holders and the files behind loop
 //! devices.
 
+use super::{System, number, word};
+use crate::mounts::{Mount, unescaped};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use ugeom_machine::block_device::System;
-use ugeom_machine::mounts::{Mount, unescaped};
 
 /// Devices on devices are followed so far: more than any real stack of LVM, RAID and encryption.
 const MOST_DEVICES: usize = 1024;
@@ -46,39 +47,48 @@ impl Mounts {
     }
 }
 
+/// What a block device or an image is used for (`is mounted at /mnt`, `is attached to /dev/loop0`),
+/// if for anything. What cannot be looked at is taken for unused: opening it will say why.
+#[must_use]
+pub fn use_of(path: &Path) -> Option<String> {
+    Uses::default().use_of(path)
+}
+
 /// What the system reports of its mounts, loop devices and swap areas.
 #[derive(Default)]
-pub struct Uses(System);
+struct Uses(System);
 
 impl Uses {
-    /// What a block device or an image is used for (`is mounted at /mnt`), if for anything. What
-    /// cannot be looked at is taken for unused: opening it will say why.
-    pub fn use_of(&self, path: &Path) -> Option<String> {
+    fn use_of(&self, path: &Path) -> Option<String> {
         let about = fs::metadata(path).ok()?;
         let mounts = self.mounts();
-        let first = if about.file_type().is_block_device() {
-            vec![number(about.rdev())]
-        } else {
-            self.loops_of(&about, &mounts)
-        };
-        let devices = self.with_those_above(first);
-        mount_of(&devices, &mounts).or_else(|| self.swap_on(&devices, &about, &mounts))
+        let loops = self.loops_of(&about, &mounts);
+        let is_device = about.file_type().is_block_device();
+        let itself = is_device.then(|| number(about.rdev()));
+        let first = itself.into_iter();
+        let devices = first.chain(loops.iter().filter_map(|device| word(&device.join("dev"))));
+        let devices = self.with_those_above(devices.collect());
+        mount_of(&devices, &mounts)
+            .or_else(|| self.swap_on(&devices, &about, &mounts))
+            .or_else(|| {
+                let name = loops.first()?.file_name()?.to_string_lossy();
+                Some(format!("is attached to /dev/{name}"))
+            })
     }
 
     fn mounts(&self) -> Mounts {
         Mounts(self.0.mounts())
     }
 
-    /// The loop devices that stand on an image.
-    fn loops_of(&self, image: &fs::Metadata, mounts: &Mounts) -> Vec<String> {
+    /// The folders of the loop devices that stand on an image or a block device.
+    fn loops_of(&self, image: &fs::Metadata, mounts: &Mounts) -> Vec<PathBuf> {
         let is_it = |file: &Path| {
             let name = read(file)?;
             let about = mounts.look(name.trim_end_matches('\n'), Some(image))?;
-            ((about.dev(), about.ino()) == (image.dev(), image.ino())).then_some(())
+            is_same(&about, image).then_some(())
         };
         entries(&self.0.sys.join("block"))
             .filter(|device| is_it(&device.join("loop/backing_file")).is_some())
-            .filter_map(|device| word(&device.join("dev")))
             .collect()
     }
 
@@ -123,9 +133,9 @@ impl Uses {
             let path = unescaped(line.split_whitespace().next()?.as_bytes());
             let path = String::from_utf8_lossy(&path);
             let about = mounts.look(&path, Some(image))?;
-            let is_image = (about.dev(), about.ino()) == (image.dev(), image.ino());
             let is_device = about.file_type().is_block_device();
-            let is_ours = is_image || (is_device && devices.contains(&number(about.rdev())));
+            let is_ours =
+                is_same(&about, image) || (is_device && devices.contains(&number(about.rdev())));
             is_ours.then(|| format!("is in use as swap ({path})"))
         })
     }
@@ -154,8 +164,14 @@ fn text((major, minor): (u32, u32)) -> String {
     format!("{major}:{minor}")
 }
 
-fn number(device: u64) -> String {
-    text(pair(device))
+/// Two names of one file, or two nodes of one block device.
+fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    let is_device = |it: &fs::Metadata| it.file_type().is_block_device();
+    match (is_device(one), is_device(other)) {
+        (true, true) => one.rdev() == other.rdev(),
+        (false, false) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
 }
 
 fn read(path: &Path) -> Option<String> {
@@ -163,10 +179,6 @@ fn read(path: &Path) -> Option<String> {
     fs::read(path)
         .ok()
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn word(path: &Path) -> Option<String> {
-    read(path).map(|text| text.trim().to_owned())
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
@@ -247,16 +259,18 @@ mod tests {
     }
 
     #[test]
-    fn an_image_behind_a_mounted_loop_device_is_in_use() -> io::Result<()> {
+    fn an_image_behind_a_loop_device_is_in_use_mounted_or_not() -> io::Result<()> {
         let fake = Fake::new()?;
         let image = fake.put("disk.img", "x")?;
         fake.put("sys/block/loop7/dev", "8:3\n")?;
         let backing = format!("{}\n", image.display());
         fake.put("sys/block/loop7/loop/backing_file", &backing)?;
-        assert_eq!(fake.system.use_of(&image), None);
         fake.put("proc/self/mountinfo", MOUNTS)?;
         let found = fake.system.use_of(&image);
         assert_eq!(found.as_deref(), Some("is mounted at /mnt/a b"));
+        fake.put("proc/self/mountinfo", "")?;
+        let found = fake.system.use_of(&image);
+        assert_eq!(found.as_deref(), Some("is attached to /dev/loop7"));
         let other = fake.put("other.img", "x")?;
         assert_eq!(fake.system.use_of(&other), None);
         Ok(())

@@ -1,34 +1,37 @@
 //! What is in the way of writing: a mount, a partition table, a file system, an image. Without
 //! `--destroy` a command that writes stops here and names what was found.
 
-mod mounts;
-
 use anyhow::{Result, anyhow, bail};
-use mounts::Uses;
 use std::ops::Range;
 use std::path::Path;
 use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
-use ugeom_classes::{
-    Role, Target, TargetOptions, TargetText, open_target, path_of, quoted_path, registry,
-};
+use ugeom_classes::{Role, Target, TargetOptions, open_target, quoted_path, registry};
 use ugeom_format::content::{Content, ContentUse};
+use ugeom_machine::block_device::use_of;
 use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 
-/// Refuses a target whose file or block device the system has mounted, or uses as swap.
+/// Refuses a file or block device that the system has mounted, uses as swap, or has a loop device
+/// over. Targets are refused when they are opened for writing; this is for paths that are written
+/// to without a stack.
 ///
 /// # Errors
-/// Where it is mounted.
-pub fn refuse_mounted(target: &str) -> Result<()> {
-    // What cannot be read is refused when it is opened.
-    let Ok(target) = TargetText::parse(target) else {
-        return Ok(());
-    };
-    let Some(path) = target.bottom_path() else {
-        return Ok(());
-    };
-    match Uses::default().use_of(&path_of(path)) {
-        Some(found) => bail!("{path} {found}: free it first; nothing was written"),
+/// What it is used for.
+pub fn refuse_in_use(path: &Path) -> Result<()> {
+    refuse_use(path, &path.display().to_string())
+}
+
+/// The same of the file or device that stdout is.
+///
+/// # Errors
+/// As [`refuse_in_use`].
+pub fn refuse_stdout_in_use() -> Result<()> {
+    refuse_use(Path::new("/proc/self/fd/1"), "stdout")
+}
+
+fn refuse_use(path: &Path, name: &str) -> Result<()> {
+    match use_of(path) {
+        Some(found) => bail!("{name} {found}: free it first; nothing was written"),
         None => Ok(()),
     }
 }
@@ -264,6 +267,7 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
+    use ugeom_classes::{TargetText, path_of};
 
     #[test]
     fn a_quoted_path_means_the_same_file() {
