@@ -147,8 +147,13 @@ const TABLE_VERBS: [(&str, &[Scheme], Verb); 7] = [
     }),
     ("resize", ALL, |step| {
         let (index, sectors) = (step.any()?, step.random.u64(8..90));
-        let wanted = (Some(sectors), None);
-        edit::resize(step.channel, step.opened, None, index, wanted)
+        let wanted = edit::Resize {
+            index,
+            sectors: Some(sectors),
+            align_sectors: None,
+            force: true,
+        };
+        edit::resize(step.channel, step.opened, None, &wanted)
             .ok()
             .map(drop)
     }),

@@ -18,6 +18,7 @@ pub mod device_mapper;
 pub mod direct;
 pub mod fuse;
 pub mod gather;
+pub mod in_use;
 pub mod inherited;
 pub mod inode;
 pub mod interrupt;

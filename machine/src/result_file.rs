@@ -1,6 +1,6 @@
 //! Where a result may be written: a path that is one letter off may be that of a disk.
 
-use crate::block_device::use_of;
+use crate::in_use::use_of;
 use crate::lock::permission::{READ, RESIZE, WRITE};
 use crate::lock::{self, Claim};
 use std::fs::File;

@@ -8,7 +8,7 @@ use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
 use ugeom_classes::{Role, Target, TargetOptions, open_target, quoted_path, registry};
 use ugeom_format::content::{Content, ContentUse};
-use ugeom_machine::block_device::use_of;
+use ugeom_machine::in_use::use_of;
 use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 
 /// Refuses a file or block device that the system has mounted, uses as swap, or has a loop device

@@ -36,7 +36,7 @@ use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;
 use ugeom_engine::Choice;
-use ugeom_machine::block_device::use_of;
+use ugeom_machine::in_use::use_of;
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
     ThreadState,

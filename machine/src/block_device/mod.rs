@@ -7,9 +7,6 @@
 
 #[cfg(test)]
 mod tests;
-mod uses;
-
-pub use uses::use_of;
 
 use rustix::fs::{major, minor};
 use std::fs;
@@ -252,11 +249,11 @@ impl System {
     }
 }
 
-fn number(device: u64) -> String {
+pub(crate) fn number(device: u64) -> String {
     format!("{}:{}", major(device), minor(device))
 }
 
-fn word(path: &Path) -> Option<String> {
+pub(crate) fn word(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())

@@ -5,7 +5,7 @@
 //! Documentation/ABI/testing/sysfs-block for partitions, holders and the files behind loop
 //! devices.
 
-use super::{System, number, word};
+use crate::block_device::{System, number, word};
 use crate::mounts::{Mount, unescaped};
 use std::collections::BTreeSet;
 use std::fs;
