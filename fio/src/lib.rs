@@ -16,6 +16,7 @@ mod calculate;
 mod content;
 pub mod error;
 pub mod language;
+mod layout;
 pub mod options;
 pub mod outcome;
 pub mod output;

@@ -252,15 +252,7 @@ fn check_verify(job: &Job) -> Result<(), JobError> {
 /// Settings of writes, in a job that makes none.
 fn without_writes(job: &Job, say: &mut dyn FnMut(&str, &str)) {
     if !job.rw.does[WRITE] {
-        for option in [
-            "fsync",
-            "fdatasync",
-            "sync",
-            "overwrite",
-            "buffer_pattern",
-            "zero_buffers",
-            "refill_buffers",
-        ] {
+        for option in ["fsync", "fdatasync", "sync", "overwrite", "refill_buffers"] {
             say(option, "the job writes nothing");
         }
     }

@@ -13,14 +13,15 @@ use ugeom_classes::Target;
 use ugeom_stack::LostAtTheEnd;
 
 use super::error::JobError;
+use super::layout::{Layout, lay_out};
 use super::outcome::Outcome;
 use super::places::Region;
 use super::replay;
 use super::settings::{FileOperation, Job};
 use super::tally::Phase;
 use super::target::{
-    Layout, Meaning, file_regions, lay_out, make_folders, meaning, null_regions, open_stack,
-    raise_open_files, stack_region,
+    Meaning, file_regions, make_folders, meaning, null_regions, open_stack, raise_open_files,
+    stack_region,
 };
 use disks::Disks;
 use wave::run_wave;
@@ -116,6 +117,10 @@ fn run_waves(
 ) -> Result<Outcome, JobError> {
     raise_open_files();
     let copies = prepare(jobs, stacks, watcher)?;
+    if watcher.cancelled() {
+        // Files may be missing.
+        return Ok(Outcome::default());
+    }
     let disks = Disks::below(copies.iter().filter(|copy| copy.job.disk_util));
     let mut outcome = Outcome::default();
     let mut wave: Vec<Copy> = Vec::new();
@@ -278,7 +283,5 @@ fn make_files(
     if !layouts.is_empty() {
         watcher.laying_out(&job.name, layouts.len(), bytes);
     }
-    layouts
-        .iter()
-        .try_for_each(|layout| lay_out(job, layout, seed))
+    lay_out(job, layouts, seed, &|| watcher.cancelled())
 }

@@ -114,6 +114,9 @@ fn options_of_files_leave_what_fio_leaves() {
             "--name=a --ioengine=null --filesize=64k --rw=randread",
             "--name=a --ioengine=null --size=64k --nrfiles=4 --rw=write",
             "--name=a --filename=data --rw=read --lockfile=none --write_hint=short",
+            "--name=a --directory=. --filename=/x --rw=write --size=64k",
+            "--name=/dev/null --rw=write --size=64k",
+            "--name=folder/name --rw=write --size=64k",
         ],
     );
 }
