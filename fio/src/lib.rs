@@ -14,6 +14,7 @@
 
 mod calculate;
 mod content;
+mod effects;
 pub mod error;
 pub mod language;
 mod layout;

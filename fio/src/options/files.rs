@@ -70,12 +70,10 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "fill files before writes, so that each write replaces data",
         set_field!(overwrite = truth),
     ),
-    switch(
+    idle_switch(
         "create_serialize",
         &[],
-        Value("1"),
-        "make the files of one job after those of another, which is done in any case",
-        set_field!(create_serialize = truth),
+        "no effect: files are made one after the other, before any job begins, in any case",
     ),
     switch(
         "invalidate",

@@ -67,7 +67,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "exitall",
         &[],
         Value("0"),
-        "end all jobs that run beside this one when it ends",
+        "when one job ends, end those that run beside it, whichever job has this option",
         set_field!(exitall = nonzero),
     ),
     with(

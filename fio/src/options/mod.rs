@@ -24,6 +24,7 @@ use std::fmt::Write as _;
 use super::error::{JobError, Origin};
 use super::settings::Job;
 
+pub(crate) use refused::names as refused_names;
 pub use table::OPTIONS;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
 pub(crate) use values::steady;

@@ -162,7 +162,10 @@ fn prepare(
             group += 1;
         }
         for clone in 0..job.numjobs {
-            let job = &replay::planned(job, clone)?;
+            let mut job = replay::planned(job, clone)?;
+            // It holds for all jobs, as by fio.
+            job.exitall = jobs.iter().any(|job| job.exitall);
+            let job = &job;
             let number = copies.len() as u32;
             let target = meaning(job, clone);
             if job.changes_data() || job.deletes_files() {

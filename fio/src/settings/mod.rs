@@ -138,7 +138,6 @@ pub struct Job {
     pub fadvise_hint: FadviseHint,
     pub sync: WriteSync,
     pub overwrite: bool,
-    pub create_serialize: bool,
     pub unlink: bool,
     pub unlink_each_loop: bool,
     pub fallocate: Fallocate,
@@ -234,7 +233,6 @@ impl Job {
             disk_util: true,
             stats: true,
             invalidate: true,
-            create_serialize: true,
             randrepeat: true,
             do_verify: true,
             percentiles: Percentiles {

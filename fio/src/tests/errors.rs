@@ -40,7 +40,7 @@ fn each_error_names_file_line_and_reason() {
         ("[a]\nnumjobs=4097\n", 2, "at most 4096 jobs"),
         ("[a]\nnumjobs=4096\n[b]\n", 3, "at most 4096 jobs"),
         ("[a]\nfadvise_hint=2\n", 2, "expected one of 0, 1"),
-        ("[a]\nioengine=aio\n", 2, "expected one of sync, psync"),
+        ("[a]\nioengine=naio\n", 2, "expected one of sync, psync"),
         ("[a]\nguasi_workers=9..8\n", 2, "`9..8` is not"),
         ("[a]\nguasi_backend=x\n", 2, "`x` is not one of"),
         ("[global]\nbs=4k\n", 1, "there is no job"),
