@@ -99,12 +99,7 @@ fn without_queue(job: &Job, say: &mut dyn FnMut(&str, &str)) {
     if job.is_sync() {
         let why = format!("{} runs one request at a time", job.ioengine);
         let depth_matters = job.iodepth > 1;
-        for option in [
-            "iodepth_low",
-            "iodepth_batch",
-            "iodepth_batch_complete_min",
-            "iodepth_batch_complete_max",
-        ] {
+        for option in ["iodepth_low", "iodepth_batch", "iodepth_batch_complete_min"] {
             say(option, &why);
         }
         if depth_matters {
@@ -131,6 +126,10 @@ fn of_job(job: &Job) -> Vec<Idle> {
         }
     };
     without_queue(job, &mut say);
+    if (1..job.iodepth).contains(&job.iodepth_batch_complete_max) {
+        let why = "all requests that have ended are reaped together";
+        say("iodepth_batch_complete_max", why);
+    }
     if !matches!(job.ioengine.as_str(), "guasi" | "auto") {
         let why = format!("{} is not guasi", job.ioengine);
         say("guasi_workers", &why);

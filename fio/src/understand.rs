@@ -189,12 +189,6 @@ fn check(job: &Job) -> Result<(), JobError> {
         let message = "a zone is smaller than the smallest request";
         return Err(wrong("zonesize", message.to_owned()));
     }
-    if job.iodepth_batch_complete_max != 0
-        && job.iodepth_batch_complete_max < job.iodepth_batch_complete_min
-    {
-        let message = "the largest number to reap is smaller than the smallest";
-        return Err(wrong("iodepth_batch_complete_max", message.to_owned()));
-    }
     let split = job.priorities.split.iter().any(|split| !split.is_empty());
     if split && job.priorities.percent != [0; 2] {
         let message = "cmdprio_percentage and cmdprio_bssplit exclude each other";

@@ -1,6 +1,6 @@
 //! Options that say which files there are, and how they are made, opened and removed.
 
-use super::values::{count, file_order};
+use super::values::{count, count_or_none, file_order};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{FadviseHint, Fallocate, FileLocking, Job, WriteSync};
 use crate::value::{bytes, number32, range, truth};
@@ -208,7 +208,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "N",
         Depends("nrfiles"),
         "files in use at a time: when one has been worked through, the next is taken",
-        set_field!(openfiles = count),
+        set_field!(openfiles = count_or_none),
     ),
     with(
         "file_service_type",
@@ -266,5 +266,10 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "NAME",
         "no effect: the scheduler of a disk is left to the administrator",
     ),
-    idle("write_hint", &[], "HINT", "no effect: writes have no hints"),
+    idle(
+        "write_hint",
+        &[],
+        "none|short|medium|long|extreme",
+        "no effect: writes have no hints",
+    ),
 ];

@@ -168,7 +168,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle(
         "numa_mem_policy",
         &[],
-        "POLICY",
+        "default|prefer|bind|interleave|local",
         "no effect: memory is where the system puts it",
     ),
     idle(

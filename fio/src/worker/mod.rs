@@ -466,11 +466,12 @@ impl<'a, D: Door> Worker<'a, D> {
     #[inline]
     fn batch(&self) -> usize {
         match self.task.job.iodepth_batch {
-            0 => {
+            None => {
                 let under_way = self.in_flight() as usize - self.queued.len();
                 under_way.clamp(1, BATCH_MAX)
             }
-            batch => batch as usize,
+            Some(0) => self.task.job.iodepth as usize,
+            Some(batch) => batch as usize,
         }
     }
 
