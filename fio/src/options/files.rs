@@ -79,7 +79,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "invalidate",
         &[],
         Value("1"),
-        "drop the files from the cache before",
+        "drop the files from the cache before each pass over them",
         set_field!(invalidate = truth),
     ),
     with(

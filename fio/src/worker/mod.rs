@@ -23,6 +23,7 @@ mod logs;
 mod loops;
 mod operations;
 mod pace;
+mod passes;
 mod plain;
 mod priorities;
 mod read_back;
@@ -53,6 +54,7 @@ pub use locks::{FileLocks, Held};
 pub use logs::Logs;
 use operations::Operations;
 use pace::Pace;
+use passes::Passes;
 use priorities::Drawn;
 pub use traced::Traces;
 use written::Written;
@@ -160,6 +162,7 @@ pub struct Worker<'a, D> {
     share: Option<Share<'a>>,
     held: Option<Held<'a>>,
     operations: Option<Operations<'a>>,
+    passes: Option<Passes>,
     /// Latencies of requests that are not measured.
     unmeasured: Unmeasured,
     priorities: Option<Drawn<'a>>,
@@ -227,6 +230,7 @@ impl<'a, D: Door> Worker<'a, D> {
             share: task.flow.map(|flow| Share::new(flow, job)),
             held: task.locks.of(job, task.number, task.regions),
             operations: Operations::of(task),
+            passes: Passes::of(task),
             unmeasured: match job.file_operation() {
                 Some(_) => Unmeasured::ALL,
                 None => job.unmeasured,
@@ -606,6 +610,9 @@ impl<'a, D: Door> Worker<'a, D> {
         // As by fio, the last request may be more than what was left.
         limits.bytes_left = limits.bytes_left.saturating_sub(u64::from(place.length));
         limits.requests_left -= 1;
+        if let Some(passes) = &mut self.passes {
+            passes.count(self.task, kind, &place);
+        }
         Some(place)
     }
 

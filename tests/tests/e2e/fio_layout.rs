@@ -1,5 +1,5 @@
 //! Files that `ugeom run` makes before a job: their content, their flushes, their names, and an
-//! interrupt meanwhile.
+//! interrupt meanwhile. What it drops from the cache.
 
 use crate::run::{UGEOM, command, end, other, run, wait_until_it_listens};
 use std::fs;
@@ -119,5 +119,61 @@ fn a_missing_device_is_an_error_and_no_file_in_dev() {
         );
         assert!(!Path::new("/dev/ugeom-absent").exists());
         assert!(!Path::new("/dev/ugeom-absent.0.0").exists());
+    }
+}
+
+/// How often a program drops its files from the cache, that of laying them out not counted.
+fn drops(strace: &Path, program: &[&str], job: &str) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["f", "g"] {
+        fs::write(folder.path().join(name), [1; 65536]).expect("a file");
+    }
+    let traced = "-f -qq -e trace=fadvise64 -o trace";
+    let words = traced.split(' ').chain(program.iter().copied());
+    let words: Vec<&str> = words.chain(job.split_whitespace()).collect();
+    let mut command = command(strace, &words);
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    assert_eq!(ended.code, 0, "{program:?} {job}: {}", ended.stderr);
+    let trace = fs::read_to_string(folder.path().join("trace")).expect("a trace");
+    trace.matches("POSIX_FADV_DONTNEED").count()
+}
+
+#[test]
+fn each_pass_finds_its_file_out_of_the_cache_as_in_fio() {
+    let test = "each_pass_finds_its_file_out_of_the_cache_as_in_fio";
+    let (Some(fio), Some(strace)) = (
+        ugeom_testkit::program(test, "fio"),
+        ugeom_testkit::program(test, "strace"),
+    ) else {
+        return;
+    };
+    let fio = fio.to_str().expect("UTF-8");
+    for (job, expected) in [
+        ("--filename=f --rw=read", 1),
+        ("--filename=f --rw=read --loops=3", 3),
+        ("--filename=f --rw=randread --loops=3", 3),
+        ("--filename=f:g --rw=read --loops=2", 4),
+        ("--filename=f --rw=read --loops=3 --invalidate=0", 0),
+    ] {
+        let job = format!("--name=a --bs=4k {job}");
+        assert_eq!(
+            drops(&strace, &[fio, "--thread"], &job),
+            expected,
+            "fio {job}"
+        );
+        assert_eq!(drops(&strace, &[UGEOM, "run"], &job), expected, "{job}");
+    }
+    // fio drops what O_DIRECT does not use, too.
+    let direct = "--name=a --bs=4k --filename=f --rw=read --loops=3 --direct=1";
+    assert_eq!(drops(&strace, &[UGEOM, "run"], direct), 0);
+    // As often as the job passes over its file, which is once in 16 requests.
+    let timed = "--name=a --bs=4k --filename=f --size=64k --time_based --runtime=1 --rate_iops=160";
+    for rw in ["read", "randread"] {
+        let job = format!("{timed} --rw={rw}");
+        for program in [&[fio, "--thread"][..], &[UGEOM, "run"]] {
+            let drops = drops(&strace, program, &job);
+            assert!((8..=12).contains(&drops), "{program:?} {job}: {drops}");
+        }
     }
 }
