@@ -163,6 +163,8 @@ pub struct Worker<'a, D> {
     held: Option<Held<'a>>,
     operations: Option<Operations<'a>>,
     passes: Option<Passes>,
+    /// How many requests are handed over together at the most, where the job does not say.
+    batch_max: usize,
     /// Latencies of requests that are not measured.
     unmeasured: Unmeasured,
     priorities: Option<Drawn<'a>>,
@@ -231,6 +233,7 @@ impl<'a, D: Door> Worker<'a, D> {
             held: task.locks.of(job, task.number, task.regions),
             operations: Operations::of(task),
             passes: Passes::of(task),
+            batch_max: batch_max(job),
             unmeasured: match job.file_operation() {
                 Some(_) => Unmeasured::ALL,
                 None => job.unmeasured,
@@ -472,7 +475,7 @@ impl<'a, D: Door> Worker<'a, D> {
         match self.task.job.iodepth_batch {
             None => {
                 let under_way = self.in_flight() as usize - self.queued.len();
-                under_way.clamp(1, BATCH_MAX)
+                under_way.clamp(1, self.batch_max)
             }
             Some(0) => self.task.job.iodepth as usize,
             Some(batch) => batch as usize,
@@ -649,6 +652,16 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.next_up = Some((request, None));
             }
         }
+    }
+}
+
+/// How many requests are handed over together at the most, where the job does not say. io_submit(2)
+/// of buffered requests waits for each of them, and for a kernel thread each time if they are many:
+/// 1.8 ms a read instead of 0.1 ms on a busy machine.
+fn batch_max(job: &Job) -> usize {
+    match job.ioengine.as_str() {
+        "libaio" if !job.direct => 1,
+        _ => BATCH_MAX,
     }
 }
 

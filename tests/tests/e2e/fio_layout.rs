@@ -122,13 +122,13 @@ fn a_missing_device_is_an_error_and_no_file_in_dev() {
     }
 }
 
-/// How often a program drops its files from the cache, that of laying them out not counted.
-fn drops(strace: &Path, program: &[&str], job: &str) -> usize {
+/// The system calls of one name that a program makes for a job on files `f` and `g` of 64 KiB.
+fn calls(strace: &Path, call: &str, program: &[&str], job: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["f", "g"] {
         fs::write(folder.path().join(name), [1; 65536]).expect("a file");
     }
-    let traced = "-f -qq -e trace=fadvise64 -o trace";
+    let traced = format!("-f -qq -e trace={call} -o trace");
     let words = traced.split(' ').chain(program.iter().copied());
     let words: Vec<&str> = words.chain(job.split_whitespace()).collect();
     let mut command = command(strace, &words);
@@ -136,7 +136,29 @@ fn drops(strace: &Path, program: &[&str], job: &str) -> usize {
     let ended = run(command, b"");
     assert_eq!(ended.code, 0, "{program:?} {job}: {}", ended.stderr);
     let trace = fs::read_to_string(folder.path().join("trace")).expect("a trace");
-    trace.matches("POSIX_FADV_DONTNEED").count()
+    trace.lines().map(ToOwned::to_owned).collect()
+}
+
+/// How often a program drops its files from the cache.
+fn drops(strace: &Path, program: &[&str], job: &str) -> usize {
+    let calls = calls(strace, "fadvise64", program, job);
+    let dropping = |call: &&String| call.contains("POSIX_FADV_DONTNEED");
+    calls.iter().filter(dropping).count()
+}
+
+#[test]
+fn buffered_requests_of_libaio_are_submitted_one_at_a_time() {
+    let test = "buffered_requests_of_libaio_are_submitted_one_at_a_time";
+    let Some(strace) = ugeom_testkit::program(test, "strace") else {
+        return;
+    };
+    let job = "--name=a --filename=f --rw=randread --bs=4k --ioengine=libaio --iodepth=16";
+    let calls = calls(&strace, "io_submit", &[UGEOM, "run"], job);
+    assert_eq!(calls.len(), 16);
+    assert!(
+        calls.iter().all(|call| call.contains(", 1, [")),
+        "{calls:?}"
+    );
 }
 
 #[test]
