@@ -23,7 +23,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PATH[:PATH...]",
         Absent,
-        "directory of the files, also of those with a path; of several, each copy of a job takes the next",
+        "directory of the files, also of those with a path; of several, each copy of a job takes \
+         the next",
         set_field!(directory = text),
     ),
     with(

@@ -116,7 +116,12 @@ fn run_waves(
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, JobError> {
     raise_open_files();
-    let copies = prepare(jobs, stacks, watcher)?;
+    let mut copies = prepare(jobs, stacks, watcher)?;
+    // It holds for all jobs, as by fio.
+    let exitall = jobs.iter().any(|job| job.exitall);
+    copies
+        .iter_mut()
+        .for_each(|copy| copy.job.exitall = exitall);
     if watcher.cancelled() {
         // Files may be missing.
         return Ok(Outcome::default());
@@ -162,10 +167,7 @@ fn prepare(
             group += 1;
         }
         for clone in 0..job.numjobs {
-            let mut job = replay::planned(job, clone)?;
-            // It holds for all jobs, as by fio.
-            job.exitall = jobs.iter().any(|job| job.exitall);
-            let job = &job;
+            let job = &replay::planned(job, clone)?;
             let number = copies.len() as u32;
             let target = meaning(job, clone);
             if job.changes_data() || job.deletes_files() {
@@ -183,8 +185,7 @@ fn prepare(
             let regions = match &target {
                 Meaning::Nothing => null_regions(job, clone)?,
                 Meaning::Stack(text) if job.file_operation().is_some() => {
-                    let message = format!("{} works on files: `{text}` is a stack", job.ioengine);
-                    return Err(JobError::language(job.origin_of("ioengine"), message));
+                    return Err(needs_files(job, text));
                 }
                 Meaning::Stack(text) => {
                     if clone == 0 {
@@ -224,6 +225,12 @@ fn prepare(
         }
     }
     Ok(copies)
+}
+
+/// The error of an engine that works on files, for a job on a stack.
+fn needs_files(job: &Job, stack: &str) -> JobError {
+    let message = format!("{} works on files: `{stack}` is a stack", job.ioengine);
+    JobError::language(job.origin_of("ioengine"), message)
 }
 
 /// Says which settings hold for files and block devices alone.
