@@ -15,8 +15,10 @@
 mod calculate;
 mod content;
 mod draws;
+mod effects;
 pub mod error;
 pub mod language;
+mod layout;
 pub mod options;
 pub mod outcome;
 pub mod output;

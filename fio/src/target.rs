@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
+use rustix::fs::{Advice, OFlags, fadvise};
 use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_load::places::Below as _;
@@ -15,11 +15,12 @@ use ugeom_stack::Delta;
 
 use super::draws::{Draws, Purpose, Seeds};
 use super::error::JobError;
+use super::layout::Layout;
 use super::places::Region;
-use super::settings::{FadviseHint, Fallocate, FileOperation, Job, READ, Verify, WRITE, WriteSync};
+use super::settings::{FadviseHint, FileOperation, Job, READ, Verify, WRITE, WriteSync};
 
-/// What new files are filled with at a time, bytes.
-const LAYOUT_BYTES: usize = 1 << 20;
+/// What `pre_read` reads at a time, bytes.
+const READ_BYTES: usize = 1 << 20;
 /// The mode of new folders, as by fio.
 const FOLDER_MODE: u32 = 0o700;
 
@@ -56,20 +57,40 @@ fn paths(job: &Job, clone: u32) -> Vec<PathBuf> {
     };
     let Some(filename) = &job.filename else {
         let folder = folder(clone as usize);
-        let names = (0..job.nrfiles).map(|file| Path::new(folder).join(own_name(job, clone, file)));
+        if job.nrfiles == 1 && names_target(job) {
+            return vec![below(folder, &job.section)];
+        }
+        let names = (0..job.nrfiles).map(|file| below(folder, &own_name(job, clone, file)));
         return names.collect();
     };
     let names = split_names(filename);
     let folder = folder(0);
-    let names = names.iter().map(|name| Path::new(folder).join(name));
-    names.collect()
+    names.iter().map(|name| below(folder, name)).collect()
+}
+
+/// Whether the name of a job is that of its target: of a device (`[/dev/sdx]`) or a symbolic link,
+/// or, as by fio, that of a directory here, when the file itself is to be in another one.
+fn names_target(job: &Job) -> bool {
+    let about = std::fs::symlink_metadata(&job.section);
+    let (has_directory, kind) = (
+        job.directory.is_some(),
+        about.map(|about| about.file_type()),
+    );
+    kind.is_ok_and(|kind| !kind.is_file() && (has_directory || !kind.is_dir()))
+}
+
+/// A name in a folder, as by fio also when it begins with a slash.
+fn below(folder: &str, name: &str) -> PathBuf {
+    match folder {
+        "" => PathBuf::from(name),
+        folder => Path::new(folder).join(name.trim_start_matches('/')),
+    }
 }
 
 /// The name of a file of a job without a filename (`filename_format`).
 fn own_name(job: &Job, clone: u32, file: u32) -> String {
-    let job_name = job.section.replace('/', "_");
     let names = [
-        ("$jobname", job_name),
+        ("$jobname", job.section.clone()),
         ("$jobnum", clone.to_string()),
         ("$filenum", file.to_string()),
         ("$clientuid", "localhost".to_owned()),
@@ -131,17 +152,6 @@ pub enum Ready {
     Nothing,
 }
 
-/// A file that has to be made or made longer before a job can run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// How long it must be, bytes.
-    pub bytes: u64,
-    /// It is read: it must hold data, not holes.
-    pub filled: bool,
-}
-
 /// Opens a stack.
 ///
 /// # Errors
@@ -194,6 +204,13 @@ pub fn file_regions(
             None => found(job, path)?,
             Some(operation) => found_for(job, path, operation)?,
         };
+        if matches!(found, Found::Missing) && path.parent() == Some(Path::new("/dev")) {
+            // fio makes a file, which takes memory until the next boot.
+            return Err(JobError::target(
+                &job.name,
+                format!("there is no device {name}"),
+            ));
+        }
         if matches!(found, Found::Missing) && !job.allow_file_create {
             let message = format!("{name} does not exist, and allow_file_create=0");
             return Err(JobError::target(&job.name, message));
@@ -463,64 +480,6 @@ fn region(
     })
 }
 
-/// Makes a file, or makes it longer. What will be read is written with random bytes; what will
-/// only be written is reserved.
-///
-/// # Errors
-/// What it could not be made for.
-pub fn lay_out(job: &Job, layout: &Layout, seed: u64) -> Result<(), JobError> {
-    let name = layout.path.display().to_string();
-    let failed = |doing: &str, error: std::io::Error| {
-        let (origin, bytes) = (job.origin_of("size"), layout.bytes);
-        let message = format!("{origin}{doing} {name}, {bytes} bytes");
-        JobError::caused(&job.name, message, error)
-    };
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&layout.path)
-        .map_err(|error| failed("making", error))?;
-    let has = file
-        .metadata()
-        .map_err(|error| failed("looking at", error))?
-        .len();
-    let how = match job.fallocate {
-        Fallocate::Native => Some(FallocateFlags::empty()),
-        Fallocate::Keep => Some(FallocateFlags::KEEP_SIZE),
-        Fallocate::None | Fallocate::Truncate => None,
-    };
-    // Not every file system can: the file then grows as it is written.
-    let reserved = how.map_or(Ok(()), |how| fallocate(&file, how, 0, layout.bytes));
-    if let Err(error @ rustix::io::Errno::NOSPC) = reserved {
-        return Err(failed("reserving", error.into()));
-    }
-    if !layout.filled {
-        let grows = matches!(job.fallocate, Fallocate::None | Fallocate::Keep);
-        // Mapped memory must have a file behind it.
-        if grows && job.ioengine != "mmap" {
-            return Ok(());
-        }
-        return file
-            .set_len(layout.bytes.max(has))
-            .map_err(|error| failed("making", error));
-    }
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut piece = vec![0; LAYOUT_BYTES];
-    let mut at = has;
-    while at < layout.bytes {
-        random.fill(&mut piece);
-        let count = (layout.bytes - at).min(LAYOUT_BYTES as u64) as usize;
-        std::os::unix::fs::FileExt::write_all_at(&file, &piece[..count], at)
-            .map_err(|error| failed("writing", error))?;
-        at += count as u64;
-    }
-    if !job.create_fsync {
-        return Ok(());
-    }
-    file.sync_all().map_err(|error| failed("writing", error))
-}
-
 /// Makes the folders of a job's files, as fio does. Those that `directory` names must be there.
 ///
 /// # Errors
@@ -622,7 +581,7 @@ fn open_files_as(job: &Job, paths: &[PathBuf], creates: bool) -> Result<Vec<Arc<
 /// `pre_read`: brings a file into the cache.
 fn read_all(file: &File) -> std::io::Result<()> {
     use std::os::unix::fs::FileExt;
-    let mut piece = vec![0; LAYOUT_BYTES];
+    let mut piece = vec![0; READ_BYTES];
     let mut at = 0;
     loop {
         match file.read_at(&mut piece, at)? {
@@ -688,5 +647,23 @@ mod tests {
         assert_eq!(meaning(&job, 1), paths(&["/d/f"]));
         job.ioengine = "null".to_owned();
         assert_eq!(meaning(&job, 0), Meaning::Nothing);
+    }
+
+    #[test]
+    fn a_job_named_after_a_device_works_on_it() {
+        let mut job = Job::new("/dev/null", Origin::Default);
+        assert_eq!(meaning(&job, 1), paths(&["/dev/null"]));
+        job.nrfiles = 2;
+        assert_eq!(meaning(&job, 0), paths(&["/dev/null.0.0", "/dev/null.0.1"]));
+        let named = |name| meaning(&Job::new(name, Origin::Default), 0);
+        assert_eq!(named("/dev"), paths(&["/dev.0.0"]));
+        assert_eq!(named("a/b"), paths(&["a/b.0.0"]));
+    }
+
+    #[test]
+    fn a_directory_stands_before_every_path() {
+        let mut job = job(Some("/dev/null:x/y"));
+        job.directory = Some("/d".to_owned());
+        assert_eq!(meaning(&job, 0), paths(&["/d/dev/null", "/d/x/y"]));
     }
 }

@@ -1,9 +1,10 @@
 //! From sections to jobs: global settings, then each job's own; what does not fit together, and
 //! what has no effect.
 
+use super::effects::without_effect;
 use super::error::{JobError, Origin};
 use super::language::Section;
-use super::options::{ANYWAY, NO_EFFECT, OPTIONS, apply};
+use super::options::{OPTIONS, apply};
 use super::settings::{Job, READ, TRIM, Verify, WRITE};
 
 /// The jobs that were written, and what should be known about them.
@@ -55,9 +56,9 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
         understood.warnings.append(&mut job.notes);
         settle(&mut job, &mut understood.warnings)?;
         check(&job)?;
-        without_effect(&job, &mut understood.warnings);
         understood.jobs.push(job);
     }
+    understood.warnings.extend(without_effect(&understood.jobs));
     too_many(&understood.jobs)?;
     awaited(&understood.jobs)?;
     if understood.jobs.is_empty() && !sections.is_empty() {
@@ -208,12 +209,6 @@ fn check(job: &Job) -> Result<(), JobError> {
         let message = "a zone is smaller than the smallest request";
         return Err(wrong("zonesize", message.to_owned()));
     }
-    if job.iodepth_batch_complete_max != 0
-        && job.iodepth_batch_complete_max < job.iodepth_batch_complete_min
-    {
-        let message = "the largest number to reap is smaller than the smallest";
-        return Err(wrong("iodepth_batch_complete_max", message.to_owned()));
-    }
     let split = job.priorities.split.iter().any(|split| !split.is_empty());
     if split && job.priorities.percent != [0; 2] {
         let message = "cmdprio_percentage and cmdprio_bssplit exclude each other";
@@ -267,101 +262,4 @@ fn check_verify(job: &Job) -> Result<(), JobError> {
         return Err(wrong("verify_offset", message));
     }
     Ok(())
-}
-
-/// Settings of writes, in a job that makes none.
-fn without_writes(job: &Job, say: &mut dyn FnMut(&str, &str)) {
-    if !job.rw.does[WRITE] {
-        for option in [
-            "fsync",
-            "fdatasync",
-            "sync",
-            "overwrite",
-            "buffer_pattern",
-            "zero_buffers",
-            "refill_buffers",
-        ] {
-            say(option, "the job writes nothing");
-        }
-    }
-}
-
-/// Settings of queues, with an engine that has none.
-fn without_queue(job: &Job, say: &mut dyn FnMut(&str, &str)) {
-    if job.is_sync() {
-        let why = format!("{} runs one request at a time", job.ioengine);
-        let depth_matters = job.iodepth > 1;
-        for option in [
-            "iodepth_low",
-            "iodepth_batch",
-            "iodepth_batch_complete_min",
-            "iodepth_batch_complete_max",
-        ] {
-            say(option, &why);
-        }
-        if depth_matters {
-            say("iodepth", &why);
-        }
-    }
-}
-
-/// Says which settings change nothing.
-fn without_effect(job: &Job, warnings: &mut Vec<String>) {
-    for (option, origin) in &job.origins {
-        let entry = OPTIONS.find(option);
-        let why = entry.and_then(|entry| entry.doc.help.strip_prefix(NO_EFFECT));
-        if let Some(why) = why.filter(|why| !why.ends_with(ANYWAY)) {
-            warnings.push(format!("{origin}{option} has no effect: {why}"));
-        }
-    }
-    let mut say = |option: &str, why: &str| {
-        if job.was_set(option) {
-            let origin = job.origin_of(option);
-            warnings.push(format!("{origin}{option} has no effect: {why}"));
-        }
-    };
-    without_queue(job, &mut say);
-    if !matches!(job.ioengine.as_str(), "guasi" | "auto") {
-        let why = format!("{} is not guasi", job.ioengine);
-        say("guasi_workers", &why);
-        say("guasi_backend", &why);
-    }
-    let is_mix = job.rw.does.iter().filter(|does| **does).count() > 1 && !job.rw.trim_then_write;
-    if !is_mix {
-        say("rwmixread", "the job does not mix reads and writes");
-        say("rwmixwrite", "the job does not mix reads and writes");
-    }
-    if !job.rw.random {
-        say("random_distribution", "the places are not random");
-    }
-    without_writes(job, &mut say);
-    if !job.create_serialize {
-        say(
-            "create_serialize",
-            "the files of all jobs are made one after the other",
-        );
-    }
-    if job.verify == Verify::No {
-        for option in ["do_verify", "verify_pattern"] {
-            say(option, "verify is not set");
-        }
-    }
-    if job.bw_log.is_none() && job.lat_log.is_none() && job.iops_log.is_none() {
-        say("log_avg_msec", "no log is written");
-    }
-    if job.hist_log.is_none() {
-        say("log_hist_msec", "write_hist_log is not set");
-        say("log_hist_coarseness", "write_hist_log is not set");
-    }
-    if job.thinktime_ns == 0 {
-        say("thinktime_blocks", "there is no thinktime");
-    }
-    if job.steady.is_none() {
-        say("steadystate_duration", "steadystate is not set");
-        say("steadystate_ramp_time", "steadystate is not set");
-        say("steadystate_check_interval", "steadystate is not set");
-    }
-    if job.rate == [0; 3] && job.rate_iops == [0; 3] {
-        say("rate_process", "there is no rate");
-    }
 }

@@ -81,6 +81,14 @@ impl Content {
         }
     }
 
+    /// Fills a block of a new file: as a write would have it, but without a header.
+    pub fn lay_out(&mut self, block: &mut [u8], offset: u64) {
+        match &mut self.redundant {
+            Some(redundant) => redundant.fill(block, &self.fill, offset),
+            None => self.prepare(block),
+        }
+    }
+
     /// Makes a buffer ready to be written.
     #[inline]
     pub fn before_write(&mut self, buffer: &mut [u8], label: Label) {

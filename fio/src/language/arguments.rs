@@ -2,7 +2,7 @@
 
 use super::super::error::{JobError, Origin};
 use super::{Environment, Loader, Section, Setting, parse_file};
-use crate::options::OPTIONS;
+use crate::options::{OPTIONS, refused_names};
 use crate::output::TERSE_VERSIONS;
 use crate::value;
 
@@ -97,6 +97,7 @@ pub fn parse_arguments(
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (text, None),
         };
+        let name = whole_name(name, &origin)?;
         let needs_value = Report::needs_value(name)
             || OPTIONS
                 .find(name)
@@ -123,6 +124,28 @@ pub fn parse_arguments(
     all.sections = own;
     all.sections.extend(from_files);
     Ok(all)
+}
+
+/// The name that begins like this, if there is just one, as for getopt_long(3).
+fn whole_name<'a>(name: &'a str, origin: &Origin) -> Result<&'a str, JobError> {
+    let docs = OPTIONS.0.iter().map(|entry| &entry.doc);
+    let of_jobs = docs.flat_map(|doc| [doc.name].into_iter().chain(doc.aliases.iter().copied()));
+    let of_program = PROGRAM.iter().map(|(name, _)| *name);
+    let refused = REFUSED.iter().map(|(name, _)| *name);
+    let all = of_program
+        .chain(refused)
+        .chain(of_jobs)
+        .chain(refused_names());
+    let found: Vec<&str> = all.filter(|known| known.starts_with(name)).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => Ok(name),
+        _ if found.contains(&name) => Ok(name),
+        _ => {
+            let message = format!("`{name}` could be {}", found.join(", "));
+            Err(JobError::language(origin, message))
+        }
+    }
 }
 
 /// An option without its dashes; `None` for a job file, of which `-` is standard input.
@@ -171,20 +194,7 @@ fn own_setting(
 impl Report {
     /// True for an option of the program whose value may be the next argument.
     fn needs_value(name: &str) -> bool {
-        let names = [
-            "output",
-            "section",
-            "status-interval",
-            "eta",
-            "output-format",
-            "terse-version",
-            "eta-newline",
-            "eta-interval",
-            "max-jobs",
-            "debug",
-            "alloc-size",
-        ];
-        names.contains(&name)
+        PROGRAM.contains(&(name, true))
     }
 
     /// Takes an option of the program; `false` when it is none.
@@ -275,6 +285,32 @@ impl Report {
         Ok(true)
     }
 }
+
+/// Options of the program, and whether they need a value.
+const PROGRAM: &[(&str, bool)] = &[
+    ("alloc-size", true),
+    ("append-terse", false),
+    ("cmdhelp", false),
+    ("debug", true),
+    ("destroy", false),
+    ("enghelp", false),
+    ("eta", true),
+    ("eta-interval", true),
+    ("eta-newline", true),
+    ("help", false),
+    ("max-jobs", true),
+    ("minimal", false),
+    ("output", true),
+    ("output-format", true),
+    ("parse-only", false),
+    ("readonly", false),
+    ("section", true),
+    ("showcmd", false),
+    ("status-interval", true),
+    ("terse-version", true),
+    ("version", false),
+    ("warnings-fatal", false),
+];
 
 /// Options of fio's program that there are none of here, each with the reason or the way.
 const REFUSED: &[(&str, &str)] = &[

@@ -92,15 +92,19 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "N",
         Depends("iodepth"),
         "when the queue was full, submit again at this number in flight",
-        set_field!(iodepth_low = count),
+        set_field!(iodepth_low = count_or_none),
     ),
     with(
         "iodepth_batch",
         &["iodepth_batch_submit"],
         "N",
         Depends("as many as are in flight, at most 8"),
-        "requests submitted with one call",
-        set_field!(iodepth_batch = count),
+        "requests submitted with one call; 0: iodepth",
+        |job, text| {
+            // 0 is iodepth, which may follow.
+            job.iodepth_batch = Some(count_or_none(text)?);
+            Ok(())
+        },
     ),
     with(
         "iodepth_batch_complete_min",
@@ -115,8 +119,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Depends("iodepth"),
-        "most completions to reap at a time",
-        set_field!(iodepth_batch_complete_max = count),
+        "nothing is left for later: all requests that have ended are reaped together",
+        set_field!(iodepth_batch_complete_max = count_or_none),
     ),
     idle(
         "io_submit_mode",

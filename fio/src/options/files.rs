@@ -1,6 +1,6 @@
 //! Options that say which files there are, and how they are made, opened and removed.
 
-use super::values::{count, file_order};
+use super::values::{count, count_or_none, file_order};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{FadviseHint, Fallocate, FileLocking, Job, WriteSync};
 use crate::value::{bytes, number32, range, truth};
@@ -23,7 +23,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PATH[:PATH...]",
         Absent,
-        "directory of files without a path; of several, each copy of a job takes the next",
+        "directory of the files, also of those with a path; of several, each copy of a job takes \
+         the next",
         set_field!(directory = text),
     ),
     with(
@@ -70,18 +71,16 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "fill files before writes, so that each write replaces data",
         set_field!(overwrite = truth),
     ),
-    switch(
+    idle_switch(
         "create_serialize",
         &[],
-        Value("1"),
-        "make the files of one job after those of another (always the case)",
-        set_field!(create_serialize = truth),
+        "no effect: files are made one after the other, before any job begins, in any case",
     ),
     switch(
         "invalidate",
         &[],
         Value("1"),
-        "drop the files from the page cache before the job",
+        "drop the files from the page cache before each pass over them",
         set_field!(invalidate = truth),
     ),
     with(
@@ -210,7 +209,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "N",
         Depends("nrfiles"),
         "files in use at a time: when one has been worked through, the next is taken",
-        set_field!(openfiles = count),
+        set_field!(openfiles = count_or_none),
     ),
     with(
         "file_service_type",
@@ -268,5 +267,10 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "NAME",
         "no effect: the scheduler of a disk is left to the administrator",
     ),
-    idle("write_hint", &[], "HINT", "no effect: writes have no hints"),
+    idle(
+        "write_hint",
+        &[],
+        "none|short|medium|long|extreme",
+        "no effect: writes have no hints",
+    ),
 ];

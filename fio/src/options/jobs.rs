@@ -67,7 +67,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "exitall",
         &[],
         Value("0"),
-        "end all running jobs when this one ends",
+        "end all running jobs when one ends, whichever job has this option",
         set_field!(exitall = nonzero),
     ),
     with(
@@ -168,7 +168,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle(
         "numa_mem_policy",
         &[],
-        "POLICY",
+        "default|prefer|bind|interleave|local",
         "no effect: memory is where the system puts it",
     ),
     idle(

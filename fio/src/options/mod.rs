@@ -23,8 +23,11 @@ use std::fmt::Write as _;
 
 use super::error::{JobError, Origin};
 use super::settings::Job;
+use super::value::{bytes, number, truth};
 
+pub(crate) use refused::names as refused_names;
 pub use table::OPTIONS;
+use ugeom_classes::spec::values::choice;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
 pub(crate) use values::steady;
 
@@ -148,6 +151,8 @@ pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
         (None, Some(bare)) => bare,
     };
     let sizes = job.decimal_units && has_sizes(&entry.doc) && !value.contains("0x");
+    check_idle(&entry.doc, value)
+        .map_err(|error| wrong(format!("{}={value}: {error}", setting.name)))?;
     let read = |value: &str, job: &mut Job| match sizes {
         true => (entry.set)(job, &with_swapped_units(value)),
         false => (entry.set)(job, value),
@@ -165,6 +170,25 @@ pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
     }
     job.origins.push((name, setting.origin.clone()));
     Ok(())
+}
+
+/// Whether an option without an effect has a value that fio takes, as far as its form shows.
+fn check_idle(doc: &OptionDoc, value: &str) -> Result<(), String> {
+    if !doc.help.starts_with(NO_EFFECT) {
+        return Ok(());
+    }
+    match doc.value {
+        "BOOL" => truth(value).map(drop),
+        "N" | "CPU" => number(value).map(drop),
+        "SIZE" => bytes(value).map(drop),
+        form if form.contains('|') => {
+            let known: Vec<(&str, ())> = form.split('|').map(|name| (name, ())).collect();
+            // `mem=mmap:FILE`
+            let name = value.split_once(':').map_or(value, |(name, _)| name);
+            choice(&known, name).map_err(|error| error.in_one_line())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the values of an option are sizes, or numbers that may have their units.

@@ -141,6 +141,11 @@ const ENGINES: &[&str] = &[
     "xnvme",
 ];
 
+/// The options of fio that there are none of here, but for those of its engines.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    OPTIONS.iter().map(|(name, _)| *name)
+}
+
 /// Why there is no such option; `None` for a name that fio does not have either.
 pub fn reason(name: &str) -> Option<&'static str> {
     let found = OPTIONS.iter().find(|(refused, _)| *refused == name);

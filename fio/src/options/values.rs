@@ -91,6 +91,10 @@ pub fn engine_options(engine: &str) -> &'static [&'static str] {
 
 /// Reads a value of `ioengine=`.
 pub fn engine(text: &str) -> Result<&'static str, ValueError> {
+    let text = match text {
+        "aio" | "linuxaio" => "libaio",
+        text => text,
+    };
     match refused::engine(text) {
         Some(reason) => Err(format!("`{text}` is not supported: {reason}").into()),
         None => {

@@ -12,16 +12,17 @@ use std::sync::Arc;
 use ugeom_classes::Target;
 use ugeom_stack::LostAtTheEnd;
 
-use super::draws::{Purpose, Seeds};
+use super::draws::Seeds;
 use super::error::JobError;
+use super::layout::{Layout, lay_out};
 use super::outcome::Outcome;
 use super::places::Region;
 use super::replay;
 use super::settings::{Distribution, FileOperation, Job};
 use super::tally::Phase;
 use super::target::{
-    Layout, Meaning, file_regions, lay_out, make_folders, meaning, null_regions, open_stack,
-    raise_open_files, stack_region,
+    Meaning, file_regions, make_folders, meaning, null_regions, open_stack, raise_open_files,
+    stack_region,
 };
 use disks::Disks;
 use wave::run_wave;
@@ -113,7 +114,16 @@ fn run_waves(
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, JobError> {
     raise_open_files();
-    let copies = prepare(jobs, stacks, watcher)?;
+    let mut copies = prepare(jobs, stacks, watcher)?;
+    // It holds for all jobs, as by fio.
+    let exitall = jobs.iter().any(|job| job.exitall);
+    copies
+        .iter_mut()
+        .for_each(|copy| copy.job.exitall = exitall);
+    if watcher.cancelled() {
+        // Files may be missing.
+        return Ok(Outcome::default());
+    }
     let disks = Disks::below(copies.iter().filter(|copy| copy.job.disk_util));
     let mut outcome = Outcome::default();
     let mut wave: Vec<Copy> = Vec::new();
@@ -168,8 +178,7 @@ fn prepare(
             let regions = match &target {
                 Meaning::Nothing => null_regions(job, clone)?,
                 Meaning::Stack(text) if job.file_operation().is_some() => {
-                    let message = format!("{} works on files: `{text}` is a stack", job.ioengine);
-                    return Err(JobError::language(job.origin_of("ioengine"), message));
+                    return Err(needs_files(job, text));
                 }
                 Meaning::Stack(text) => {
                     if clone == 0 {
@@ -190,7 +199,7 @@ fn prepare(
                         make_folders(job, paths)?;
                     }
                     let (regions, layouts) = file_regions(job, clone, paths, &seeds)?;
-                    make_files(job, &layouts, seeds.seed(Purpose::Content), watcher)?;
+                    make_files(job, &layouts, &seeds, watcher)?;
                     regions
                 }
             };
@@ -219,6 +228,12 @@ fn place_of_clone(clone: u32, clones: u32) -> u32 {
         0 => 0,
         clone => clones - clone,
     }
+}
+
+/// The error of an engine that works on files, for a job on a stack.
+fn needs_files(job: &Job, stack: &str) -> JobError {
+    let message = format!("{} works on files: `{stack}` is a stack", job.ioengine);
+    JobError::language(job.origin_of("ioengine"), message)
 }
 
 /// Says which settings hold for files and block devices alone.
@@ -293,14 +308,12 @@ fn covers(job: &Job, regions: &[Region]) -> Result<(), JobError> {
 fn make_files(
     job: &Job,
     layouts: &[Layout],
-    seed: u64,
+    seeds: &Seeds,
     watcher: &mut dyn Watcher,
 ) -> Result<(), JobError> {
     let bytes = layouts.iter().map(|layout| layout.bytes).sum();
     if !layouts.is_empty() {
         watcher.laying_out(&job.name, layouts.len(), bytes);
     }
-    layouts
-        .iter()
-        .try_for_each(|layout| lay_out(job, layout, seed))
+    lay_out(job, layouts, seeds, &|| watcher.cancelled())
 }

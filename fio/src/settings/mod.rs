@@ -90,8 +90,8 @@ pub struct Job {
     pub iodepth: u32,
     pub priorities: Priorities,
     pub iodepth_low: u32,
-    /// 0: whatever was reaped together is submitted together.
-    pub iodepth_batch: u32,
+    /// None: whatever was reaped together is submitted together. 0: `iodepth`.
+    pub iodepth_batch: Option<u32>,
     pub iodepth_batch_complete_min: u32,
     pub iodepth_batch_complete_max: u32,
 
@@ -137,7 +137,6 @@ pub struct Job {
     pub fadvise_hint: FadviseHint,
     pub sync: WriteSync,
     pub overwrite: bool,
-    pub create_serialize: bool,
     pub unlink: bool,
     pub unlink_each_loop: bool,
     pub fallocate: Fallocate,
@@ -233,7 +232,6 @@ impl Job {
             disk_util: true,
             stats: true,
             invalidate: true,
-            create_serialize: true,
             randrepeat: true,
             randseed: 0x89,
             do_verify: true,

@@ -139,6 +139,38 @@ fn settings_without_effect_are_said() {
 }
 
 #[test]
+fn names_on_the_command_line_may_be_cut_short() {
+    let one = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        arguments(&words, &[])
+    };
+    let read = one("--numjob=2 --output-form json --runt 3 --name=a -ioeng=psync").unwrap();
+    let set: Vec<_> = read
+        .sections
+        .iter()
+        .flat_map(|section| &section.settings)
+        .collect();
+    let names: Vec<&str> = set.iter().map(|setting| setting.name.as_str()).collect();
+    assert_eq!(names, ["numjobs", "runtime", "ioengine"]);
+    assert_eq!(set[1].value.as_deref(), Some("3"));
+    assert_eq!(read.report.formats, ["json"]);
+    let wrong = |line| one(line).unwrap_err().to_string();
+    assert!(wrong("--clien=x").contains("--client is not supported"));
+    let message = wrong("--buffer=1");
+    assert_eq!(
+        message,
+        "--buffer=1: `buffer` could be buffered, buffer_pattern, buffer_compress_percentage, \
+         buffer_compress_chunk"
+    );
+    // A name that is whole is not the beginning of another, and job files have whole names.
+    assert_eq!(
+        one("--name=a --bs=8k").unwrap().sections[0].settings[0].name,
+        "bs"
+    );
+    assert!(of_file("[a]\nnumjob=2\n").is_err());
+}
+
+#[test]
 fn every_documented_default_is_what_a_job_has_without_the_option() {
     for entry in OPTIONS.0 {
         let OptionDefault::Value(text) = entry.doc.default else {
@@ -375,8 +407,26 @@ fn names_of_sections_end_before_the_last_character_as_in_fio() {
 #[test]
 fn settings_that_ask_for_what_is_done_anyway_are_not_said() {
     let text = "[a]\nrw=read\nioengine=io_uring\nnorandommap\nio_submit_mode=offload\n\
-                clocksource=gettimeofday\nregisterfiles\nfixedbufs\nnonvectored=1\n";
+                clocksource=gettimeofday\nregisterfiles\nfixedbufs\nnonvectored=1\n\
+                verifysort=1\nverify_state_save=0\nmem=malloc\ncreate_serialize=0\n";
     assert_eq!(of_file(text).unwrap().warnings, [] as [&str; 0]);
+    let read = of_file("[a]\nverify_state_save=1\n").unwrap();
+    assert_eq!(read.warnings.len(), 1);
+}
+
+#[test]
+fn a_setting_of_all_jobs_is_said_once_and_only_if_it_has_no_effect_in_any() {
+    let warnings = |text: &str| of_file(text).unwrap().warnings.join("\n");
+    let global = "[global]\nfsync=1\niodepth=8\n[a]\nrw=read\n";
+    let both = "jobs.fio:2: fsync has no effect: the job writes nothing\n\
+                jobs.fio:3: iodepth has no effect: psync runs one request at a time";
+    let said = warnings(&format!("{global}[b]\nrw=randread\n"));
+    assert!(both.lines().all(|line| said.contains(line)), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    let writer = format!("{global}[b]\nrw=write\nioengine=libaio\n");
+    assert_eq!(warnings(&writer), "");
+    let own = format!("{global}[b]\nrw=write\niodepth=4\n");
+    assert!(warnings(&own).contains("jobs.fio:3: iodepth has no effect"));
 }
 
 #[test]

@@ -247,13 +247,17 @@ fn what_is_not_to_be_measured_is_not_logged() {
 #[test]
 fn exitall_ends_the_jobs_beside() {
     let folder = folder(&[("f", &[1; 65536])]);
-    let line = "run --exitall --name=a --filename=f --size=64k --rw=read \
-                --name=b --filename=f --size=64k --rw=read --time_based --runtime=1000";
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let mut command = command(UGEOM, &words);
-    command.current_dir(folder.path());
-    // Without exitall it would hang, which `run` finds.
-    assert_eq!(run(command, b"").code, 0);
+    for (of_all, of_the_other) in [("--exitall", ""), ("", "--exitall")] {
+        let line = format!(
+            "run {of_all} --name=a --filename=f --size=64k --rw=read --name=b {of_the_other} \
+             --filename=f --size=64k --rw=read --time_based --runtime=1000"
+        );
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mut command = command(UGEOM, &words);
+        command.current_dir(folder.path());
+        // Without exitall it would hang, which `run` finds.
+        assert_eq!(run(command, b"").code, 0);
+    }
 }
 
 #[test]

@@ -114,6 +114,9 @@ fn options_of_files_leave_what_fio_leaves() {
             "--name=a --ioengine=null --filesize=64k --rw=randread",
             "--name=a --ioengine=null --size=64k --nrfiles=4 --rw=write",
             "--name=a --filename=data --rw=read --lockfile=none --write_hint=short",
+            "--name=a --directory=. --filename=/x --rw=write --size=64k",
+            "--name=/dev/null --rw=write --size=64k",
+            "--name=folder/name --rw=write --size=64k",
         ],
     );
 }
@@ -123,6 +126,10 @@ fn options_of_requests_make_those_of_fio() {
     both(
         "options_of_requests_make_those_of_fio",
         &[
+            "--name=a --rw=write --size=64k --ioengine=libaio --iodepth=4 --iodepth_batch=0 \
+             --iodepth_low=0 --iodepth_batch_complete_max=0 --openfiles=0",
+            "--name=a --rw=write --size=64k --ioengine=aio --iodepth=4 \
+             --iodepth_batch_complete_min=4 --iodepth_batch_complete_max=2",
             "--name=a --filename=data --rw=randread --blockalign=8k --size=64k",
             "--name=a --filename=data --rw=randread --random_generator=lfsr --norandommap",
             "--name=a --filename=data --rw=randread --percentage_random=50 --norandommap",

@@ -20,6 +20,7 @@ mod files;
 mod fio;
 mod fio_calls;
 mod fio_files;
+mod fio_layout;
 mod fio_operations;
 mod fio_options;
 mod fio_places;
