@@ -3,8 +3,6 @@
 //! state.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 use ugeom_classes::build::{FileAccess, KeyOptions};
 use ugeom_classes::eli::admin::{self, EliDisk, InitSettings};
 use ugeom_classes::eli::kdf::KdfLimit;
@@ -13,8 +11,7 @@ use ugeom_classes::registry::find;
 use ugeom_classes::{Build, BuildContext, TargetOptions, open_target, spec};
 use ugeom_crash::{CampaignSettings, Disk, Outcome, Points, Recording, answer, campaign};
 use ugeom_format::eli::{Cipher, EliFlags};
-use ugeom_serve::nbd::{Address, Given, Limits, Server, Settings};
-use ugeom_serve::ranges::Ranges;
+use ugeom_serve::nbd::{Address, Server, Settings};
 use ugeom_stack::{Channel, Delta, Opened, ProviderId, Stack};
 
 const SECTOR: usize = 512;
@@ -143,16 +140,10 @@ fn nbd_keeps_what_it_flushed_when_the_servers_disk_crashes() {
     let socket = folder.path().join("socket");
     let settings = Settings {
         addresses: vec![Address::Unix(socket.clone())],
-        given: Given::default(),
         writable: true,
         only_top: true,
         threads: 2,
-        spin: Duration::ZERO,
-        limits: Limits::default(),
-        ranges: Ranges::default(),
-        log: Arc::new(|_| {}),
-        tls: None,
-        allow: Vec::new(),
+        ..Settings::default()
     };
     let server = Server::start(&stack, &name, &settings).expect("serves");
     recording.begin();

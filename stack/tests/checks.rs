@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, all_options, pile, plan, stack};
+use common::{Memory, all_options, pile, plan, stack, user};
 use ugeom_stack::{Channel, Command, Delta, Errno, Opened, Stack, StackKnobs};
 
 const SIZE: u64 = 64 * 512;
@@ -132,8 +132,7 @@ fn a_sector_size_that_is_no_power_of_two_is_checked_as_well() {
     let mut odd = plan("odd", 520 * 10, Memory::new(520 * 10));
     odd.providers[0].sectorsize_bytes = 520;
     let provider = stack.create("MEM", odd, &[]).expect("odd")[0];
-    let opened = stack.open(provider, Delta::READ).expect("open");
-    let mut channel = stack.channel(1).expect("a channel");
+    let (opened, mut channel) = user(&stack, provider, Delta::READ, 1);
     let mut into = [0; 1040];
     assert_eq!(
         channel.read(&opened, 520, &mut into).expect("aligned"),
@@ -149,8 +148,7 @@ fn a_provider_without_media_is_enxio() {
     let provider = stack
         .create("MEM", plan("none", 0, Memory::new(0)), &[])
         .expect("none")[0];
-    let opened = stack.open(provider, Delta::READ).expect("open");
-    let mut channel = stack.channel(1).expect("a channel");
+    let (opened, mut channel) = user(&stack, provider, Delta::READ, 1);
     assert_eq!(errno_of_read(&mut channel, &opened, 0, 512), Errno::NXIO);
 }
 
@@ -160,8 +158,7 @@ fn a_layer_that_reaches_past_its_parent_is_eio_and_names_the_parent() {
         let bench = bench(options);
         // The slice claims twice what its parent has.
         let top = pile(&bench.stack, bench.provider, 2 * SIZE, 1, false);
-        let opened = bench.stack.open(top, Delta::READ).expect("open");
-        let mut channel = bench.stack.channel(1).expect("a channel");
+        let (opened, mut channel) = user(&bench.stack, top, Delta::READ, 1);
         let mut into = [0; 1024];
         assert_eq!(
             channel
@@ -235,8 +232,7 @@ fn an_unknown_attribute_is_none_and_extents_unsupported_is_an_error() {
 #[test]
 fn the_drop_of_a_finished_bio_gives_its_slot_back() {
     let bench = bench(StackKnobs::default());
-    let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
-    let mut channel = bench.stack.channel(2).expect("a channel");
+    let (opened, mut channel) = user(&bench.stack, bench.provider, Delta::READ, 2);
     for _ in 0..1000 {
         let draft = channel.bio().expect("two at a time are allowed");
         let buffer = ugeom_machine::buffer::Buffer::new(512);
@@ -251,8 +247,7 @@ fn a_handle_of_another_stack_leads_nowhere() {
     let mine = bench(StackKnobs::default());
     let mut other = bench(StackKnobs::default());
     let theirs = other.stack.open(other.provider, Delta::READ).expect("open");
-    let mine_opened = mine.stack.open(mine.provider, Delta::READ).expect("open");
-    let mut channel = mine.stack.channel(1).expect("a channel");
+    let (mine_opened, mut channel) = user(&mine.stack, mine.provider, Delta::READ, 1);
     assert_eq!(errno_of_read(&mut channel, &theirs, 0, 512), Errno::NXIO);
     assert!(channel.read(&mine_opened, 0, &mut [0; 512]).is_ok());
     assert!(other.channel.read(&theirs, 0, &mut [0; 512]).is_ok());
@@ -262,8 +257,7 @@ fn a_handle_of_another_stack_leads_nowhere() {
 #[should_panic(expected = "a draft is submitted to the channel that made it")]
 fn a_draft_of_another_channel_is_the_callers_defect() {
     let mut bench = bench(StackKnobs::default());
-    let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
-    let mut other = bench.stack.channel(1).expect("a channel");
+    let (opened, mut other) = user(&bench.stack, bench.provider, Delta::READ, 1);
     let draft = other.bio().expect("a bio");
     let buffer = ugeom_machine::buffer::Buffer::new(512);
     bench.channel.submit(&opened, draft.read(0, buffer));
@@ -272,8 +266,7 @@ fn a_draft_of_another_channel_is_the_callers_defect() {
 #[test]
 fn a_finished_bio_given_to_another_channel_goes_home() {
     let mut bench = bench(StackKnobs::default());
-    let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
-    let mut other = bench.stack.channel(1).expect("a channel");
+    let (opened, mut other) = user(&bench.stack, bench.provider, Delta::READ, 1);
     for _ in 0..100 {
         let draft = other.bio().expect("the slot came back");
         let buffer = ugeom_machine::buffer::Buffer::new(512);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{plan, stack};
+use common::{plan, stack, user};
 use std::any::Any;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -85,10 +85,7 @@ fn what_a_delayed_request_leaves_with_an_engine_is_started_before_the_thread_sle
     let bottom = plan("lazy0", 4096, Arc::new(Lazy(LocalKey::new())));
     let bottom = stack.create("LAZY", bottom, &[]).expect("a provider")[0];
     let top = stack.create("LATE", plan("late0", 4096, Arc::new(Late)), &[bottom]);
-    let opened = stack
-        .open(top.expect("a provider")[0], Delta::READ)
-        .expect("opened");
-    let mut channel = stack.channel(1).expect("a channel");
+    let (opened, mut channel) = user(&stack, top.expect("a provider")[0], Delta::READ, 1);
     let draft = channel.bio().expect("a bio").read(0, Buffer::new(512));
     channel.submit(&opened, draft);
     // The delay of a nanosecond is over by now.
@@ -122,8 +119,7 @@ fn a_thread_that_sleeps_by_means_of_its_own_is_woken_by_a_post() {
     let stack = stack(StackKnobs::default());
     let plan = plan("elsewhere", 4096, Arc::new(Elsewhere(sender)));
     let provider = stack.create("ELSEWHERE", plan, &[]).expect("create")[0];
-    let opened = stack.open(provider, Delta::READ).expect("open");
-    let mut channel = stack.channel(1).expect("a channel");
+    let (opened, mut channel) = user(&stack, provider, Delta::READ, 1);
     let wake = channel.wake_fd().expect("a descriptor");
     let worker = std::thread::spawn(move || {
         for bio in receiver {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, Parker, Slicer, all_options, plan, stack};
+use common::{Memory, Parker, Slicer, all_options, plan, stack, user};
 use std::sync::Arc;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Delta, Stack, StackKnobs, Statistics, Totals};
@@ -30,8 +30,7 @@ fn what_is_counted_can_change_while_requests_are_under_way() {
         let stack = stack(options);
         two_layers(&stack);
         let slice = stack.find("slice").expect("slice");
-        let opened = stack.open(slice, Delta::READ_WRITE).expect("open");
-        let mut channel = stack.channel(64).expect("a channel");
+        let (opened, mut channel) = user(&stack, slice, Delta::READ_WRITE, 64);
         let levels = [
             Statistics::Counts,
             Statistics::Time { one_in: 1 },
@@ -105,8 +104,7 @@ fn a_look_shows_what_is_in_flight_and_who_asked() {
     let parker = Arc::new(Parker::default());
     let provider = stack.create("PARK", plan("park", SIZE, parker.clone()), &[]);
     let provider = provider.expect("a geom")[0];
-    let opened = stack.open(provider, Delta::READ).expect("open");
-    let mut channel = stack.channel(4).expect("a channel");
+    let (opened, mut channel) = user(&stack, provider, Delta::READ, 4);
     for _ in 0..3 {
         let draft = channel.bio().expect("a bio").read(0, Buffer::new(512));
         channel.submit(&opened, draft);

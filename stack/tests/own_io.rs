@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Memory, Mirror, plan, stack};
+use common::{Memory, Mirror, plan, stack, user};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use ugeom_stack::{
@@ -146,8 +146,7 @@ fn several_ways_down_make_no_difference() {
     let halves = [slice("a"), slice("b")];
     let mirror = plan("mirror", SIZE / 2, Arc::new(Mirror));
     let mirror = it.stack.create("MIRROR", mirror, &halves).expect("it")[0];
-    let opened = it.stack.open(mirror, Delta::READ_WRITE).expect("opens");
-    let mut channel = it.stack.channel(4).expect("a channel");
+    let (opened, mut channel) = user(&it.stack, mirror, Delta::READ_WRITE, 4);
     channel.write(&opened, 0, &[5; 512]).expect("writes");
     drop(opened);
     assert_eq!((it.settled(), it.first_byte()), (1, 5));
@@ -165,8 +164,7 @@ impl Geom for Shares {
 #[test]
 fn closing_says_what_could_not_be_written_and_closes_all_the_same() {
     let it = kept(StackKnobs::default());
-    let opened = it.stack.open(it.top, Delta::READ_WRITE).expect("opens");
-    let mut channel = it.stack.channel(1).expect("a channel");
+    let (opened, mut channel) = user(&it.stack, it.top, Delta::READ_WRITE, 1);
     channel.write(&opened, 512, &[7; 512]).expect("kept");
     it.refuser.0.store(true, Ordering::Relaxed);
     let error = opened.close().expect_err("refused");
@@ -187,8 +185,7 @@ fn closing_says_what_could_not_be_written_and_closes_all_the_same() {
 #[test]
 fn a_geom_settles_before_it_is_taken_away() {
     let it = kept(StackKnobs::default());
-    let opened = it.stack.open(it.top, Delta::READ_WRITE).expect("opens");
-    let mut channel = it.stack.channel(1).expect("a channel");
+    let (opened, mut channel) = user(&it.stack, it.top, Delta::READ_WRITE, 1);
     channel.write(&opened, 0, &[7; 512]).expect("kept");
     let geom = |stack: &Stack| {
         let tree = stack.tree();

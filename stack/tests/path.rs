@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Memory, Mirror, Nothing, Parker, Slicer, all_options, pile, plan, stack};
+use common::{
+    Memory, Mirror, Nothing, Parker, Slicer, all_options, bytes_of, pile, plan, stack, user,
+};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -58,21 +60,14 @@ fn what_is_written_through_slices_lies_where_they_say() {
         let quarter = layer(&stack, "quarter", Slicer::hooked(2048), &[half]);
         let data = pattern(4096, 3);
         {
-            let opened = stack.open(quarter, Delta::READ_WRITE).expect("open");
-            let mut channel = stack.channel(4).expect("a channel");
+            let (opened, mut channel) = user(&stack, quarter, Delta::READ_WRITE, 4);
             assert_eq!(channel.write(&opened, 512, &data).expect("write"), 4096);
             channel.flush(&opened).expect("flush");
             let mut back = vec![0; 4096];
             assert_eq!(channel.read(&opened, 512, &mut back).expect("read"), 4096);
             assert_eq!(back, data);
         }
-        let opened = stack.open(bottom, Delta::READ).expect("open");
-        let mut back = vec![0; 4096];
-        stack
-            .channel(1)
-            .expect("a channel")
-            .read(&opened, 3584, &mut back)
-            .expect("read");
+        let back = bytes_of(&stack, bottom, 3584, 4096);
         assert_eq!(back, data, "{options:?}");
         assert_eq!(stack.defects(), 0);
     }
@@ -89,8 +84,7 @@ fn a_hook_sees_each_request_come_back_once() {
             top = layer(&stack, &format!("hook{index}"), hook.clone(), &[top]);
             top = layer(&stack, &format!("plain{index}"), Slicer::new(0), &[top]);
         }
-        let opened = stack.open(top, Delta::READ).expect("open");
-        let mut channel = stack.channel(1).expect("a channel");
+        let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
         for _ in 0..10 {
             channel.read(&opened, 0, &mut [0; 512]).expect("read");
         }
@@ -114,8 +108,7 @@ fn a_short_completion_inside_the_media_is_eio() {
         let stack = stack(options);
         let bottom = layer(&stack, "half", Arc::new(Half), &[]);
         let top = pile(&stack, bottom, SIZE, 2, true);
-        let opened = stack.open(top, Delta::READ).expect("open");
-        let mut channel = stack.channel(1).expect("a channel");
+        let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
         let error = channel
             .read(&opened, 1024, &mut [0; 1024])
             .expect_err("short");
@@ -180,8 +173,7 @@ fn a_dropped_bio_is_eio_and_a_defect() {
     for options in all_options() {
         let stack = stack(options);
         let bottom = layer(&stack, "drops", Arc::new(Drops), &[]);
-        let opened = stack.open(bottom, Delta::READ).expect("open");
-        let mut channel = stack.channel(1).expect("a channel");
+        let (opened, mut channel) = user(&stack, bottom, Delta::READ, 1);
         let error = channel
             .read(&opened, 0, &mut [0; 512])
             .expect_err("dropped");
@@ -210,8 +202,7 @@ fn enomem_never_reaches_the_consumer() {
         let bottom = layer(&stack, "tight", tight.clone(), &[]);
         let hook = Slicer::hooked(0);
         let top = layer(&stack, "hook", hook.clone(), &[bottom]);
-        let opened = stack.open(top, Delta::READ).expect("open");
-        let mut channel = stack.channel(8).expect("a channel");
+        let (opened, mut channel) = user(&stack, top, Delta::READ, 8);
         let mut into = [0; 512];
         assert_eq!(channel.read(&opened, 512, &mut into).expect("at last"), 512);
         assert_eq!(into, [9; 512]);
@@ -247,21 +238,14 @@ fn clones_join_their_parent() {
         let top = pile(&stack, mirror, SIZE, 1, true);
         let data = pattern(8192, 1);
         {
-            let opened = stack.open(top, Delta::READ_WRITE).expect("open");
-            let mut channel = stack.channel(4).expect("a channel");
+            let (opened, mut channel) = user(&stack, top, Delta::READ_WRITE, 4);
             assert_eq!(channel.write(&opened, 1024, &data).expect("write"), 8192);
             let mut back = vec![0; 8192];
             assert_eq!(channel.read(&opened, 1024, &mut back).expect("read"), 8192);
             assert_eq!(back, data, "{options:?}");
         }
         for half in [a, b] {
-            let opened = stack.open(half, Delta::READ).expect("open");
-            let mut back = vec![0; 8192];
-            stack
-                .channel(1)
-                .expect("channel")
-                .read(&opened, 1024, &mut back)
-                .expect("read");
+            let back = bytes_of(&stack, half, 1024, 8192);
             assert_eq!(back, data, "both halves have it");
         }
     }
@@ -281,8 +265,7 @@ fn the_first_error_of_the_clones_is_the_parents() {
         let a = memory(&stack, "a");
         let b = layer(&stack, "b", Arc::new(Fails), &[]);
         let mirror = layer(&stack, "mirror", Arc::new(Mirror), &[a, b]);
-        let opened = stack.open(mirror, Delta::READ_WRITE).expect("open");
-        let mut channel = stack.channel(4).expect("a channel");
+        let (opened, mut channel) = user(&stack, mirror, Delta::READ_WRITE, 4);
         let error = channel
             .write(&opened, 0, &[0; 1024])
             .expect_err("half failed");
@@ -305,8 +288,7 @@ fn data_in_several_segments_is_divided_correctly_among_clones() {
         let stack = stack(options);
         let (a, b) = (memory(&stack, "a"), memory(&stack, "b"));
         let mirror = layer(&stack, "mirror", Arc::new(Mirror), &[a, b]);
-        let opened = stack.open(mirror, Delta::READ_WRITE).expect("open");
-        let mut channel = stack.channel(4).expect("a channel");
+        let (opened, mut channel) = user(&stack, mirror, Delta::READ_WRITE, 4);
         let data = pattern(2048, 5);
         let draft = channel
             .bio()
@@ -354,8 +336,7 @@ fn read_clones_may_not_share_memory() {
     let bottom = memory(&stack, "mem");
     let greedy = Arc::new(Greedy::default());
     let top = layer(&stack, "greedy", greedy.clone(), &[bottom]);
-    let opened = stack.open(top, Delta::READ).expect("open");
-    let mut channel = stack.channel(1).expect("a channel");
+    let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
     channel
         .read(&opened, 0, &mut [0; 1024])
         .expect("the good clone does it");
@@ -442,8 +423,7 @@ fn a_cancel_that_races_with_its_request_is_not_lost() {
         let stack = stack(options);
         let bottom = layer(&stack, "park", Arc::new(Parker::default()), &[]);
         let top = pile(&stack, bottom, SIZE, 2, true);
-        let opened = stack.open(top, Delta::READ).expect("open");
-        let mut channel = stack.channel(1).expect("a channel");
+        let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
         let rounds = if cfg!(miri) { 10 } else { 300 };
         for round in 0..rounds {
             let draft = channel.bio().expect("a bio").read(0, Buffer::new(512));
@@ -483,8 +463,7 @@ fn a_flush_waits_for_what_came_before_and_holds_back_what_comes_after() {
         let stack = stack(options);
         let order = Arc::new(Order::default());
         let bottom = layer(&stack, "order", order.clone(), &[]);
-        let opened = stack.open(bottom, Delta::READ_WRITE).expect("open");
-        let mut channel = stack.channel(16).expect("a channel");
+        let (opened, mut channel) = user(&stack, bottom, Delta::READ_WRITE, 16);
         let submit = |channel: &mut Channel, opened: &Opened, command| {
             let draft = channel.bio().expect("a bio");
             let draft = match command {
@@ -525,8 +504,7 @@ fn statistics_count_what_happened() {
         let bottom = memory(&stack, "mem");
         let top = layer(&stack, "slice", Slicer::new(512), &[bottom]);
         {
-            let opened = stack.open(top, Delta::READ_WRITE).expect("open");
-            let mut channel = stack.channel(4).expect("a channel");
+            let (opened, mut channel) = user(&stack, top, Delta::READ_WRITE, 4);
             for _ in 0..10 {
                 channel.read(&opened, 0, &mut [0; 1024]).expect("read");
             }
@@ -581,8 +559,7 @@ fn exclusive_time_leaves_out_the_layers_below() {
     );
     let mirror = layer(&stack, "mirror", Arc::new(Mirror), &[a, b]);
     let top = layer(&stack, "slice", Slicer::new(0), &[mirror]);
-    let opened = stack.open(top, Delta::READ).expect("open");
-    let mut channel = stack.channel(1).expect("a channel");
+    let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
     for _ in 0..5 {
         channel.read(&opened, 0, &mut [0; 1024]).expect("read");
     }
@@ -627,8 +604,7 @@ fn several_threads_share_a_stack() {
             .map(|_| {
                 let stack = stack.clone();
                 std::thread::spawn(move || {
-                    let opened = stack.open(top, Delta::READ).expect("open");
-                    let mut channel = stack.channel(8).expect("a channel");
+                    let (opened, mut channel) = user(&stack, top, Delta::READ, 8);
                     for index in 0..300_u64 {
                         if let Some(draft) = channel.bio() {
                             let draft = draft.read(index % 8 * 512, Buffer::new(512));
@@ -660,8 +636,7 @@ fn dropping_a_channel_waits_for_its_requests() {
         let stack = stack(options);
         let bottom = memory(&stack, "mem");
         let top = layer(&stack, "later", Arc::new(Later(5_000_000)), &[bottom]);
-        let opened = stack.open(top, Delta::READ).expect("open");
-        let mut channel = stack.channel(4).expect("a channel");
+        let (opened, mut channel) = user(&stack, top, Delta::READ, 4);
         for _ in 0..4 {
             let draft = channel.bio().expect("a bio").read(0, Buffer::new(512));
             channel.submit(&opened, draft);

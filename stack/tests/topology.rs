@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, Slicer, pile, plan, stack};
+use common::{Memory, Slicer, pile, plan, stack, user};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ugeom_stack::{
@@ -241,10 +241,7 @@ fn an_unknown_provider_is_named_with_those_that_exist() {
 #[test]
 fn an_orphaned_provider_takes_everything_on_it_with_it_when_the_holders_let_go() {
     let (stack, provider, _) = marked_stack(b'X');
-    let slice = stack
-        .open(stack.find("memx").expect("memx"), Delta::READ)
-        .expect("open");
-    let mut channel = stack.channel(1).expect("a channel");
+    let (slice, mut channel) = user(&stack, stack.find("memx").expect("memx"), Delta::READ, 1);
     assert!(channel.read(&slice, 0, &mut [0; 512]).is_ok());
     stack.orphan(provider, Errno::NXIO).expect("orphan");
     let error = channel.read(&slice, 0, &mut [0; 512]).expect_err("gone");
@@ -284,8 +281,7 @@ fn what_a_change_took_away_is_freed_when_the_last_request_is_home() {
     let provider = stack
         .create("PARK", plan("park", SIZE, parker.clone()), &[])
         .expect("park")[0];
-    let opened = stack.open(provider, Delta::READ).expect("open");
-    let mut channel = stack.channel(2).expect("a channel");
+    let (opened, mut channel) = user(&stack, provider, Delta::READ, 2);
     let draft = channel
         .bio()
         .expect("a bio")

@@ -384,6 +384,23 @@ mod tests {
         Tree { spans: vec![root] }
     }
 
+    /// What events and roots of requests, each a thread with its start and end, are divided into.
+    fn traced(traced: &[Dev], events: &[Event], roots: &[(u32, u64, u64)]) -> (Uring, [u64; 4]) {
+        let topology = Topology::default();
+        let mut uring = Uring::new(traced);
+        for event in events {
+            uring.event(event, &topology);
+        }
+        for &(tid, start_ns, end_ns) in roots {
+            uring.tree(&tree(7, tid, start_ns, end_ns));
+        }
+        let [all] = uring.figures()[..] else {
+            panic!("{:?}", uring.figures());
+        };
+        let times = [all.before_ns, all.queued_ns, all.devices_ns, all.after_ns];
+        (uring, times)
+    }
+
     #[test]
     fn a_request_is_divided_into_what_comes_before_and_after_its_bios() {
         let topology = Topology::default();
@@ -414,9 +431,7 @@ mod tests {
 
     #[test]
     fn a_worker_executes_a_request_that_waited_for_it() {
-        let topology = Topology::default();
-        let mut uring = Uring::new(&[]);
-        for event in [
+        let events = [
             event(100, Kind::UringSubmit, 1, 0xa),
             event(105, Kind::UringWork, 1, 0xa),
             // Another program's bio, and then the worker's.
@@ -426,15 +441,9 @@ mod tests {
             },
             event(145, Kind::Queue, 9, 0x1000),
             event(260, Kind::UringComplete, 9, 0xa),
-        ] {
-            uring.event(&event, &topology);
-        }
-        uring.tree(&tree(7, 3, 130, 140));
-        uring.tree(&tree(7, 9, 145, 240));
-        let [all] = uring.figures()[..] else {
-            panic!("{:?}", uring.figures());
-        };
-        let times = [all.before_ns, all.queued_ns, all.devices_ns, all.after_ns];
+        ];
+        let (uring, times) = traced(&[], &events, &[(3, 130, 140), (9, 145, 240)]);
+        let all = uring.figures()[0];
         assert_eq!((all.workers, all.bios), (true, 1));
         assert_eq!(times, [5, 40, 95, 20]);
         assert!(uring.open.is_empty() && uring.of_bio.is_empty());
@@ -443,9 +452,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_posts_another_result_had_executed_that_one() {
-        let topology = Topology::default();
-        let mut uring = Uring::new(&[]);
-        for event in [
+        let events = [
             event(100, Kind::UringSubmit, 1, 0xa),
             event(105, Kind::UringWork, 1, 0xa),
             event(110, Kind::UringSubmit, 1, 0xb),
@@ -454,15 +461,8 @@ mod tests {
             event(146, Kind::Queue, 8, 0x1001),
             event(260, Kind::UringComplete, 9, 0xb),
             event(270, Kind::UringComplete, 8, 0xa),
-        ] {
-            uring.event(&event, &topology);
-        }
-        uring.tree(&tree(7, 9, 145, 240));
-        uring.tree(&tree(7, 8, 146, 250));
-        let [all] = uring.figures()[..] else {
-            panic!("{:?}", uring.figures());
-        };
-        let times = [all.before_ns, all.queued_ns, all.devices_ns, all.after_ns];
+        ];
+        let (uring, times) = traced(&[], &events, &[(9, 145, 240), (8, 146, 250)]);
         assert!(uring.open.is_empty() && uring.waiting.is_empty());
         // 0xb: 115 to 145 to 240 to 260; 0xa: 105 to 146 to 250 to 270.
         assert_eq!(times, [10, 30 + 41, 95 + 104, 40]);

@@ -5,7 +5,6 @@ use crate::error::{CrashError, os};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use ugeom_serve::ranges::Ranges;
 use ugeom_serve::{fuse, nbd};
 use ugeom_stack::Stack;
@@ -25,7 +24,6 @@ impl Served {
         let directory = folder.join("files");
         fs::create_dir(&directory).map_err(os("making", &directory))?;
         let ranges = Ranges::default();
-        let quiet: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
         let serving = |error: &dyn std::fmt::Display| CrashError::Serve(error.to_string());
         let settings = fuse::Settings {
             directory: directory.clone(),
@@ -34,7 +32,7 @@ impl Served {
             transport: fuse::Transport::Classic,
             threads: 2,
             ranges: ranges.clone(),
-            log: Arc::clone(&quiet),
+            log: Arc::new(|_| {}),
             ended: Arc::new(|| {}),
             allow_other: false,
         };
@@ -43,14 +41,8 @@ impl Served {
             addresses: vec![nbd::Address::Unix(folder.join("nbd"))],
             writable: true,
             only_top: true,
-            threads: 1,
-            spin: Duration::ZERO,
-            limits: nbd::Limits::default(),
             ranges,
-            log: quiet,
-            given: nbd::Given::default(),
-            tls: None,
-            allow: Vec::new(),
+            ..nbd::Settings::default()
         };
         let nbd = nbd::Server::start(stack, name, &settings).map_err(|it| serving(&it))?;
         Ok(Self {

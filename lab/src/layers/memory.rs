@@ -66,9 +66,7 @@ pub(super) fn goals(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
     let bottom = matrix.subject.bottom().to_owned();
     for name in [names::direct(&bottom), names::direct_again(&bottom)] {
-        matrix
-            .cases
-            .push(cases::reading(&name, &stack, chain[0], READ_BYTES as u64)?);
+        matrix.reading(&name, &stack, chain[0], READ_BYTES as u64)?;
     }
     layered(&mut matrix, &LayersOptions::default())?;
     limits(&mut matrix)?;
@@ -175,9 +173,7 @@ fn queued(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessErr
             continue;
         }
         let name = names::queued(CHAIN[index]);
-        matrix
-            .cases
-            .push(cases::reading(&name, &stack, provider, read_bytes)?);
+        matrix.reading(&name, &stack, provider, read_bytes)?;
     }
     let name = names::queued_two(CHAIN[2]);
     matrix.cases.push(cases::reading_by(
@@ -196,9 +192,7 @@ fn sizes(matrix: &mut Matrix) -> Result<(), HarnessError> {
     for size in matrix.subject.sizes_bytes.clone() {
         for (index, provider) in [(0, chain[0]), (2, chain[2])] {
             let name = names::sized(CHAIN[index], size);
-            matrix
-                .cases
-                .push(cases::reading(&name, &stack, provider, size)?);
+            matrix.reading(&name, &stack, provider, size)?;
         }
         // From the same offsets: the place within a page changes what a copy costs.
         for (index, offset) in [(0, 0), (2, SLICE_OFFSET_BYTES)] {
@@ -239,9 +233,7 @@ fn layered(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessEr
             let provider = levels.get(depth).copied();
             let provider = provider.ok_or_else(|| stacks::made("a stack lacks a layer"))?;
             let name = layers.case(depth);
-            matrix
-                .cases
-                .push(cases::reading(&name, &stack, provider, READ_BYTES as u64)?);
+            matrix.reading(&name, &stack, provider, READ_BYTES as u64)?;
         }
     }
     Ok(())

@@ -31,6 +31,7 @@ use ugeom_harness::figure::Figure;
 use ugeom_harness::host::TargetFacts;
 use ugeom_harness::processes::{Protocol, Share};
 use ugeom_harness::{self as harness, Case, Control, Meter};
+use ugeom_load::cases;
 use ugeom_stack::{ProviderId, Slicers, Stack, Statistics};
 
 pub use findings::compute;
@@ -150,6 +151,21 @@ struct Matrix {
     subject: Subject,
     /// Figures that no sample gives.
     figures: Vec<Figure>,
+}
+
+impl Matrix {
+    /// Adds a case that reads the beginning of a provider.
+    fn reading(
+        &mut self,
+        name: &str,
+        stack: &Stack,
+        provider: ProviderId,
+        read_bytes: u64,
+    ) -> Result<(), HarnessError> {
+        let case = cases::reading(name, stack, provider, read_bytes)?;
+        self.cases.push(case);
+        Ok(())
+    }
 }
 
 /// Measures only the figures with targets, in this process.

@@ -123,22 +123,16 @@ impl Chain {
         let stack = &target.stack;
         for (index, (view, _)) in self.links.iter().enumerate() {
             let name = names::direct(&view.name);
-            matrix
-                .cases
-                .push(cases::reading(&name, stack, view.id, self.read_bytes)?);
+            matrix.reading(&name, stack, view.id, self.read_bytes)?;
             if index == 0 {
                 let again = names::direct_again(&view.name);
-                matrix
-                    .cases
-                    .push(cases::reading(&again, stack, view.id, self.read_bytes)?);
+                matrix.reading(&again, stack, view.id, self.read_bytes)?;
             }
         }
         for size in matrix.subject.sizes_bytes.clone() {
             for (view, _) in self.ends() {
                 let name = names::sized(&view.name, size);
-                matrix
-                    .cases
-                    .push(cases::reading(&name, stack, view.id, size)?);
+                matrix.reading(&name, stack, view.id, size)?;
             }
         }
         if let Some(file) = &self.file {

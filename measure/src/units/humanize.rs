@@ -165,6 +165,20 @@ mod tests {
         }
     }
 
+    fn fixed(form: Humanize<'static>, times: u32) -> Humanize<'static> {
+        Humanize {
+            scale: Scale::Fixed(times),
+            ..form
+        }
+    }
+
+    fn hold(cases: &[(Humanize<'_>, i64, &str)]) {
+        for (form, number, text) in cases {
+            let printed = humanize_number(*number, form);
+            assert_eq!(printed.as_deref(), Some(*text), "{number}");
+        }
+    }
+
     #[test]
     fn media_sizes_read_as_diskinfo_prints_them() {
         for (bytes, text) in [
@@ -197,7 +211,7 @@ mod tests {
             thousands: true,
             ..auto
         };
-        for (form, number, text) in [
+        hold(&[
             (thousands, 0, "0 "),
             (thousands, 500, "1 k"),
             (thousands, 500_000, "1 M"),
@@ -209,45 +223,11 @@ mod tests {
             (auto, 512, "1 K"),
             (auto, 1536, "2 K"),
             (auto, 512 << 50, "1 E"),
-            (
-                Humanize {
-                    scale: Scale::Fixed(2),
-                    ..thousands
-                },
-                1500,
-                "0 M",
-            ),
-            (
-                Humanize {
-                    scale: Scale::Fixed(6),
-                    ..thousands
-                },
-                1_500_000_000_000_000_000,
-                "2 E",
-            ),
-            (
-                Humanize {
-                    scale: Scale::Fixed(0),
-                    ..thousands
-                },
-                1500,
-                "150",
-            ),
-            (
-                Humanize {
-                    scale: Scale::Fixed(0),
-                    ..auto
-                },
-                10,
-                "10 ",
-            ),
-        ] {
-            assert_eq!(
-                humanize_number(number, &form).as_deref(),
-                Some(text),
-                "{number}"
-            );
-        }
+            (fixed(thousands, 2), 1500, "0 M"),
+            (fixed(thousands, 6), 1_500_000_000_000_000_000, "2 E"),
+            (fixed(thousands, 0), 1500, "150"),
+            (fixed(auto, 0), 10, "10 "),
+        ]);
     }
 
     #[test]
@@ -261,11 +241,7 @@ mod tests {
             thousands: true,
             ..decimal
         };
-        let fixed = |form, times| Humanize {
-            scale: Scale::Fixed(times),
-            ..form
-        };
-        for (form, number, text) in [
+        hold(&[
             (binary, i64::MAX, "8 E"),
             (binary, -i64::MAX, "-8 E"),
             (fixed(binary, 6), -(92 << 50), "0 E"),
@@ -289,13 +265,7 @@ mod tests {
             (fixed(thousands, 2), 949_000, "0.9 M"),
             (fixed(thousands, 2), 950_000, "1.0 M"),
             (fixed(decimal, 2), 512 << 10, "0.5 M"),
-        ] {
-            assert_eq!(
-                humanize_number(number, &form).as_deref(),
-                Some(text),
-                "{number}"
-            );
-        }
+        ]);
     }
 
     #[test]

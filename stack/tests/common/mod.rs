@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use ugeom_stack::{
-    AccessChange, Bio, BioId, Command, Cx, Delta, Errno, Geom, Next, Plan, ProviderId,
-    ProviderPlan, Request, Stack, StackKnobs,
+    AccessChange, Bio, BioId, Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, Plan,
+    ProviderId, ProviderPlan, Request, Stack, StackKnobs,
 };
 
 /// A plan with one provider.
@@ -17,6 +17,25 @@ pub fn plan(name: &str, mediasize_bytes: u64, geom: Arc<dyn Geom>) -> Plan {
 /// A stack without classes.
 pub fn stack(options: StackKnobs) -> Stack {
     Stack::new(options, Vec::new()).expect("a stack")
+}
+
+/// A provider that is open, and a channel for so many requests in flight.
+pub fn user(
+    stack: &Stack,
+    provider: ProviderId,
+    delta: Delta,
+    requests: usize,
+) -> (Opened, Channel) {
+    let opened = stack.open(provider, delta).expect("open");
+    (opened, stack.channel(requests).expect("a channel"))
+}
+
+/// Bytes of a provider, read by a user of its own.
+pub fn bytes_of(stack: &Stack, provider: ProviderId, offset: u64, length: usize) -> Vec<u8> {
+    let (opened, mut channel) = user(stack, provider, Delta::READ, 1);
+    let mut bytes = vec![0; length];
+    channel.read(&opened, offset, &mut bytes).expect("read");
+    bytes
 }
 
 pub struct Memory(pub Mutex<Vec<u8>>);

@@ -132,116 +132,33 @@ fn errors_of_the_reference_point_into_the_target() {
 /// Text; line; first and last column; message.
 type Row = (&'static str, usize, (usize, usize), &'static str);
 
+#[rustfmt::skip]
 const WRONG: &[Row] = &[
-    (
-        "[stack.a]\nlayers = [\"md:1m\", \"npo:x=1\"]",
-        2,
-        (21, 23),
-        "there is no class `npo`",
-    ),
-    (
-        "[stack.a]\nlayers = ['md:1m', 'nop:x=\"']",
-        2,
-        (27, 27),
-        "this quote is not closed",
-    ),
-    (
-        "[stack.a]\nlayers = [\n  \"\u{fc}.img\",\n  \"b.img\"\n]",
-        4,
-        (4, 8),
-        "`b.img` is not a class",
-    ),
+    ("[stack.a]\nlayers = [\"md:1m\", \"npo:x=1\"]", 2, (21, 23), "there is no class `npo`"),
+    ("[stack.a]\nlayers = ['md:1m', 'nop:x=\"']", 2, (27, 27), "this quote is not closed"),
+    ("[stack.a]\nlayers = [\n  \"\u{fc}.img\",\n  \"b.img\"\n]", 4, (4, 8),
+        "`b.img` is not a class"),
     // With an escape in the literal only the whole of it can be shown.
-    (
-        "[stack.a]\nlayers = [\"m\\u0064d:1m\"]",
-        2,
-        (11, 23),
-        "there is no class `mdd`",
-    ),
-    (
-        "[stack.a]\nlayers = [\"\"\"mdd:1m\"\"\"]",
-        2,
-        (11, 22),
-        "there is no class `mdd`",
-    ),
-    (
-        "[stack.a]\nlayers = [\"\"]",
-        2,
-        (12, 12),
-        "there is no layer here",
-    ),
-    (
-        "[stack.a]\nlayers = []",
-        1,
-        (8, 8),
-        "the stack `a` has no layers",
-    ),
-    (
-        "[stack.\"a b\"]\nlayers = [\"zero\"]",
-        1,
-        (8, 12),
-        "this is not the name of a stack",
-    ),
-    (
-        "[stack.a]\nbase = \"b\"",
-        2,
-        (8, 10),
-        "the file has no stack `b`",
-    ),
-    (
-        "[stack.a]\nbase = \"a\"",
-        2,
-        (8, 10),
-        "the bases of `a` go in a circle",
-    ),
-    (
-        "stack.a.base = \"b\"\nstack.b.base = \"c\"\nstack.c.base = \"b\"",
-        1,
-        (16, 18),
-        "the bases of `b` go in a circle",
-    ),
-    (
-        "[stack.a]\nbase = \"b\"\nlayers = [\"d.img\"]\n[stack.b]\nlayers = [\"zero\"]",
-        3,
-        (12, 16),
-        "`d.img` is not a class",
-    ),
-    (
-        "[stack.a]\nlayers = [\"t.toml#b\"]",
-        2,
-        (12, 17),
-        "a stack file names no other file",
-    ),
-    (
-        "[stack.a]\ncomponents = [\"a.img\", \"b.img\"]",
-        2,
-        (14, 31),
-        "`components` is kept for mirrors and stripes, which are not there yet",
-    ),
-    (
-        "[stack.a]\nlayer = [\"zero\"]",
-        2,
-        (1, 5),
-        "there is no key `layer`",
-    ),
-    (
-        "[stakc.a]\nlayers = []",
-        1,
-        (2, 6),
-        "there is no key `stakc`",
-    ),
-    (
-        "[stack.a]\nlayers = [\"zero\"]\ndispatch = \"quick\"",
-        3,
-        (12, 18),
-        "dispatch=quick: expected one of direct, queued",
-    ),
-    (
-        "[stack.a]\nlayers = \"zero\"",
-        2,
-        (10, 15),
-        "an array of strings is needed here, not a value of type string",
-    ),
+    ("[stack.a]\nlayers = [\"m\\u0064d:1m\"]", 2, (11, 23), "there is no class `mdd`"),
+    ("[stack.a]\nlayers = [\"\"\"mdd:1m\"\"\"]", 2, (11, 22), "there is no class `mdd`"),
+    ("[stack.a]\nlayers = [\"\"]", 2, (12, 12), "there is no layer here"),
+    ("[stack.a]\nlayers = []", 1, (8, 8), "the stack `a` has no layers"),
+    ("[stack.\"a b\"]\nlayers = [\"zero\"]", 1, (8, 12), "this is not the name of a stack"),
+    ("[stack.a]\nbase = \"b\"", 2, (8, 10), "the file has no stack `b`"),
+    ("[stack.a]\nbase = \"a\"", 2, (8, 10), "the bases of `a` go in a circle"),
+    ("stack.a.base = \"b\"\nstack.b.base = \"c\"\nstack.c.base = \"b\"", 1, (16, 18),
+        "the bases of `b` go in a circle"),
+    ("[stack.a]\nbase = \"b\"\nlayers = [\"d.img\"]\n[stack.b]\nlayers = [\"zero\"]", 3, (12, 16),
+        "`d.img` is not a class"),
+    ("[stack.a]\nlayers = [\"t.toml#b\"]", 2, (12, 17), "a stack file names no other file"),
+    ("[stack.a]\ncomponents = [\"a.img\", \"b.img\"]", 2, (14, 31),
+        "`components` is kept for mirrors and stripes, which are not there yet"),
+    ("[stack.a]\nlayer = [\"zero\"]", 2, (1, 5), "there is no key `layer`"),
+    ("[stakc.a]\nlayers = []", 1, (2, 6), "there is no key `stakc`"),
+    ("[stack.a]\nlayers = [\"zero\"]\ndispatch = \"quick\"", 3, (12, 18),
+        "dispatch=quick: expected one of direct, queued"),
+    ("[stack.a]\nlayers = \"zero\"", 2, (10, 15),
+        "an array of strings is needed here, not a value of type string"),
 ];
 
 #[test]

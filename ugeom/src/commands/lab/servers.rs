@@ -3,7 +3,6 @@
 
 use crate::folder::own_folder;
 use std::sync::Arc;
-use std::time::Duration;
 use ugeom_experiment::served::{Address, Served, ServerKind};
 use ugeom_machine::cpu;
 use ugeom_serve::ranges::Ranges;
@@ -32,16 +31,9 @@ fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
     let folder = own_folder().map_err(|error| format!("{error:#}"))?;
     let settings = nbd::Settings {
         addresses: vec![nbd::Address::Unix(folder.0.join("nbd"))],
-        given: nbd::Given::default(),
-        tls: None,
-        allow: Vec::new(),
-        writable: false,
         only_top: true,
         threads: threads(),
-        spin: Duration::ZERO,
-        limits: nbd::Limits::default(),
-        ranges: Ranges::default(),
-        log: Arc::new(|_| {}),
+        ..nbd::Settings::default()
     };
     let server = nbd::Server::start(stack, name, &settings).map_err(|error| error.to_string())?;
     let uri = server.uris().first().cloned().unwrap_or_default();
