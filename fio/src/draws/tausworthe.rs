@@ -18,15 +18,8 @@ pub struct Taus88([u32; 3]);
 
 impl Taus88 {
     pub(super) fn new(seed: u32) -> Self {
-        let mut last = FIRST as u32;
-        let state = [1, 7, 15].map(|smallest| {
-            last = last.wrapping_mul(69_069) ^ seed;
-            if last < smallest {
-                last += smallest;
-            }
-            last
-        });
-        let mut numbers = Self(state);
+        let state = first_state([1, 7, 15], 69_069, u64::from(seed), u64::from(u32::MAX));
+        let mut numbers = Self(state.map(|part| part as u32));
         (0..LEFT_OUT).for_each(|_| _ = numbers.next());
         numbers
     }
@@ -47,14 +40,7 @@ pub struct Taus258([u64; 5]);
 
 impl Taus258 {
     pub(super) fn new(seed: u64) -> Self {
-        let mut last = FIRST;
-        let state = [1, 7, 15, 33, 49].map(|smallest| {
-            last = last.wrapping_mul(6_906_969_069) ^ seed;
-            if last < smallest {
-                last += smallest;
-            }
-            last
-        });
+        let state = first_state([1, 7, 15, 33, 49], 6_906_969_069, seed, u64::MAX);
         let mut numbers = Self(state);
         (0..LEFT_OUT).for_each(|_| _ = numbers.next());
         numbers
@@ -70,4 +56,21 @@ impl Taus258 {
         *e = ((*e & !0x7f_ffff) << 8) ^ (((*e << 3) ^ *e) >> 33);
         *a ^ *b ^ *c ^ *d ^ *e
     }
+}
+
+/// The state that follows from a seed, of components with these smallest values and bits.
+fn first_state<const N: usize>(
+    smallest: [u64; N],
+    multiplier: u64,
+    seed: u64,
+    bits: u64,
+) -> [u64; N] {
+    let mut last = FIRST;
+    smallest.map(|smallest| {
+        last = (last.wrapping_mul(multiplier) ^ seed) & bits;
+        if last < smallest {
+            last += smallest;
+        }
+        last
+    })
 }

@@ -209,6 +209,14 @@ fn a_file_that_cannot_grow_leaves_a_sound_image() {
     }
 }
 
+/// Shell: makes the counts of clusters right after a crash, checks the image, and converts it to
+/// the file raw.$$.
+pub const QCOW2_MENDED: &str = "
+    mended() { qemu-img check -q -f qcow2 -r all $dev >&2 || test $? = 3; }
+    mended && qemu-img check -q -f qcow2 $dev || exit 1
+    qemu-img convert -f qcow2 -O raw $dev $PWD/raw.$$ || exit 1
+";
+
 /// Every crash state of the medium below an image: `qemu-img check -r` makes the counts of clusters
 /// right, nothing is corrupt then, and what `ugeom write` has flushed is there.
 #[test]
@@ -226,14 +234,12 @@ fn every_crash_of_the_disk_below_an_image_leaves_one_that_qemu_mends() {
          done"#
     );
     let check = r#"
-        mended() { qemu-img check -q -f qcow2 -r all $dev >&2 || test $? = 3; }
-        mended && qemu-img check -q -f qcow2 $dev || exit 1
-        qemu-img convert -f qcow2 -O raw $dev $PWD/raw.$$ || exit 1
         for i in 1 2 3 4 5; do
             left=$(tail -c +$((i * 200 * 1024 + 1)) raw.$$ | head -c 9216 | tr -d "\\00$i" | wc -c)
             test "$left" != 0 || echo found k$i >&3
         done
         rm raw.$$"#;
+    let check = format!("{QCOW2_MENDED}{check}");
     let points = crate::crash::states(60);
     let arguments = [
         "--size",
@@ -245,7 +251,7 @@ fn every_crash_of_the_disk_below_an_image_leaves_one_that_qemu_mends() {
         "--run",
         &run_it,
         "--check",
-        check,
+        &check,
     ];
     let ended = crate::crash::crash(folder.path(), &arguments);
     assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);

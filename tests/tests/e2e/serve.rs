@@ -5,9 +5,18 @@ use crate::run::{UGEOM, command, other, run, ugeom};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use tempfile::TempDir;
 use ugeom_testkit::{Server, program};
+
+/// The URI that a server prints first.
+pub fn uri_of(server: &mut Child) -> String {
+    let stdout = server.stdout.take().expect("stdout");
+    let mut uri = String::new();
+    BufReader::new(stdout).read_line(&mut uri).expect("a line");
+    assert!(uri.starts_with("nbd+unix:///?socket="), "{uri}");
+    uri.trim().to_owned()
+}
 
 /// A server that runs, with a folder for its socket and its image.
 pub struct Served {
@@ -27,11 +36,7 @@ impl Served {
             .env("XDG_RUNTIME_DIR", folder.path())
             .env("TMPDIR", folder.path());
         let mut child = serve.stderr(Stdio::null()).spawn().expect("a server");
-        let stdout = child.stdout.take().expect("stdout");
-        let mut uri = String::new();
-        BufReader::new(stdout).read_line(&mut uri).expect("a line");
-        assert!(uri.starts_with("nbd+unix:///?socket="), "{uri}");
-        let uri = uri.trim().to_owned();
+        let uri = uri_of(&mut child);
         let child = Server(child);
         Self { child, uri, folder }
     }

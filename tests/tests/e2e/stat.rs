@@ -2,6 +2,7 @@
 
 use crate::disks;
 use crate::run::{Ended, UGEOM, command, end, other, run};
+use crate::serve::uri_of;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,11 +38,7 @@ impl Served {
             .env("TMPDIR", folder)
             .stderr(Stdio::null());
         let mut child = serve.spawn().expect("a server");
-        let stdout = child.stdout.take().expect("stdout");
-        let mut uri = String::new();
-        BufReader::new(stdout).read_line(&mut uri).expect("a line");
-        assert!(uri.starts_with("nbd+unix:///?socket="), "{uri}");
-        let uri = uri.trim().to_owned();
+        let uri = uri_of(&mut child);
         let child = Server(child);
         Self { child, uri }
     }
