@@ -162,7 +162,7 @@ pub(super) fn all() -> Vec<Measured> {
     all
 }
 
-/// Makes the cases; what the system does not have is said in `left_out`.
+/// Makes the cases; `left_out` gets a line for each that the system does not support.
 ///
 /// # Errors
 /// When an engine cannot take the file.

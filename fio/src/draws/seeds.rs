@@ -1,4 +1,4 @@
-//! What the random numbers of a job begin with.
+//! The seeds of a job's random numbers.
 
 use super::Draws;
 use crate::settings::{Job, RandomGenerator, Verify};
@@ -6,7 +6,7 @@ use crate::settings::{Job, RandomGenerator, Verify};
 /// The seed of offsets with `randrepeat=1`, as fio up to 3.33 has it.
 const OFFSETS_SEED: u64 = 0xb189_9bed;
 
-/// What spreads a seed over its 64 bits.
+/// Spreads a seed over 64 bits.
 const MULTIPLIER: u64 = 0x9e37_0001;
 
 /// How many seeds there are.
@@ -44,9 +44,9 @@ pub enum Purpose {
 
 /// The seeds of one copy of a job.
 ///
-/// fio 3.34 and later begin offsets with `randseed`, too; fio up to 3.33 does so where neither
-/// `randseed` nor `randrepeat` is there, which makes all seeds anew. With `randseed` this is 3.34,
-/// without it 3.33.
+/// With `randseed`, these are the seeds of fio 3.34 and later, which seeds offsets with it, too.
+/// Without it, they are those of 3.33, whose offsets have a fixed seed. With `randrepeat=0` and no
+/// `randseed`, all are random.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
     seeds: [u64; COUNT],

@@ -174,7 +174,7 @@ fn prepare(
             }
             let seeds = Seeds::of(job, number - clone + place_of_clone(clone, job.numjobs));
             watcher.seeded(&job.name, number, seeds.all());
-            let mut stack = None;
+            let (mut stack, mut layouts) = (None, Vec::new());
             let regions = match &target {
                 Meaning::Nothing => null_regions(job, clone)?,
                 Meaning::Stack(text) if job.file_operation().is_some() => {
@@ -198,14 +198,15 @@ fn prepare(
                     if job.file_operation() != Some(FileOperation::Create) {
                         make_folders(job, paths)?;
                     }
-                    let (regions, layouts) = file_regions(job, clone, paths, &seeds)?;
-                    make_files(job, &layouts, &seeds, watcher)?;
+                    let (regions, missing) = file_regions(job, clone, paths, &seeds)?;
+                    layouts = missing;
                     regions
                 }
             };
             fits(job, &regions)?;
             zones_fit(job, &regions)?;
             covers(job, &regions)?;
+            make_files(job, &layouts, &seeds, watcher)?;
             copies.push(Copy {
                 job: job.clone(),
                 number,
@@ -221,8 +222,7 @@ fn prepare(
     Ok(copies)
 }
 
-/// The place of a clone among those of its job, as fio counts them: the first, then the others from
-/// the last one on.
+/// The position of a clone in fio's order: the first, then the others, the last one first.
 fn place_of_clone(clone: u32, clones: u32) -> u32 {
     match clone {
         0 => 0,
@@ -311,9 +311,10 @@ fn make_files(
     seeds: &Seeds,
     watcher: &mut dyn Watcher,
 ) -> Result<(), JobError> {
-    let bytes = layouts.iter().map(|layout| layout.bytes).sum();
-    if !layouts.is_empty() {
-        watcher.laying_out(&job.name, layouts.len(), bytes);
+    if layouts.is_empty() {
+        return Ok(());
     }
+    let bytes = layouts.iter().map(|layout| layout.bytes).sum();
+    watcher.laying_out(&job.name, layouts.len(), bytes);
     lay_out(job, layouts, seeds, &|| watcher.cancelled())
 }

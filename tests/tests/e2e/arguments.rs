@@ -211,7 +211,7 @@ fn a_result_that_stdout_does_not_take_is_an_error() {
         let expected = "ugeom: writing to stdout: No space left on device\n";
         assert!(ended.stderr.ends_with(expected), "{line}: {}", ended.stderr);
 
-        // A pipe that nobody reads.
+        // A pipe without a reader.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut asked = command(UGEOM, &words(line));

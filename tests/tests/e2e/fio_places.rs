@@ -100,3 +100,23 @@ fn requests_come_in_the_order_of_fio() {
         assert!(fios.len() > 20, "{job}: {}", fios.len());
     }
 }
+
+#[test]
+fn zones_behind_the_end_of_a_file_are_refused_before_it_is_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let distribution = "--random_distribution=zoned_abs:60/1m:40/8m";
+    let words = [
+        "run",
+        "--name=j",
+        "--size=4m",
+        "--rw=randread",
+        distribution,
+    ];
+    let mut command = command(UGEOM, &words);
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    let expected = "the zones end at byte 9437184 of j.0.0, which has 4194304 bytes";
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    assert!(!folder.path().join("j.0.0").exists());
+}

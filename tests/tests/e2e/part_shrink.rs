@@ -43,7 +43,7 @@ impl Disk {
         ugeom(&["part", "resize", "-i", "1", "-s", size, &self.text])
     }
 
-    /// What is said of a shorter partition. The table does not change.
+    /// The error of a resize to `size`, after which the table is unchanged.
     fn refuses(&self, size: &str) -> String {
         let before = part(&["backup", &self.text]);
         let said = self.resize(size).failed(1);
