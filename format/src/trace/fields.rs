@@ -33,6 +33,15 @@ impl<'a> Fields<'a> {
         self.rest.trim_ascii().is_empty()
     }
 
+    /// Whether the next field begins with this byte.
+    #[inline]
+    pub(super) fn next_is(&self, byte: u8) -> bool {
+        match self.rest {
+            [first, ..] if !first.is_ascii_whitespace() => *first == byte,
+            rest => rest.trim_ascii_start().first() == Some(&byte),
+        }
+    }
+
     #[inline]
     fn skip_spaces(&mut self) {
         while let [b' ', rest @ ..] = self.rest {
@@ -93,26 +102,6 @@ impl<'a> Fields<'a> {
             }
             _ => self.number_by_digits(missing).map(drop),
         }
-    }
-
-    /// The next field as seconds with nine digits behind the point, in ns; nothing is read where it
-    /// is none of them.
-    #[inline]
-    pub(super) fn seconds(&mut self) -> Option<u64> {
-        self.skip_spaces();
-        let (seconds, digits) = leading_number(self.rest);
-        let [b'.', fraction @ ..] = &self.rest[digits..] else {
-            return None;
-        };
-        let (nanoseconds, nine) = leading_number(fraction);
-        let [b' ', rest @ ..] = &fraction[nine..] else {
-            return None;
-        };
-        if nine != 9 || !(1..=9).contains(&digits) {
-            return None;
-        }
-        self.rest = rest;
-        Some(seconds * 1_000_000_000 + nanoseconds)
     }
 
     /// Skips a field of these bytes and the space behind it; false where another one follows.
@@ -190,22 +179,69 @@ pub(super) fn leading_number(text: &[u8]) -> (u64, usize) {
 
 /// Eight digits as a number: pairs, fours and all at once, in one word.
 #[inline]
-fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
+pub(super) fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
     let word = u64::from_le_bytes(chunk);
     let above = word.wrapping_add(0x0606_0606_0606_0606);
     let high = 0xf0f0_f0f0_f0f0_f0f0;
     if word & high != 0x3030_3030_3030_3030 || above & high != 0x3030_3030_3030_3030 {
         return None;
     }
+    Some(sum_of_digits(word))
+}
+
+/// A number of blanks and then digits, which fills eight columns to the right.
+#[inline]
+pub(super) fn right_aligned(columns: [u8; 8]) -> Option<u64> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(columns);
+    // The highest bit of each byte that is no digit, and of each that is no blank.
+    let value = word ^ (ONES * b'0' as u64);
+    let other = (((value & (ONES * 0x7f)) + ONES * 0x76) | value) & (ONES * 0x80);
+    let value = word ^ (ONES * b' ' as u64);
+    let no_blank = (((value & (ONES * 0x7f)) + ONES * 0x7f) | value) & (ONES * 0x80);
+    // The first bytes are the lowest: blanks there, and none behind the first digit.
+    let blanks = other | other.wrapping_sub(other >> 7);
+    let is_number = other & no_blank == 0 && blanks & blanks.wrapping_add(1) == 0;
+    (is_number && blanks != u64::MAX).then(|| sum_of_digits(word))
+}
+
+/// The number of eight digits; blanks count as zeros.
+#[inline]
+fn sum_of_digits(word: u64) -> u64 {
     let ones = word & 0x0f0f_0f0f_0f0f_0f0f;
     let pairs = (ones * 10 + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
+    (fours * 10_000 + (fours >> 32)) & 0xffff_ffff
 }
 
 #[cfg(test)]
 mod tests {
-    use super::line_end;
+    use super::{line_end, right_aligned};
+
+    #[test]
+    fn right_aligned_numbers_are_blanks_and_digits_behind_them() {
+        for number in [
+            0_u64, 7, 10, 305, 4_096, 99_999, 123_456, 7_654_321, 87_654_321,
+        ] {
+            let columns = format!("{number:8}").into_bytes();
+            let mut columns: [u8; 8] = columns.try_into().unwrap();
+            assert_eq!(right_aligned(columns), Some(number));
+            for column in 0..8 {
+                let good = columns[column];
+                for byte in 0..=255 {
+                    columns[column] = byte;
+                    let text = str::from_utf8(&columns)
+                        .ok()
+                        .map(|text| text.trim_start_matches(' '));
+                    let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+                    let known = digits.and_then(|digits| digits.parse().ok());
+                    assert_eq!(right_aligned(columns), known, "{columns:?}");
+                }
+                columns[column] = good;
+            }
+        }
+        assert_eq!(right_aligned(*b"        "), None);
+    }
 
     #[test]
     fn a_line_ends_at_its_first_line_feed() {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{Fields, leading_number};
+use super::blkparse::{Columns, is_device, nanoseconds};
+use super::fields::Fields;
 use super::{Action, Dialect, FILES_MAX, Record};
 
 /// Bytes of the sectors that blktrace and vscsiStats count in.
@@ -18,6 +19,7 @@ pub(super) struct Parser {
     /// The time of the first record, in ns of the trace's clock; the pauses so far in version 2.
     begin_ns: Option<u64>,
     waited_ns: u64,
+    columns: Columns,
 }
 
 impl Parser {
@@ -32,6 +34,11 @@ impl Parser {
         dialect: Dialect,
         line: &[u8],
     ) -> Result<Option<Record>, &'static str> {
+        // The columns of blkparse begin with blanks.
+        let line = match dialect {
+            Dialect::Blkparse => line,
+            _ => line.trim_ascii_start(),
+        };
         if line.is_empty() {
             return Ok(None);
         }
@@ -46,7 +53,7 @@ impl Parser {
             Dialect::Alibaba => self.of_alibaba(Fields::commas(line)).map(Some),
             Dialect::Vscsi if line.starts_with(b"#") => Ok(None),
             Dialect::Vscsi => self.of_vscsi(Fields::commas(line)).map(Some),
-            Dialect::Blkparse => self.of_blkparse(Fields::spaced(line)),
+            Dialect::Blkparse => self.of_blkparse(line),
             // Those are no lines.
             Dialect::Blktrace { .. } => Ok(None),
         }
@@ -133,58 +140,20 @@ impl Parser {
         let sector = fields.number("the block is missing")?;
         let us = fields.number("the time is missing")?;
         let at_ns = self.since_begin(us.saturating_mul(1000));
-        let offset = sector.checked_mul(SECTOR_BYTES);
-        let offset = offset.ok_or("the request ends behind 2^64 bytes")?;
-        self.complete(at_ns, action, b"vscsi", offset, length)
+        self.complete(at_ns, action, b"vscsi", bytes(sector)?, length)
     }
 
-    /// Only requests that are queued (Q) count: what becomes of them comes later. Other lines, and
-    /// the summary at the end, say nothing of requests.
-    fn of_blkparse(&mut self, mut fields: Fields<'_>) -> Result<Option<Record>, &'static str> {
-        // Most lines are of the device of the line before; all names are of devices.
-        let device = match !self.last.0.is_empty() && fields.skips(&self.last.0) {
-            true => None,
-            false => Some(fields.text("the device is missing")?),
-        };
-        if device.is_some_and(|device| !is_device(device)) {
-            return Ok(None);
-        }
-        fields.skip_number("the processor is missing")?;
-        fields.skip_number("the number of the event is missing")?;
-        let at_ns = match fields.seconds() {
-            Some(ns) => ns,
-            None => nanoseconds(fields.text("the time is missing")?)?,
-        };
-        fields.skip_number("the process is missing")?;
-        let queued = fields.skips(b"Q") || fields.text("the event is missing")? == b"Q";
-        let kind = fields.text("");
-        let (Ok(kind), true) = (kind, queued) else {
+    fn of_blkparse(&mut self, line: &[u8]) -> Result<Option<Record>, &'static str> {
+        let Some(queued) = self.columns.queued(line)? else {
             return Ok(None);
         };
-        let Some(action) = action_of(kind) else {
-            return Ok(None);
+        let file = match queued.device {
+            Some(device) => self.file(device)?,
+            None => self.last.1,
         };
-        let at_ns = self.since_begin(at_ns);
-        if action == Action::Sync || fields.rest().trim_ascii_start().starts_with(b"[") {
-            // A flush before a write without data.
-            let flushes = kind.contains(&b'F');
-            return match flushes {
-                true => self.of_device(at_ns, Action::Sync, device, 0, 0).map(Some),
-                false => Ok(None),
-            };
-        }
-        let sector = fields.number("the sector is missing")?;
-        if !fields.skips(b"+") && fields.text("the length is missing")? != b"+" {
-            // A command of SCSI, whose bytes stand there.
-            return Ok(None);
-        }
-        let sectors = fields.number("the length is missing")?;
-        let bytes = |sectors: u64| {
-            let bytes = sectors.checked_mul(SECTOR_BYTES);
-            bytes.ok_or("the request ends behind 2^64 bytes")
-        };
-        let record = self.of_device(at_ns, action, device, bytes(sector)?, bytes(sectors)?)?;
-        Ok(Some(record))
+        let at_ns = self.since_begin(queued.at_ns);
+        let (offset, length) = (bytes(queued.sector)?, bytes(queued.sectors)?);
+        record(at_ns, queued.action, file, offset, length).map(Some)
     }
 
     /// The time since the first record; one that lies before it counts as the same.
@@ -201,33 +170,8 @@ impl Parser {
         offset_bytes: u64,
         length: u64,
     ) -> Result<Record, &'static str> {
-        self.of_device(at_ns, action, Some(name), offset_bytes, length)
-    }
-
-    /// A record of the file with this name, or of the last one.
-    #[inline]
-    fn of_device(
-        &mut self,
-        at_ns: u64,
-        action: Action,
-        name: Option<&[u8]>,
-        offset_bytes: u64,
-        length: u64,
-    ) -> Result<Record, &'static str> {
-        let length_bytes = u32::try_from(length).map_err(|_| "the length is 4 GiB or more")?;
-        if offset_bytes.checked_add(length).is_none() {
-            return Err("the request ends behind 2^64 bytes");
-        }
-        Ok(Record {
-            at_ns,
-            action,
-            file: match name {
-                Some(name) => self.file(name)?,
-                None => self.last.1,
-            },
-            offset_bytes,
-            length_bytes,
-        })
+        let file = self.file(name)?;
+        record(at_ns, action, file, offset_bytes, length)
     }
 
     /// The index of a file.
@@ -254,47 +198,32 @@ impl Parser {
     }
 }
 
-/// What a request does, by the letters that blkparse has for it (RWBS).
+/// A request whose length and end can be counted.
 #[inline]
-fn action_of(kind: &[u8]) -> Option<Action> {
-    // Most requests have these.
-    match kind {
-        b"R" | b"RA" => return Some(Action::Read),
-        b"W" | b"WS" => return Some(Action::Write),
-        _ => {}
+fn record(
+    at_ns: u64,
+    action: Action,
+    file: u32,
+    offset_bytes: u64,
+    length: u64,
+) -> Result<Record, &'static str> {
+    let length_bytes = u32::try_from(length).map_err(|_| "the length is 4 GiB or more")?;
+    if offset_bytes.checked_add(length).is_none() {
+        return Err("the request ends behind 2^64 bytes");
     }
-    let has = |letter: u8| kind.contains(&letter);
-    match () {
-        () if has(b'D') => Some(Action::Trim),
-        () if has(b'R') => Some(Action::Read),
-        () if has(b'W') => Some(Action::Write),
-        () if has(b'F') => Some(Action::Sync),
-        () => None,
-    }
+    Ok(Record {
+        at_ns,
+        action,
+        file,
+        offset_bytes,
+        length_bytes,
+    })
 }
 
-/// Whether a field is a device: its major and its minor number.
-fn is_device(field: &[u8]) -> bool {
-    let mut parts = field.split(|byte| *byte == b',');
-    let number = |part: Option<&[u8]>| {
-        part.is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
-    };
-    number(parts.next()) && number(parts.next()) && parts.next().is_none()
-}
-
-/// Seconds with nine digits behind the point.
-fn nanoseconds(field: &[u8]) -> Result<u64, &'static str> {
-    const WRONG: &str = "the time is not seconds with nine digits behind the point";
-    let (seconds, digits) = leading_number(field);
-    let [b'.', fraction @ ..] = &field[digits..] else {
-        return Err(WRONG);
-    };
-    let (nanoseconds, nine) = leading_number(fraction);
-    if !(1..=19).contains(&digits) || nine != 9 || fraction.len() != 9 {
-        return Err(WRONG);
-    }
-    let ns = seconds.checked_mul(1_000_000_000);
-    ns.and_then(|ns| ns.checked_add(nanoseconds)).ok_or(WRONG)
+/// Sectors in bytes.
+fn bytes(sectors: u64) -> Result<u64, &'static str> {
+    let bytes = sectors.checked_mul(SECTOR_BYTES);
+    bytes.ok_or("the request ends behind 2^64 bytes")
 }
 
 /// The form of a trace without a header, from its first line.

@@ -17,6 +17,7 @@
 //! `docs/formats/trace.md`.
 
 mod binary;
+mod blkparse;
 mod fields;
 mod lines;
 #[cfg(test)]
@@ -198,7 +199,7 @@ impl<R: BufRead> Reader<R> {
             if !std::mem::take(&mut self.has_line) && !self.next_line()? {
                 return Ok(None);
             }
-            let record = self.parser.record(self.dialect, self.line.trim_ascii());
+            let record = self.parser.record(self.dialect, self.line.trim_ascii_end());
             if let Some(record) = record.map_err(|reason| self.wrong(reason))? {
                 return Ok(Some(record));
             }
@@ -212,7 +213,9 @@ impl<R: BufRead> Reader<R> {
         let buffer = self.input.fill_buf().ok()?;
         let end = fields::line_end(&buffer[..buffer.len().min(LINE_BYTES_MAX + 1)])?;
         self.number += 1;
-        let record = self.parser.record(self.dialect, buffer[..end].trim_ascii());
+        let record = self
+            .parser
+            .record(self.dialect, buffer[..end].trim_ascii_end());
         self.input.consume(end + 1);
         Some(record.map_err(|reason| self.wrong(reason)))
     }

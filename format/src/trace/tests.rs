@@ -347,6 +347,48 @@ proptest! {
         prop_assert_eq!(&all_of(&bytes).unwrap().0, &expected);
     }
 
+    /// A blank before a line moves it out of blkparse's columns, and is read field by field.
+    #[test]
+    fn columns_of_blkparse_are_read_as_fields_are(
+        list in prop::collection::vec(
+            (
+                (
+                    prop::sample::select(&[(8, 0), (8, 16), (259, 3), (2590, 1234)]),
+                    0_u8..120,
+                ),
+                (0_u64..200_000_000, 0_u32..150_000, 0_u32..5_000_000),
+                prop::sample::select(&["R", "WS", "RA", "W", "D", "FF", "FWFSM", "N"]),
+                prop::sample::select(&["Q", "C", "UT"]),
+                0_u64..1 << 40,
+            ),
+            1..12
+        ),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+    ) {
+        let lines = list.iter().map(|((device, cpu), (event, s, pid), kind, action, sector)| {
+            let ns = sector % 1_000_000_000;
+            format!(
+                "{:3},{:<3} {cpu:2} {event:8} {s:5}.{ns:09} {pid:5} {action:>2} {kind:>3} \
+                 {sector} + 8 [x]\n",
+                device.0, device.1,
+            )
+        });
+        let mut text = lines.collect::<String>().into_bytes();
+        for (place, byte) in changes {
+            let place = place.index(text.len());
+            if text[place] != b'\n' && byte != b'\n' {
+                text[place] = byte;
+            }
+        }
+        let mut fields = Vec::new();
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            fields.push(b' ');
+            fields.extend_from_slice(line);
+        }
+        let read = |text: &[u8]| all_of(text).map_err(|error| error.to_string());
+        prop_assert_eq!(read(&text), read(&fields));
+    }
+
     #[test]
     fn any_bytes_are_records_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let magic = 0x6561_7407_u32.to_le_bytes();
