@@ -42,7 +42,7 @@ pub use parsed::parsed;
 pub use run::{Progress, Watcher, run};
 pub use settings::Job;
 pub use target::Meaning;
-pub use understand::{Understood, refuse_writers, understand};
+pub use understand::{Understood, keep_files, understand};
 pub use worker::Trouble;
 
 #[cfg(test)]

@@ -243,6 +243,12 @@ pub fn file_regions(
         // Made when it is opened, or as far as there is space.
         let grows = job.create_on_open || job.fill_device || creates;
         if !grows && (length < end || matches!(found, Found::Missing)) {
+            if job.keeps_files {
+                let message = format!(
+                    "{name} has {length} bytes of {end}: --readonly makes no file, and none longer"
+                );
+                return Err(JobError::target(&job.name, message));
+            }
             layouts.push(Layout {
                 path: path.clone(),
                 bytes: end,
@@ -488,7 +494,8 @@ pub fn make_folders(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
     let named = job.directory.as_deref().map_or(Vec::new(), split_names);
     let parents = paths.iter().filter_map(|path| path.parent());
     let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-    for folder in parents.filter(missing).filter(|_| job.allow_file_create) {
+    let makes = job.allow_file_create && !job.keeps_files;
+    for folder in parents.filter(missing).filter(|_| makes) {
         let lacks = |name: &&String| folder.starts_with(name) && !Path::new(name).is_dir();
         if let Some(name) = named.iter().find(lacks) {
             let message = format!("{name} is not a directory");

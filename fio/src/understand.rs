@@ -82,17 +82,24 @@ fn for_the_first_file_only(global: &Job, warnings: &mut Vec<String>) {
     }
 }
 
-/// Checks that no job writes, trims or deletes files (`--readonly`).
+/// Checks that no job writes, trims or deletes files (`--readonly`), and has none make files.
 ///
 /// # Errors
 /// The first job that does, and where.
-pub fn refuse_writers(jobs: &[Job]) -> Result<(), JobError> {
-    let changes = |job: &&Job| job.changes_data() || job.deletes_files();
-    match jobs.iter().find(changes) {
+pub fn keep_files(jobs: &mut [Job]) -> Result<(), JobError> {
+    jobs.iter_mut().for_each(|job| job.keeps_files = true);
+    let unlinks = |job: &Job| job.unlink || job.unlink_each_loop;
+    let deletes = |job: &Job| job.deletes_files() || unlinks(job);
+    match jobs.iter().find(|job| job.changes_data() || deletes(job)) {
         None => Ok(()),
-        Some(job) if job.deletes_files() => {
+        Some(job) if deletes(job) => {
             let message = format!("the job {} deletes files, against --readonly", job.name);
-            Err(JobError::language(job.origin_of("ioengine"), message))
+            let option = match job.deletes_files() {
+                true => "ioengine",
+                false if job.unlink => "unlink",
+                false => "unlink_each_loop",
+            };
+            Err(JobError::language(job.origin_of(option), message))
         }
         Some(job) => {
             let message = format!("the job {} writes or trims, against --readonly", job.name);
@@ -185,6 +192,8 @@ fn settle(job: &mut Job, warnings: &mut Vec<String>) -> Result<(), JobError> {
         ));
         job.time_based = false;
     }
+    // A job that only reads verifies what it reads.
+    job.verifying.only &= job.rw.does[WRITE];
     settle_interval(job);
     Ok(())
 }

@@ -40,9 +40,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "SIZE[-SIZE]",
         Depends("size, divided by nrfiles"),
-        "the size of each file",
+        "the size of each file; 100%: all of a device",
         |job, text| {
-            job.filesize = Some(range(text, bytes)?);
+            job.filesize = match text {
+                "100%" => None,
+                text => Some(range(text, bytes)?),
+            };
             Ok(())
         },
     ),

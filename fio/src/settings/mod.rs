@@ -77,6 +77,8 @@ pub struct Job {
     pub file_run: u32,
     pub filename_format: String,
     pub allow_file_create: bool,
+    /// `--readonly`: no file is made or made longer.
+    pub keeps_files: bool,
     pub pre_read: bool,
     pub file_append: bool,
     pub fsync_on_close: bool,
@@ -224,6 +226,7 @@ impl Job {
             filename_format: "$jobname.$jobnum.$filenum".to_owned(),
             file_run: 1,
             allow_file_create: true,
+            keeps_files: false,
             rate_cycle_ns: 1_000_000_000,
             scramble: true,
             per_job_logs: true,

@@ -359,6 +359,9 @@ fn shares_of_sizes_that_are_not_100_percent_are_those_of_fio() {
 
 #[test]
 fn values_with_keywords_are_calculated() {
+    // Scripts for devices say so; fio reads all of the device.
+    let whole = of_file("[a]\nfilesize=100%\n").unwrap();
+    assert_eq!(whole.jobs[0].filesize, None);
     let text = "[a]\nfilesize=10*10*1000*$ncpus\niodepth=2*$ncpus\nnumjobs=$ncpus/2\n\
                 bs=(4k*2)\nruntime=10+$ncpus\nfilename=disk-$ncpus\ndirectory=/tmp/$ncpus\n";
     let jobs = of_file(text).unwrap().jobs;

@@ -73,6 +73,14 @@ fn options_beside_job_files_leave_the_files_that_fio_leaves() {
         ),
         ("--bs=q w.fio", b""),
         ("--readonly w.fio", b""),
+        (
+            "--readonly --name=r --rw=read --size=8k --filename=new",
+            b"",
+        ),
+        (
+            "--readonly --name=r --rw=read --size=1m --filename=safe.dat",
+            b"",
+        ),
         ("--sync=dsync --overwrite=1 w.fio", b""),
         ("missing.fio", b""),
     ] {
@@ -534,6 +542,7 @@ fn exit_codes_are_those_of_fio() {
         ("--name=a --no-such-option=1", 1),
         ("missing.fio", 1),
         ("--name=a --readonly --rw=write --size=4k", 1),
+        ("--name=a --readonly --rw=read --filename=f --size=1m", 1),
         (unwritten, 1),
         (&format!("--numjobs=2 {unwritten}"), 2),
         (&format!("--numjobs=3 {unwritten}"), 3),

@@ -255,6 +255,38 @@ fn each_program_checks_what_a_job_of_the_other_wrote() {
 }
 
 #[test]
+fn a_job_that_only_reads_verifies_with_verify_only() {
+    let test = "a_job_that_only_reads_verifies_with_verify_only";
+    let fio = ugeom_testkit::program(test, "fio");
+    let fio = fio.iter().filter_map(|fio| Path::new(fio).to_str());
+    let ours: &[&str] = &[UGEOM, "run"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let pattern = "--verify=pattern --verify_pattern=0xAA --bs=8k";
+    let write = format!("--name=a --filename=f --size=64k --rw=write --do_verify=0 {pattern}");
+    for program in fio.map(|fio| vec![fio, "--thread"]).chain([ours.to_vec()]) {
+        assert!(succeeds(&program, folder.path(), &write), "{program:?}");
+        for rw in ["read", "randread --do_verify=0"] {
+            let job = "--name=a --filename=f --size=64k";
+            let check = format!("{job} --rw={rw} --verify_only {pattern}");
+            assert!(
+                succeeds(&program, folder.path(), &check),
+                "{program:?} {check}"
+            );
+            let file = folder.path().join("f");
+            let intact = std::fs::read(&file).expect("the file");
+            let mut bytes = intact.clone();
+            bytes[20_000] ^= 1;
+            std::fs::write(&file, bytes).expect("the file");
+            assert!(
+                !succeeds(&program, folder.path(), &check),
+                "{program:?} {check}"
+            );
+            std::fs::write(&file, intact).expect("the file");
+        }
+    }
+}
+
+#[test]
 fn each_program_checks_the_digests_of_the_other() {
     let test = "each_program_checks_the_digests_of_the_other";
     let Some(fio) = ugeom_testkit::program(test, "fio") else {

@@ -113,10 +113,10 @@ impl Run {
         if report.debug_parse {
             output::print(&ugeom_fio::parsed(&read.sections))?;
         }
-        let Understood { jobs, warnings } =
+        let Understood { mut jobs, warnings } =
             ugeom_fio::understand(&with_a_job(&read)).map_err(failed)?;
         if report.read_only {
-            ugeom_fio::refuse_writers(&jobs).map_err(failed)?;
+            ugeom_fio::keep_files(&mut jobs).map_err(failed)?;
         }
         if jobs.is_empty() {
             return Err(Usage("there is no job: name one with --name=".to_owned()).into());
