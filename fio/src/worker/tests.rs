@@ -217,6 +217,13 @@ fn syncs_follow_the_writes_they_are_for_and_are_counted_apart() {
         (done.tally.syncs.count(), done.tally.sides[WRITE].requests),
         (3, 16)
     );
+    // fio counts those of fsync as requests.
+    let fsyncs = |options: &[&str]| of(options).0.tally.fsyncs;
+    assert_eq!(fsyncs(&["rw=write", "bs=64k", "fdatasync=4"]), 0);
+    assert_eq!(
+        fsyncs(&["rw=write", "bs=64k", "fsync=4", "fdatasync=1"]),
+        3
+    );
 }
 
 #[test]
