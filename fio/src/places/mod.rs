@@ -141,7 +141,10 @@ impl Places {
             rules,
             seeds: *seeds,
             chance: Chance::new(seeds),
-            run_left: 1,
+            run_left: match job.rw.modifier {
+                i64::MAX => i64::MAX,
+                _ => 1,
+            },
             order: Order::new(job, regions.len(), seeds),
             closed: job.file_operation().map(|_| Vec::new()),
         }

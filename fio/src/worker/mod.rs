@@ -277,6 +277,9 @@ impl<'a, D: Door> Worker<'a, D> {
     /// Does the job; `work` makes its requests.
     fn run_by(mut self, work: impl FnOnce(&mut Self)) -> Done {
         let now = clock::ticks();
+        // Of a job that ends before `ramp_time` is over, all counts.
+        self.started = now;
+        self.usage_at_start = self.usage(false);
         let ramp = clock::ns_to_ticks(self.task.job.ramp_time_ns);
         self.limits.ramp_end = now + ramp;
         if let Some(pace) = &mut self.pace {
@@ -604,7 +607,8 @@ impl<'a, D: Door> Worker<'a, D> {
             if let Some((kind, place)) = self.places.next(&mut choose) {
                 // As by fio, the writes of ranges that were trimmed fill the amount.
                 let counts = kind != TRIM || !job.rw.trim_then_write;
-                self.limits.take(if counts { place.length.into() } else { 0 });
+                self.limits
+                    .take(if counts { place.length.into() } else { 0 });
                 if let Some(passes) = &mut self.passes {
                     passes.count(self.task, kind, &place);
                 }

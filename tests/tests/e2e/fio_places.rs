@@ -53,6 +53,8 @@ const JOBS: &[&str] = &[
     "rw=randread size=1m random_generator=lfsr bsrange=4k-16k",
     "rw=randread size=1m random_generator=lfsr bssplit=4k/50:12k/50 norandommap",
     "rw=randrw size=1m fsync=4",
+    "rw=randread:0 size=256k io_size=512k",
+    "rw=randrw:0 size=256k loops=2",
     "rw=write size=1m fsync=4 fdatasync=6 nrfiles=3",
     "rw=randwrite size=256k fsync=1 loops=2",
     "rw=write size=256k fdatasync=1 ioengine=libaio iodepth=1",
