@@ -1,12 +1,18 @@
 //! What came out of jobs: one entry for each job, or for each group where that is wanted.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use ugeom_format::diskstats::Stat;
 use ugeom_stack::LostAtTheEnd;
 
+use super::error::JobError;
 use super::settings::Job;
 use super::steady::SteadyState;
 use super::tally::Tally;
 use super::worker::Trouble;
+
+/// EINVAL, of a job that could not begin, as by fio.
+const INVALID: i32 = 22;
 
 /// What a job did.
 #[derive(Clone, Debug)]
@@ -29,6 +35,28 @@ pub struct JobOutcome {
     pub pid: u32,
     /// Whether it became steady, when it was to end then.
     pub steady: Option<SteadyState>,
+}
+
+impl JobOutcome {
+    /// That of a job that could not begin.
+    pub(crate) fn failed(job: &Job, group: u32, error: JobError) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since_1970 = since_1970.unwrap_or_default();
+        Self {
+            job: job.clone(),
+            group,
+            jobs: 1,
+            tally: Tally::default(),
+            trouble: Some(Trouble {
+                errno: INVALID,
+                message: error.to_string(),
+            }),
+            begun_unix_ms: since_1970.as_millis() as u64,
+            ended_unix_s: since_1970.as_secs(),
+            pid: 0,
+            steady: None,
+        }
+    }
 }
 
 /// What a block device below the jobs did meanwhile.

@@ -8,6 +8,9 @@ use super::settings::{Job, Steady, SteadyOf};
 /// The shortest time between two looks.
 const LOOK_NS_MIN: u64 = 1_000_000;
 
+/// How long after the end of `steadystate_ramp_time` the first figure is taken.
+const BEHIND_RAMP_NS: u64 = 1_000_000_000;
+
 /// Figures of the seconds that are looked at.
 pub struct Watch {
     steady: Steady,
@@ -66,7 +69,8 @@ impl Watch {
             return false;
         }
         self.last = (at_ns, bytes, requests);
-        if at_ns <= self.ramp_ns {
+        // As by fio, one second after the ramp.
+        if self.ramp_ns > 0 && at_ns < self.ramp_ns + BEHIND_RAMP_NS {
             return false;
         }
         let seconds = (at_ns - last_ns) as f64 / 1e9;
@@ -89,7 +93,7 @@ impl Watch {
             true => 100.0 * figure / mean(&values).max(f64::MIN_POSITIVE),
             false => figure,
         };
-        self.criterion <= self.steady.limit
+        self.criterion < self.steady.limit
     }
 
     /// The slope of the line of least squares, a second; 0 when there is none.
@@ -202,6 +206,13 @@ mod tests {
             (state.wanted.as_str(), state.duration_s),
             ("iops_slope:1.000000%", 4)
         );
+    }
+
+    #[test]
+    fn the_first_figure_is_that_of_the_second_after_the_ramp() {
+        let mut watch = watch(false, 5.0);
+        (watch.ramp_ns, watch.window) = (2 * LOOK_NS, 1);
+        assert_eq!(after(&mut watch, &[7, 7, 7, 7]), Some(3));
     }
 
     #[test]

@@ -120,6 +120,8 @@ pub struct Tally {
     pub sides: [Side; 3],
     /// Latencies of fsync and fdatasync, ns.
     pub syncs: Histogram,
+    /// How many of them were fsync: those that fio counts as requests.
+    pub fsyncs: u64,
     /// Requests by how many were in flight: 1, 2, 4, 8, 16, 32, 64 and more.
     pub depths: [u64; 7],
     /// Calls by how many requests they handed over: 0, to 4, to 8, 16, 32, 64, more.
@@ -176,6 +178,7 @@ impl Tally {
             mine.merge(theirs);
         }
         self.syncs.merge(&other.syncs);
+        self.fsyncs += other.fsyncs;
         let maps = [
             (&mut self.depths, &other.depths),
             (&mut self.submits, &other.submits),

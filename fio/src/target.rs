@@ -437,15 +437,19 @@ fn start(job: &Job, clone: u32, whole: u64) -> u64 {
         .offset_increment
         .of(whole)
         .saturating_mul(u64::from(clone));
-    let offset = match (job.offset, job.offset_align_bytes) {
-        (Size::Bytes(bytes), _) => bytes,
-        (share, 0) => share.of(whole),
-        (share, align) => {
-            let offset = share.of(whole);
-            offset.checked_next_multiple_of(align).unwrap_or(offset)
-        }
+    let start = job.offset.of(whole).saturating_add(increment);
+    // As by fio, what follows from a share begins at a block.
+    let is_share = |size: &Size| matches!(size, Size::Percent(_)) && size.of(whole) > 0;
+    if !is_share(&job.offset) && !is_share(&job.offset_increment) {
+        return start;
+    }
+    let align = match job.offset_align_bytes {
+        0 => job.sizes.iter().map(|sizes| sizes.min).min(),
+        align => Some(align),
     };
-    offset.saturating_add(increment)
+    start
+        .checked_next_multiple_of(align.unwrap_or(1).max(1))
+        .unwrap_or(start)
 }
 
 /// The region of something whose size is fixed.
@@ -665,6 +669,28 @@ mod tests {
         let named = |name| meaning(&Job::new(name, Origin::Default), 0);
         assert_eq!(named("/dev"), paths(&["/dev.0.0"]));
         assert_eq!(named("a/b"), paths(&["a/b.0.0"]));
+    }
+
+    #[test]
+    fn an_offset_that_is_a_share_begins_at_a_block() {
+        let of = |settings: &[&str], clone| {
+            let mut job = job(None);
+            for setting in settings {
+                let (name, value) = setting.split_once('=').expect("a setting");
+                let setting = crate::options::Setting {
+                    name: name.to_owned(),
+                    value: Some(value.to_owned()),
+                    origin: Origin::Default,
+                };
+                crate::options::apply(&mut job, &setting).expect("a setting");
+            }
+            start(&job, clone, 1_000_000)
+        };
+        assert_eq!(of(&["offset=10%"], 0), 102_400);
+        assert_eq!(of(&["offset=10%", "bs=64k"], 0), 131_072);
+        assert_eq!(of(&["offset=10%", "offset_align=1000"], 0), 100_000);
+        assert_eq!(of(&["offset=512", "offset_increment=10%"], 1), 102_400);
+        assert_eq!(of(&["offset=10001", "offset_increment=700"], 2), 11_401);
     }
 
     #[test]

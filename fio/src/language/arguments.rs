@@ -31,8 +31,6 @@ pub struct Report {
     pub append_terse: bool,
     /// `--warnings-fatal`: a setting without effect is an error.
     pub warnings_fatal: bool,
-    /// `--max-jobs=N`: more jobs are an error.
-    pub max_jobs: Option<u32>,
     /// `--debug=random`: print the seeds of the jobs.
     pub debug_random: bool,
     /// `--debug=parse`: print the settings as they are read.
@@ -227,9 +225,15 @@ impl Report {
             }
             "eta" => self.eta = Some(one_of(&needed()?, &["auto", "always", "never"], &wrong)?),
             "output-format" => {
+                // As by fio, the last of several counts.
+                self.formats.clear();
                 for format in needed()?.split(',') {
-                    let known = ["normal", "json", "json+", "terse"];
-                    self.formats.push(one_of(format, &known, &wrong)?);
+                    let known = ["normal", "json", "json+", "terse", "minimal", "csv"];
+                    let format = match one_of(format, &known, &wrong)?.as_str() {
+                        "minimal" | "csv" => "terse".to_owned(),
+                        other => other.to_owned(),
+                    };
+                    self.formats.push(format);
                 }
             }
             _ => return Ok(false),
@@ -269,7 +273,8 @@ impl Report {
             "eta-interval" => {
                 self.eta_interval_ns = Some(value::seconds(needed()?).map_err(wrong)?);
             }
-            "max-jobs" => self.max_jobs = Some(value::number32(needed()?).map_err(wrong)?),
+            // fio ignores it.
+            "max-jobs" => drop(needed()?),
             // fio's pool of shared memory: jobs are threads here, which share all of it.
             "alloc-size" => drop(value::number(needed()?).map_err(wrong)?),
             "debug" => {

@@ -74,10 +74,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "fill files before writes, so that each write replaces data",
         set_field!(overwrite = truth),
     ),
-    idle_switch(
+    switch(
         "create_serialize",
         &[],
-        "no effect: files are made one after the other, before any job begins, in any case",
+        Value("1"),
+        "0: make the files of the job, and look at their size, when its turn comes",
+        set_field!(create_serialize = truth),
     ),
     switch(
         "invalidate",

@@ -153,10 +153,14 @@ pub fn rw(text: &str) -> Result<Pattern, String> {
         };
         let size = value::bytes(digits)?;
         let size = i64::try_from(size).map_err(|_| format!("`{modifier}` is too large"))?;
-        if pattern.random && (sign < 0 || size == 0) {
-            return Err("the number of requests behind a random pattern is 1 or more".to_owned());
+        if pattern.random && sign < 0 {
+            return Err("the number of requests behind a random pattern is 0 or more".to_owned());
         }
-        pattern.modifier = sign * size;
+        pattern.modifier = match (pattern.random, size) {
+            // As by fio, places follow one another as long as they can.
+            (true, 0) => i64::MAX,
+            _ => sign * size,
+        };
     }
     Ok(pattern)
 }

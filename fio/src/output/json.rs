@@ -139,7 +139,7 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, bins: bool) -> Object {
         let mixed = tally.mixed();
         object = object.object("mixed", one_side(job, outcome, None, &mixed, bins));
     }
-    let syncs = Object::new().put("total_ios", tally.syncs.count()).object(
+    let syncs = Object::new().put("total_ios", tally.fsyncs).object(
         "lat_ns",
         latencies(&tally.syncs, Some(&job.job.percentile_list), bins),
     );

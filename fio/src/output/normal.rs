@@ -327,7 +327,7 @@ fn depths(out: &mut String, job: &JobOutcome) {
         out,
         "     issued rwts: total={r},{w},{t},{} short={short_r},{short_w},{short_t},0 \
          dropped=0,0,0,0",
-        tally.syncs.count()
+        tally.fsyncs
     );
     if job.job.continues() {
         let first = tally.first_error;

@@ -12,7 +12,7 @@ use ugeom_load::block_map::BlockMap;
 use ugeom_load::places::Below;
 
 use super::draws::{Draws, Lfsr, Purpose, Seeds};
-use super::settings::{Job, READ, RandomGenerator, Sizes, WRITE};
+use super::settings::{Job, READ, RandomGenerator, Sizes, TRIM, WRITE};
 use super::spread::{Spread, ZetaSum, Zones};
 use order::Order;
 pub use simple::Simple;
@@ -29,6 +29,9 @@ pub struct Region {
     /// Where the file ends, bytes: behind the part, or at its end.
     pub file_bytes: u64,
 }
+
+/// The begin of a request that has not been made.
+const NOWHERE: u64 = u64::MAX;
 
 /// Where one request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +77,8 @@ struct State {
     source: Source,
     /// Where the last request of each kind ended, from the start of the region.
     next: [u64; 3],
-    /// Where the last request of each kind began, from the start of the region.
+    /// Where the last request of each kind began, from the start of the region; [`NOWHERE`] before
+    /// the first.
     last: [u64; 3],
     zone: Option<Zone>,
 }
@@ -96,6 +100,8 @@ struct Rules {
     time_based: bool,
     /// Files are worked through more than once, each time in the same order.
     repeats_passes: bool,
+    /// Each trim of a file is followed by the write of its range.
+    trim_then_write: bool,
     /// Zones of the places of each kind.
     zones: [Option<Zones>; 3],
 }
@@ -135,7 +141,10 @@ impl Places {
             rules,
             seeds: *seeds,
             chance: Chance::new(seeds),
-            run_left: 1,
+            run_left: match job.rw.modifier {
+                i64::MAX => i64::MAX,
+                _ => 1,
+            },
             order: Order::new(job, regions.len(), seeds),
             closed: job.file_operation().map(|_| Vec::new()),
         }
@@ -175,7 +184,10 @@ impl Places {
     pub fn next(&mut self, choose: &mut impl FnMut() -> usize) -> Option<(usize, Place)> {
         loop {
             let file = self.order.next()?;
-            let kind = choose();
+            let kind = match self.rules.trim_then_write {
+                true => self.files[file].trim_or_write(),
+                false => choose(),
+            };
             let follows = self.follows();
             loop {
                 let place = self.files[file].next(kind, follows, &self.rules, &mut self.chance);
@@ -192,6 +204,12 @@ impl Places {
                 }
             }
         }
+    }
+
+    /// The file of a request without a place, such as a sync, which takes its turn as by fio; `None`
+    /// when every file has been visited to its end.
+    pub fn next_file(&mut self) -> Option<u32> {
+        self.order.next().map(|file| file as u32)
     }
 
     /// A file has no place left; whether it begins anew at once. As by fio, it does where time ends
@@ -256,6 +274,7 @@ impl Rules {
             seq_rand_sizes: job.seq_rand_sizes,
             time_based: job.time_based,
             repeats_passes: job.randrepeat && (job.loops > 1 || job.io_size.is_some()),
+            trim_then_write: job.rw.trim_then_write,
             zones: [0, 1, 2].map(|kind| Zones::of(&job.distribution[kind])),
         }
     }
@@ -335,7 +354,7 @@ impl State {
             range,
             source: Source::new(job, region, rules, range, seeds, zeta),
             next: [0; 3],
-            last: [0; 3],
+            last: [NOWHERE; 3],
             zone,
         }
     }
@@ -343,7 +362,17 @@ impl State {
     /// Begins anew, as if nothing had been visited.
     fn restart(&mut self) {
         self.next = [0; 3];
+        self.last = [NOWHERE; 3];
         self.source.restart();
+    }
+
+    /// Whether the next request of a job that writes what it trims is a trim: the last trim has
+    /// been written.
+    fn trim_or_write(&self) -> usize {
+        match self.last[TRIM] == self.last[WRITE] {
+            true => TRIM,
+            false => WRITE,
+        }
     }
 
     #[inline]
@@ -354,6 +383,10 @@ impl State {
         rules: &Rules,
         chance: &mut Chance,
     ) -> Option<(u64, u64)> {
+        if rules.random && rules.trim_then_write && kind == WRITE {
+            (self.last[WRITE], self.next[WRITE]) = (self.last[TRIM], self.next[TRIM]);
+            return Some((self.last[TRIM], self.next[TRIM] - self.last[TRIM]));
+        }
         if self.zone.is_some() {
             self.enter_zone(kind, rules);
         }
@@ -369,6 +402,10 @@ impl State {
             let unit = rules.sizes[kind].min.max(1);
             let blocks = take_run(map, (offset - base) / unit, length.div_ceil(unit));
             length = length.min(blocks * unit);
+        }
+        if rules.trim_then_write && rules.random && kind == TRIM && self.last[TRIM] == offset {
+            // It is not the range that was written.
+            self.last[WRITE] = NOWHERE;
         }
         self.last[kind] = offset;
         self.next[kind] = offset + length;
@@ -391,7 +428,8 @@ impl State {
             return Some((self.in_sequence(kind, rules.modifier)?, false));
         }
         if follows && rules.identical {
-            return Some((self.last[kind], false));
+            let last = self.last[kind];
+            return Some((if last == NOWHERE { 0 } else { last }, false));
         }
         let percent = rules.random_percent[kind];
         let sequential = &mut chance.sequential[kind];
@@ -528,20 +566,11 @@ impl Source {
         if let Some(spread) = Spread::new(&job.distribution[0], blocks, seed, true, zeta) {
             return Self::Law(Box::new(spread));
         }
-        let sizes = job
-            .rw
-            .does
-            .iter()
-            .zip(&rules.sizes)
-            .filter(|(does, _)| **does);
-        let alike = sizes
-            .clone()
-            .all(|(_, sizes)| (sizes.min, sizes.max) == (rules.unit, rules.unit));
         if !job.rw.random || !job.visits_once() {
             return Self::Any;
         }
         let blocks = range / rules.unit;
-        match job.generator == RandomGenerator::Lfsr && alike && blocks > 0 {
+        match job.generator == RandomGenerator::Lfsr && blocks > 0 {
             true => Self::Register(Lfsr::new(blocks, seeds.seed(Purpose::Offsets))),
             false => Self::Mapped(BlockMap::new(blocks)),
         }

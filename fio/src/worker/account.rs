@@ -63,6 +63,12 @@ impl<D: Door> Worker<'_, D> {
             self.tally.completes[Tally::batch(events.len())] += 1;
             let now = clock::ticks();
             let mut alike = Alike::default();
+            if let Some(syncs) = &mut self.syncs {
+                let slots = &self.slots;
+                let is_sync = |event: &&Event| slots[event.slot as usize].request.is_sync();
+                let made = events.iter().filter(is_sync).count();
+                syncs.ended(events.len() as u32, made as u32);
+            }
             for event in events.drain(..) {
                 self.account(event, now, &mut alike);
             }
@@ -97,6 +103,7 @@ impl<D: Door> Worker<'_, D> {
             Kind::DataSync | Kind::Sync => {
                 let ns = clock::ticks_to_ns(now.saturating_sub(slot.begun));
                 self.tally.syncs.record(ns);
+                self.tally.fsyncs += u64::from(slot.request.kind == Kind::Sync);
                 return;
             }
         };

@@ -80,6 +80,8 @@ impl Limits {
         self.pass_is_new = true;
         self.requests_left = match job.number_ios {
             0 => u64::MAX,
+            // A trim and its write are one, as by fio.
+            number if job.rw.trim_then_write => number.saturating_mul(2 * job.loops) / parts,
             number => number.saturating_mul(job.loops) / parts,
         };
     }

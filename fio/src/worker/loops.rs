@@ -82,7 +82,7 @@ impl<D: Door> Worker<'_, D> {
             return self.sync_created();
         }
         // As by fio, these are none of the syncs that the job reports.
-        let reported = self.tally.syncs.clone();
+        let reported = (self.tally.syncs.clone(), self.tally.fsyncs);
         for file in 0..self.task.regions.len() as u32 {
             let request = Request { file, ..NO_REQUEST };
             if let Some(slot) = self.free.pop() {
@@ -94,6 +94,6 @@ impl<D: Door> Worker<'_, D> {
                 self.collect();
             }
         }
-        self.tally.syncs = reported;
+        (self.tally.syncs, self.tally.fsyncs) = reported;
     }
 }

@@ -28,6 +28,7 @@ mod passes;
 mod plain;
 mod priorities;
 mod read_back;
+mod syncs;
 #[cfg(test)]
 mod tests;
 mod traced;
@@ -59,6 +60,7 @@ use operations::Operations;
 use pace::Pace;
 use passes::Passes;
 use priorities::Drawn;
+use syncs::Syncs;
 pub use traced::Traces;
 use written::Written;
 
@@ -168,6 +170,7 @@ pub struct Worker<'a, D> {
     held: Option<Held<'a>>,
     operations: Option<Operations<'a>>,
     passes: Option<Passes>,
+    syncs: Option<Syncs>,
     /// How many requests are handed over together at the most, where the job does not say.
     batch_max: usize,
     /// Latencies of requests that are not measured.
@@ -194,7 +197,6 @@ pub struct Worker<'a, D> {
     counting: bool,
     started: u64,
     usage_at_start: Usage,
-    writes_since_sync: u32,
     since_thought: u32,
     write_number: u64,
 }
@@ -239,6 +241,7 @@ impl<'a, D: Door> Worker<'a, D> {
             held: task.locks.of(job, task.number, task.regions),
             operations: Operations::of(task),
             passes: Passes::of(task),
+            syncs: Syncs::of(job),
             batch_max: batch_max(job),
             unmeasured: match job.file_operation() {
                 Some(_) => Unmeasured::ALL,
@@ -262,7 +265,6 @@ impl<'a, D: Door> Worker<'a, D> {
             counting: false,
             started: 0,
             usage_at_start: Usage::default(),
-            writes_since_sync: 0,
             since_thought: 0,
             write_number: 0,
         }
@@ -275,6 +277,9 @@ impl<'a, D: Door> Worker<'a, D> {
     /// Does the job; `work` makes its requests.
     fn run_by(mut self, work: impl FnOnce(&mut Self)) -> Done {
         let now = clock::ticks();
+        // Of a job that ends before `ramp_time` is over, all counts.
+        self.started = now;
+        self.usage_at_start = self.usage(false);
         let ramp = clock::ns_to_ticks(self.task.job.ramp_time_ns);
         self.limits.ramp_end = now + ramp;
         if let Some(pace) = &mut self.pace {
@@ -388,9 +393,9 @@ impl<'a, D: Door> Worker<'a, D> {
                 return;
             };
             if let (true, Some(written)) = (kind != READ, &mut self.written) {
-                match kind == WRITE || self.task.job.rw.trim_then_write {
-                    true => written.add(place, 0),
-                    false => written.forget(place),
+                match kind {
+                    WRITE => written.add(place, 0),
+                    _ => written.forget(place),
                 }
             }
         }
@@ -555,6 +560,11 @@ impl<'a, D: Door> Worker<'a, D> {
             return self.next_of_trace(now);
         }
         let kind = self.waiting_kind.take();
+        if kind.is_none()
+            && let Some(sync) = self.due_sync()
+        {
+            return Some((sync, now));
+        }
         let kind = kind.unwrap_or_else(|| self.choose_kind());
         let mut due = now;
         if let Some(pace) = &self.pace
@@ -574,7 +584,7 @@ impl<'a, D: Door> Worker<'a, D> {
             offset: place.offset,
             length: place.length,
         };
-        self.after_choosing(kind, &request, now);
+        self.after_choosing(kind, place.length, now);
         Some((request, due))
     }
 
@@ -595,7 +605,10 @@ impl<'a, D: Door> Worker<'a, D> {
                 kind.unwrap_or_else(|| self.mix.kind(job, pace))
             };
             if let Some((kind, place)) = self.places.next(&mut choose) {
-                self.limits.take(u64::from(place.length));
+                // As by fio, the writes of ranges that were trimmed fill the amount.
+                let counts = kind != TRIM || !job.rw.trim_then_write;
+                self.limits
+                    .take(if counts { place.length.into() } else { 0 });
                 if let Some(passes) = &mut self.passes {
                     passes.count(self.task, kind, &place);
                 }
@@ -607,6 +620,11 @@ impl<'a, D: Door> Worker<'a, D> {
             }
             self.restart_places();
             kind = None;
+            if let Some(sync) = self.due_sync() {
+                // The next request is chosen after it.
+                self.next_up = Some((sync, None));
+                return None;
+            }
         }
         self.finished = true;
         None
@@ -617,40 +635,23 @@ impl<'a, D: Door> Worker<'a, D> {
         self.places.restart();
         self.mix.restart(&self.task.seeds);
         self.content.restart(&self.task.seeds);
+        self.syncs.iter_mut().for_each(Syncs::begin_pass);
     }
 
-    /// What a request brings with it: the next one's time, a pause, a sync, the write of a trim.
+    /// What a request brings with it: the next one's time, a pause, a sync.
     #[inline]
-    fn after_choosing(&mut self, kind: usize, request: &Request, now: u64) {
+    fn after_choosing(&mut self, kind: usize, length: u32, now: u64) {
         let job = self.task.job;
         if let Some(pace) = &mut self.pace {
-            pace.made(kind, request.length);
+            pace.made(kind, length);
         }
         if job.thinktime_ns > 0 {
             self.think(now);
         }
-        if job.rw.trim_then_write && kind == TRIM {
-            let kind = Kind::Write;
-            self.next_up = Some((Request { kind, ..*request }, None));
-        }
-        let (every, sync) = match job.fsync {
-            0 => (job.fdatasync, Kind::DataSync),
-            every => (every, Kind::Sync),
-        };
-        if every > 0 && kind == WRITE {
-            self.writes_since_sync += 1;
-            // fio syncs before the next write: none follows the last.
-            let limits = &self.limits;
-            let more = (limits.bytes_left > 0 || limits.has_rest) && limits.requests_left > 0;
-            if self.writes_since_sync >= every && more {
-                self.writes_since_sync = 0;
-                let request = Request {
-                    kind: sync,
-                    file: request.file,
-                    ..NO_REQUEST
-                };
-                self.next_up = Some((request, None));
-            }
+        if kind == WRITE
+            && let Some(syncs) = &mut self.syncs
+        {
+            syncs.wrote();
         }
     }
 }

@@ -217,6 +217,10 @@ fn syncs_follow_the_writes_they_are_for_and_are_counted_apart() {
         (done.tally.syncs.count(), done.tally.sides[WRITE].requests),
         (3, 16)
     );
+    // fio counts those of fsync as requests.
+    let fsyncs = |options: &[&str]| of(options).0.tally.fsyncs;
+    assert_eq!(fsyncs(&["rw=write", "bs=64k", "fdatasync=4"]), 0);
+    assert_eq!(fsyncs(&["rw=write", "bs=64k", "fsync=4", "fdatasync=1"]), 3);
 }
 
 #[test]
@@ -228,6 +232,15 @@ fn each_trim_is_followed_by_the_write_of_its_range() {
         assert_eq!(pair[0].offset, pair[1].offset);
     }
     assert_eq!(done.tally.sides[TRIM].requests, 16);
+}
+
+#[test]
+fn a_job_that_ends_before_its_ramp_is_over_took_the_time_since_its_begin() {
+    let (done, asked) = of(&["rw=write", "bs=64k", "ramp_time=1h"]);
+    assert_eq!((asked.len(), done.tally.sides[WRITE].requests), (16, 16));
+    let hour_ns = 3_600_000_000_000;
+    assert!(done.tally.elapsed_ns < hour_ns, "{}", done.tally.elapsed_ns);
+    assert!(done.tally.sides[WRITE].runtime_ns < hour_ns);
 }
 
 #[test]

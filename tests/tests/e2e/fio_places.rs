@@ -47,6 +47,18 @@ const JOBS: &[&str] = &[
     "rw=randrw size=4m iodepth=16 ioengine=io_uring",
     "rw=randtrimwrite size=1m ioengine=null bsrange=4k-16k",
     "rw=randread size=4m zonemode=strided zonesize=64k zonerange=256k zoneskip=128k",
+    "rw=trimwrite size=777k ioengine=null nrfiles=3 bsrange=4k-16k",
+    "rw=trimwrite size=777k ioengine=null nrfiles=2 file_service_type=roundrobin:4 openfiles=1",
+    "rw=randtrimwrite size=1m ioengine=null nrfiles=3 file_service_type=random number_ios=90",
+    "rw=randread size=1m random_generator=lfsr bsrange=4k-16k",
+    "rw=randread size=1m random_generator=lfsr bssplit=4k/50:12k/50 norandommap",
+    "rw=randrw size=1m fsync=4",
+    "rw=randread:0 size=256k io_size=512k",
+    "rw=randrw:0 size=256k loops=2",
+    "rw=write size=1m fsync=4 fdatasync=6 nrfiles=3",
+    "rw=randwrite size=256k fsync=1 loops=2",
+    "rw=write size=256k fdatasync=1 ioengine=libaio iodepth=1",
+    "rw=randrw size=1m fsync=4 ioengine=libaio iodepth=8 direct=1",
 ];
 
 /// What a program asked for: file, kind, offset and length of each request, files apart.
@@ -72,9 +84,11 @@ fn requests(program: &[&str], job: &str) -> Vec<String> {
         lines.extend(log.lines().filter_map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
             let request = &words[words.len().checked_sub(4)?..];
-            ["read", "write", "trim"]
-                .contains(&request[1])
-                .then(|| request.join(" "))
+            match request[1] {
+                "read" | "write" | "trim" => Some(request.join(" ")),
+                "sync" | "datasync" => Some(request[..2].join(" ")),
+                _ => None,
+            }
         }));
     }
     let copies_are_mixed = job.contains("numjobs");

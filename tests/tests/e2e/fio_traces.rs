@@ -147,3 +147,61 @@ fn each_copy_of_a_job_replays_the_next_of_several_traces() {
         assert_eq!(expected[..3], [reads, reads * 4096, copies / 2 * 2]);
     }
 }
+
+/// Job files whose later jobs need what the earlier ones make, and whether all succeed.
+const IN_TURN: [(&str, bool); 4] = [
+    (
+        "[global]\nsize=64k\nfilename=x\n[a]\nrw=randwrite\nwrite_iolog=log\n[b]\nstonewall\n\
+         read_iolog=log\n",
+        true,
+    ),
+    (
+        "[global]\nsize=64k\n[a]\nrw=write\nfilename=x\n[b]\nstonewall\ncreate_serialize=0\n\
+         size=0\nrw=read\nfilename=x\n",
+        true,
+    ),
+    (
+        "[a]\nrw=write\nsize=64k\nunlink=1\nfilename=x\n[b]\nstonewall\ncreate_serialize=0\n\
+         rw=read\nfilename=x\n",
+        false,
+    ),
+    (
+        "[a]\nrw=write\nsize=64k\nfilename=x\nwrite_iolog=log\n[b]\nstonewall\nread_iolog=none\n\
+         size=64k\nfilename=x\n",
+        false,
+    ),
+];
+
+#[test]
+fn a_job_whose_turn_comes_later_finds_what_earlier_ones_have_made() {
+    let test = "a_job_whose_turn_comes_later_finds_what_earlier_ones_have_made";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for (jobs, succeeds) in IN_TURN {
+        let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let words = ["j.fio", "--output-format=json", "--output=result"];
+            std::fs::write(folder.path().join("j.fio"), jobs).expect("a job file");
+            let words: Vec<&str> = program[1..].iter().chain(&words).copied().collect();
+            let mut command = command(program[0], &words);
+            command.current_dir(folder.path());
+            let ended = run(command, b"");
+            assert_eq!(
+                ended.code == 0,
+                succeeds,
+                "{program:?} {jobs}: {}",
+                ended.stderr
+            );
+            let result = result(folder.path());
+            let jobs = result["jobs"].as_array().expect("jobs").clone();
+            let of = |job: &serde_json::Value| {
+                let bytes = ["read", "write"].map(|kind| job[kind]["io_bytes"].as_u64());
+                (job["jobname"].clone(), job["error"].clone(), bytes)
+            };
+            jobs.iter().map(of).collect::<Vec<_>>()
+        });
+        assert_eq!(both[1], both[0], "{jobs}");
+    }
+}

@@ -40,7 +40,6 @@ the program:
   --parse-only             parse the jobs and run none
   --showcmd                print the jobs as a command line and run none
   --warnings-fatal         refuse settings without effect
-  --max-jobs=N             refuse more than N jobs
   --debug=random           print the seed of each job
   --debug=parse            print the settings as they are parsed
   --enghelp[=ENGINE]       list the engines, or the options of one
@@ -120,13 +119,6 @@ impl Run {
         }
         if jobs.is_empty() {
             return Err(Usage("there is no job: name one with --name=".to_owned()).into());
-        }
-        if let Some(max) = report.max_jobs {
-            let count: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
-            if count > u64::from(max) {
-                let message = format!("--max-jobs={max}: there are {count} jobs");
-                return Err(Usage(message).into());
-            }
         }
         for warning in &warnings {
             output::warn(&output::printable(warning));

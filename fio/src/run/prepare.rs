@@ -1,0 +1,249 @@
+//! What happens before a job runs: its target is found and measured, and files that are missing are
+//! made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ugeom_classes::Target;
+
+use super::{Copy, Watcher};
+use crate::draws::Seeds;
+use crate::error::JobError;
+use crate::layout::{Layout, lay_out};
+use crate::places::Region;
+use crate::replay;
+use crate::settings::{Distribution, FileOperation, Job};
+use crate::target::{
+    Meaning, file_regions, make_folders, meaning, null_regions, open_stack, stack_region,
+};
+
+/// The targets of all jobs that are stacks, by their text.
+pub(super) type Stacks = BTreeMap<String, Arc<Target>>;
+
+/// A copy of a job that is to run.
+pub(super) struct Entry<'a> {
+    pub(super) job: &'a Job,
+    /// Its number among all copies of all jobs.
+    number: u32,
+    /// Which of the copies of its job it is.
+    clone: u32,
+    pub(super) group: u32,
+    /// What an earlier job makes is needed: it is prepared when its turn comes.
+    pub(super) is_late: bool,
+}
+
+/// All copies of all jobs, in order.
+pub(super) fn entries(jobs: &[Job]) -> Vec<Entry<'_>> {
+    let mut entries = Vec::new();
+    let mut group = 0;
+    for (index, job) in jobs.iter().enumerate() {
+        if index > 0 && (job.stonewall || job.new_group) {
+            group += 1;
+        }
+        let logs = jobs[..index]
+            .iter()
+            .any(|other| other.write_iolog.is_some());
+        let is_late = index > 0 && (!job.create_serialize || (logs && job.read_iolog.is_some()));
+        for clone in 0..job.numjobs {
+            entries.push(Entry {
+                job,
+                number: entries.len() as u32,
+                clone,
+                group,
+                is_late,
+            });
+        }
+    }
+    entries
+}
+
+/// Asks whether a copy of a job may write to its target, if it is known.
+fn ask(job: &Job, target: &Meaning, watcher: &mut dyn Watcher) -> Result<(), JobError> {
+    if !job.changes_data() && !job.deletes_files() {
+        return Ok(());
+    }
+    let allowed = watcher.may_write(target);
+    allowed.map_err(|message| JobError::target(&job.name, message))
+}
+
+impl Entry<'_> {
+    /// What can be refused of a job that is prepared later, before any job runs.
+    pub(super) fn refuse_early(&self, watcher: &mut dyn Watcher) -> Result<(), JobError> {
+        match self.job.read_iolog {
+            Some(_) => Ok(()),
+            None => ask(self.job, &meaning(self.job, self.clone), watcher),
+        }
+    }
+
+    /// Finds the target, measures it, and makes the files that are missing.
+    pub(super) fn prepare(
+        &self,
+        jobs: &[Job],
+        stacks: &mut Stacks,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Copy, JobError> {
+        let clone = self.clone;
+        let job = &replay::planned(self.job, clone)?;
+        let target = meaning(job, clone);
+        ask(job, &target, watcher)?;
+        let seeds = Seeds::of(
+            job,
+            self.number - clone + place_of_clone(clone, job.numjobs),
+        );
+        watcher.seeded(&job.name, self.number, seeds.all());
+        let (mut stack, mut layouts) = (None, Vec::new());
+        let regions = match &target {
+            Meaning::Nothing => null_regions(job, clone)?,
+            Meaning::Stack(text) => {
+                let open = self.stack(job, text, jobs, stacks, watcher)?;
+                let region = stack_region(job, clone, &open)?;
+                stack = Some(open);
+                vec![region]
+            }
+            Meaning::Paths(paths) => {
+                if job.file_operation() != Some(FileOperation::Create) {
+                    make_folders(job, paths)?;
+                }
+                let (regions, missing) = file_regions(job, clone, paths, &seeds)?;
+                layouts = missing;
+                regions
+            }
+        };
+        fits(job, &regions)?;
+        zones_fit(job, &regions)?;
+        covers(job, &regions)?;
+        make_files(job, &layouts, &seeds, watcher)?;
+        Ok(Copy {
+            job: job.clone(),
+            number: self.number,
+            clone,
+            group: self.group,
+            target,
+            regions,
+            stack,
+            seeds,
+        })
+    }
+
+    /// The stack of a job, which is opened for the first of those that work on it.
+    fn stack(
+        &self,
+        job: &Job,
+        text: &str,
+        jobs: &[Job],
+        stacks: &mut Stacks,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Arc<Target>, JobError> {
+        if job.file_operation().is_some() {
+            return Err(needs_files(job, text));
+        }
+        if self.clone == 0 {
+            say_options_of_files(job, text, watcher);
+        }
+        if let Some(open) = stacks.get(text) {
+            return Ok(Arc::clone(open));
+        }
+        let of = |job: &&Job| job.filename.as_deref() == Some(text);
+        let writer = jobs.iter().filter(of).find(|job| job.changes_data());
+        let open = open_stack(writer.unwrap_or(job), text)?;
+        stacks.insert(text.to_owned(), Arc::clone(&open));
+        Ok(open)
+    }
+}
+
+/// The position of a clone in fio's order: the first, then the others, the last one first.
+fn place_of_clone(clone: u32, clones: u32) -> u32 {
+    match clone {
+        0 => 0,
+        clone => clones - clone,
+    }
+}
+
+/// The error of an engine that works on files, for a job on a stack.
+fn needs_files(job: &Job, stack: &str) -> JobError {
+    let message = format!("{} works on files: `{stack}` is a stack", job.ioengine);
+    JobError::language(job.origin_of("ioengine"), message)
+}
+
+/// Says which settings hold for files and block devices alone.
+fn say_options_of_files(job: &Job, target: &str, watcher: &mut dyn Watcher) {
+    for option in [
+        "sync",
+        "overwrite",
+        "fadvise_hint",
+        "create_on_open",
+        "file_append",
+        "fill_device",
+        "pre_read",
+        "unlink_each_loop",
+    ] {
+        if job.was_set(option) {
+            let origin = job.origin_of(option);
+            watcher.note(&format!(
+                "{origin}{option} has no effect: `{target}` is a stack"
+            ));
+        }
+    }
+}
+
+fn fits(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+    let unit = job.smallest_bytes();
+    match regions.iter().find(|region| region.length < unit) {
+        None => Ok(()),
+        Some(Region { name, length, .. }) => {
+            let message =
+                format!("requests of {unit} bytes do not fit into {name}: {length} bytes");
+            Err(JobError::language(job.origin_of("bs"), message))
+        }
+    }
+}
+
+/// Whether the zones of `zoned_abs` end within each file.
+fn zones_fit(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+    let kinds = job.distribution.iter().zip(job.rw.does);
+    let ends = kinds.filter_map(|(distribution, does)| match distribution {
+        Distribution::ZonedBytes(zones) if does => Some(zones.iter().map(|zone| zone.1).sum()),
+        _ => None,
+    });
+    let end: u64 = ends.max().unwrap_or(0);
+    match regions.iter().find(|region| region.length < end) {
+        None => Ok(()),
+        Some(Region { name, length, .. }) => {
+            let message =
+                format!("the zones end at byte {end} of {name}, which has {length} bytes");
+            let origin = job.origin_of("random_distribution");
+            Err(JobError::language(origin, message))
+        }
+    }
+}
+
+/// Whether a trace ends before its target does.
+fn covers(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+    let Some((end, _)) = job.filesize.filter(|_| job.read_iolog.is_some()) else {
+        return Ok(());
+    };
+    match regions.iter().find(|region| region.length < end) {
+        None => Ok(()),
+        Some(Region { name, length, .. }) => {
+            let message = format!(
+                "the trace reaches up to byte {end} of {name}, which has {length} bytes: use \
+                 replay_scale"
+            );
+            Err(JobError::language(job.origin_of("read_iolog"), message))
+        }
+    }
+}
+
+fn make_files(
+    job: &Job,
+    layouts: &[Layout],
+    seeds: &Seeds,
+    watcher: &mut dyn Watcher,
+) -> Result<(), JobError> {
+    if layouts.is_empty() {
+        return Ok(());
+    }
+    let bytes = layouts.iter().map(|layout| layout.bytes).sum();
+    watcher.laying_out(&job.name, layouts.len(), bytes);
+    lay_out(job, layouts, seeds, &|| watcher.cancelled())
+}

@@ -1,0 +1,119 @@
+//! `fsync` and `fdatasync`: the syncs between the writes of a job, as by fio.
+//!
+//! A sync is due before the next request when the number of writes so far is a multiple of what the
+//! option says, unless the last request that ended was a sync. So a sync follows each read, too,
+//! that comes between such a write and the next one. fio's `libaio` makes a sync when it is due, and
+//! takes requests back one at a time, when the queue is full. Here they come back together, and
+//! count as ended one for each that follows. fio repeats syncs of its other asynchronous engines
+//! until the first of them ends; here there is one.
+
+use ugeom_load::door::{Door, Kind, Request};
+
+use super::{NO_REQUEST, Worker};
+use crate::settings::{Job, WRITE};
+
+/// The syncs of a job.
+pub(super) struct Syncs {
+    /// After how many writes there is one of which kind.
+    every: Vec<(u64, Kind)>,
+    /// Writes that have been made.
+    writes: u64,
+    /// The writes before the last sync; `None` where requests that end make syncs possible.
+    writes_synced: Option<u64>,
+    /// The last request that counts as ended was a sync.
+    was_last: bool,
+    /// Requests that have ended and do not count yet; syncs are none of them.
+    uncounted: u32,
+    /// Syncs in flight.
+    in_flight: u32,
+    /// Whether each pass ends with a sync and begins with one.
+    between_passes: bool,
+}
+
+impl Syncs {
+    /// Those that a job asks for.
+    pub(super) fn of(job: &Job) -> Option<Self> {
+        let every = [(job.fsync, Kind::Sync), (job.fdatasync, Kind::DataSync)];
+        let every = every.into_iter().filter(|(writes, _)| *writes > 0);
+        let every: Vec<(u64, Kind)> = every.map(|(writes, kind)| (writes.into(), kind)).collect();
+        let by_completion = job.is_sync() || job.ioengine == "libaio";
+        (!every.is_empty() && job.rw.does[WRITE]).then_some(Self {
+            every,
+            writes: 0,
+            writes_synced: (!by_completion).then_some(0),
+            was_last: false,
+            uncounted: 0,
+            in_flight: 0,
+            between_passes: job.is_sync(),
+        })
+    }
+
+    /// A write is made.
+    pub(super) fn wrote(&mut self) {
+        self.writes += 1;
+    }
+
+    /// So many requests have ended together, of which so many are syncs.
+    pub(super) fn ended(&mut self, requests: u32, syncs: u32) {
+        self.uncounted += requests - syncs;
+        self.in_flight = self.in_flight.saturating_sub(syncs);
+    }
+
+    /// Counts requests as ended until one more fits into the queue.
+    fn make_room(&mut self, in_flight: u32, depth: u32) {
+        let others = in_flight.saturating_sub(self.in_flight);
+        while self.uncounted > 0 && others + self.uncounted >= depth {
+            self.uncounted -= 1;
+            self.was_last = false;
+        }
+    }
+
+    /// A pass begins.
+    pub(super) fn begin_pass(&mut self) {
+        if self.between_passes {
+            self.was_last = false;
+        }
+    }
+
+    /// The kind of the sync that is due before the next request.
+    fn due(&self) -> Option<Kind> {
+        let is_synced = match self.writes_synced {
+            Some(writes) => writes == self.writes,
+            None => self.was_last || self.writes == 0,
+        };
+        let mut every = self.every.iter();
+        let due = every.find(|(writes, _)| self.writes.is_multiple_of(*writes));
+        due.filter(|_| !is_synced).map(|(_, kind)| *kind)
+    }
+
+    fn made(&mut self) {
+        self.was_last = true;
+        self.in_flight += 1;
+        if let Some(writes) = &mut self.writes_synced {
+            *writes = self.writes;
+        }
+    }
+}
+
+impl<D: Door> Worker<'_, D> {
+    /// The sync that is due now.
+    #[inline]
+    pub(super) fn due_sync(&mut self) -> Option<Request> {
+        let (in_flight, depth) = (self.in_flight(), self.slots.len() as u32);
+        let syncs = self.syncs.as_mut()?;
+        syncs.make_room(in_flight, depth);
+        let kind = syncs.due()?;
+        // No write follows the last one, where they fill the amount.
+        let limits = &self.limits;
+        if (limits.bytes_left == 0 && !limits.has_rest) || limits.requests_left == 0 {
+            return None;
+        }
+        let file = self.places.next_file()?;
+        syncs.made();
+        Some(Request {
+            kind,
+            file,
+            ..NO_REQUEST
+        })
+    }
+}
