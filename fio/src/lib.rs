@@ -24,6 +24,7 @@ pub mod outcome;
 pub mod output;
 mod parsed;
 mod places;
+mod ranges;
 mod replay;
 pub mod run;
 pub mod settings;

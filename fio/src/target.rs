@@ -17,7 +17,7 @@ use super::draws::{Draws, Purpose, Seeds};
 use super::error::JobError;
 use super::layout::Layout;
 use super::places::Region;
-use super::settings::{FadviseHint, FileOperation, Job, READ, Verify, WRITE, WriteSync};
+use super::settings::{FadviseHint, FileOperation, Job, READ, RangeCall, Verify, WRITE, WriteSync};
 
 /// What `pre_read` reads at a time, bytes.
 const READ_BYTES: usize = 1 << 20;
@@ -244,9 +244,7 @@ pub fn file_regions(
         let grows = job.create_on_open || job.fill_device || creates;
         if !grows && (length < end || matches!(found, Found::Missing)) {
             if job.keeps_files {
-                let message = format!(
-                    "{name} has {length} bytes of {end}: --readonly makes no file, and none longer"
-                );
+                let message = format!("{name} has {length} bytes of {end}, against --readonly");
                 return Err(JobError::target(&job.name, message));
             }
             layouts.push(Layout {
@@ -547,7 +545,7 @@ pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobErr
 
 /// Opens the files of a worker, and makes those that are missing if it `creates`.
 fn open_files_as(job: &Job, paths: &[PathBuf], creates: bool) -> Result<Vec<Arc<File>>, JobError> {
-    let writes = job.changes_data();
+    let writes = job.changes_data() || job.range_call() == Some(RangeCall::Allocate);
     let reads = job.rw.does[READ] || (job.rw.does[WRITE] && job.verify != Verify::No);
     let open = |path: &PathBuf| {
         let mut options = OpenOptions::new();

@@ -17,7 +17,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "ENGINE",
         Value("psync"),
         "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, as guasi), \
-         guasi, mmap, null, filecreate, filestat, filedelete, auto",
+         guasi, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, auto",
         |job, text| {
             job.ioengine = engine(text)?.to_owned();
             Ok(())

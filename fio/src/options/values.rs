@@ -43,6 +43,8 @@ const ENGINES: &[&str] = &[
     "filecreate",
     "filestat",
     "filedelete",
+    "falloc",
+    "ftruncate",
     "guasi",
     "auto",
 ];

@@ -134,7 +134,7 @@ impl Entry<'_> {
         stacks: &mut Stacks,
         watcher: &mut dyn Watcher,
     ) -> Result<Arc<Target>, JobError> {
-        if job.file_operation().is_some() {
+        if job.file_operation().is_some() || job.range_call().is_some() {
             return Err(needs_files(job, text));
         }
         if self.clone == 0 {

@@ -20,6 +20,7 @@ use super::{Copy, Watcher, commands};
 use crate::draws::Purpose;
 use crate::error::JobError;
 use crate::outcome::JobOutcome;
+use crate::ranges::RangeDoor;
 use crate::replay::Replay;
 use crate::tally::{Live, Phase};
 use crate::target::{Meaning, Ready, open_files, remove_files};
@@ -268,6 +269,10 @@ fn through_door(
     match ready {
         Ready::Nothing => {
             Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes)).run_directly())
+        }
+        Ready::Files(files) if let Some(call) = job.range_call() => {
+            let door = RangeDoor::new(call, files, slots, bytes);
+            Ok(Worker::new(&task, traces, door).run())
         }
         Ready::Files(files) => {
             let choice = choice_of(&job.ioengine).map_err(|error| {

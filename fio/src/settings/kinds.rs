@@ -27,6 +27,15 @@ pub enum FileOperation {
     Delete,
 }
 
+/// What an engine does to the range of a request instead of transferring it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeCall {
+    /// fallocate(2) (`falloc`).
+    Allocate,
+    /// ftruncate(2) to its offset (`ftruncate`).
+    Truncate,
+}
+
 /// `stat_type=`: the call of `filestat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StatCall {

@@ -319,6 +319,16 @@ impl Job {
         }
     }
 
+    /// What the engine does to ranges of files; `None` for engines that transfer data.
+    #[must_use]
+    pub(crate) fn range_call(&self) -> Option<RangeCall> {
+        match self.ioengine.as_str() {
+            "falloc" => Some(RangeCall::Allocate),
+            "ftruncate" => Some(RangeCall::Truncate),
+            _ => None,
+        }
+    }
+
     /// Whether the engine deletes files.
     #[must_use]
     pub(crate) fn deletes_files(&self) -> bool {
@@ -331,7 +341,7 @@ impl Job {
     pub(crate) fn is_sync(&self) -> bool {
         match self.ioengine.as_str() {
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" => true,
-            "filecreate" | "filestat" | "filedelete" => true,
+            "filecreate" | "filestat" | "filedelete" | "falloc" | "ftruncate" => true,
             "null" => self.iodepth == 1,
             _ => false,
         }
