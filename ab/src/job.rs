@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use ugeom_fio::{Job, JobError, Meaning, Outcome, Progress, Watcher};
+use ugeom_fio::{Meaning, Outcome, Progress, Watcher};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Case, Length, RunResult, Work};
+use ugeom_job::{Job, JobError};
 use ugeom_measure::Histogram;
 
 /// The job files of a comparison, and what their jobs may do.
@@ -169,7 +170,7 @@ mod tests {
 
     fn outcome(parts: &[(u32, bool, u64)]) -> Outcome {
         let one = |&(group, stonewall, elapsed_ns): &(u32, bool, u64)| {
-            let mut job = Job::new("job", ugeom_fio::Origin::Default);
+            let mut job = Job::new("job", ugeom_job::Origin::Default);
             job.stonewall = stonewall;
             let mut tally = Tally {
                 elapsed_ns,

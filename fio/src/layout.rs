@@ -8,8 +8,8 @@ use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 
 use super::content::Content;
 use super::draws::Seeds;
-use super::error::JobError;
-use super::settings::{Fallocate, Job, WRITE};
+use ugeom_job::error::JobError;
+use ugeom_job::settings::{Fallocate, Job, WRITE};
 
 /// What new files are filled with at a time, bytes.
 const PIECE_BYTES: usize = 1 << 20;

@@ -5,11 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ugeom_format::diskstats::Stat;
 use ugeom_stack::LostAtTheEnd;
 
-use super::error::JobError;
-use super::settings::Job;
 use super::steady::SteadyState;
 use super::tally::Tally;
 use super::worker::Trouble;
+use ugeom_job::error::JobError;
+use ugeom_job::settings::Job;
 
 /// EINVAL, of a job that could not begin, as by fio.
 const INVALID: i32 = 22;

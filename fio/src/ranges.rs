@@ -12,7 +12,7 @@ use ugeom_engine::Errno;
 use ugeom_load::door::{Door, Event, Explain, Kind, Request};
 use ugeom_machine::buffer::Buffer;
 
-use super::settings::RangeCall;
+use ugeom_job::settings::RangeCall;
 
 /// Does each request when it is submitted.
 pub struct RangeDoor {

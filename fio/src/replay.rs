@@ -8,9 +8,9 @@ use std::io::BufReader;
 
 use ugeom_format::trace::{Action, Dialect, Reader, Record};
 
-use super::error::JobError;
-use super::settings::{Job, Pattern, READ, Replaying, Sizes, TRIM, WRITE};
 use super::target::split_names;
+use ugeom_job::error::JobError;
+use ugeom_job::settings::{Job, Pattern, READ, Replaying, Sizes, TRIM, WRITE};
 
 /// What is read of a trace at a time, bytes.
 const READ_BYTES: usize = 1 << 20;

@@ -9,7 +9,7 @@
 use ugeom_load::places::Below;
 
 use super::draws::Draws;
-use super::settings::Distribution;
+use ugeom_job::settings::Distribution;
 
 /// 2^64 less 2^64 divided by the golden ratio (D. Knuth, TAOCP 3, 6.4).
 const SCATTER: u64 = 0x61c8_8646_80b5_83eb;

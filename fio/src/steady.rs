@@ -3,7 +3,7 @@
 
 use ugeom_measure::regression::Line;
 
-use super::settings::{Job, Steady, SteadyOf};
+use ugeom_job::settings::{Job, Steady, SteadyOf};
 
 /// The shortest time between two looks.
 const LOOK_NS_MIN: u64 = 1_000_000;
@@ -161,7 +161,7 @@ fn deviation(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Origin;
+    use ugeom_job::error::Origin;
 
     const LOOK_NS: u64 = 1_000_000_000;
 

@@ -14,10 +14,12 @@ use ugeom_measure::units::Size;
 use ugeom_stack::Delta;
 
 use super::draws::{Draws, Purpose, Seeds};
-use super::error::JobError;
 use super::layout::Layout;
 use super::places::Region;
-use super::settings::{FadviseHint, FileOperation, Job, READ, RangeCall, Verify, WRITE, WriteSync};
+use ugeom_job::error::JobError;
+use ugeom_job::settings::{
+    FadviseHint, FileOperation, Job, READ, RangeCall, Verify, WRITE, WriteSync,
+};
 
 /// What `pre_read` reads at a time, bytes.
 const READ_BYTES: usize = 1 << 20;
@@ -612,7 +614,7 @@ pub fn raise_open_files() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Origin;
+    use ugeom_job::error::Origin;
 
     fn job(filename: Option<&str>) -> Job {
         let mut job = Job::new("a", Origin::Default);
@@ -675,12 +677,12 @@ mod tests {
             let mut job = job(None);
             for setting in settings {
                 let (name, value) = setting.split_once('=').expect("a setting");
-                let setting = crate::options::Setting {
+                let setting = ugeom_job::options::Setting {
                     name: name.to_owned(),
                     value: Some(value.to_owned()),
                     origin: Origin::Default,
                 };
-                crate::options::apply(&mut job, &setting).expect("a setting");
+                ugeom_job::options::apply(&mut job, &setting).expect("a setting");
             }
             start(&job, clone, 1_000_000)
         };

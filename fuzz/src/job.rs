@@ -1,6 +1,6 @@
 //! fio's job files: whatever is read, jobs or an error with a place come out.
 
-use ugeom_fio::{Environment, Loader, parse_arguments, understand};
+use ugeom_job::{Environment, Loader, parse_arguments, understand};
 
 struct Shelf<'a>(&'a [u8]);
 

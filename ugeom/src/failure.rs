@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use ugeom_classes::TargetError;
 use ugeom_classes::spec::SpecError;
-use ugeom_fio::JobError;
 use ugeom_harness::HarnessError;
+use ugeom_job::JobError;
 use ugeom_measure::gate::Outcome;
 
 const FAILED: u8 = 1;

@@ -12,7 +12,7 @@ use md5::{Digest as _, Md5};
 use sha1::Sha1;
 use twox_hash::XxHash32;
 
-use crate::settings::Verify;
+use ugeom_job::settings::Verify;
 use ugeom_machine::sha256::INITIAL;
 
 /// The longest digest: that of SHA-512, bytes.

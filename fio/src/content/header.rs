@@ -15,7 +15,7 @@
 
 use super::digest::{self, checksum};
 use super::{Label, Mismatch, mismatch};
-use crate::settings::{VERIFY_HEADER_BYTES, Verify, Verifying};
+use ugeom_job::settings::{VERIFY_HEADER_BYTES, Verify, Verifying};
 
 const MAGIC: u16 = 0xacca;
 /// The bytes of the header that its own checksum covers.

@@ -7,8 +7,8 @@ mod redundancy;
 mod tests;
 
 use super::draws::{Draws, Purpose, Seeds};
-use super::settings::{Fill, Piece, Verify, Verifying};
 use redundancy::Redundant;
+use ugeom_job::settings::{Fill, Piece, Verify, Verifying};
 
 /// How often fresh bytes are put into a buffer of random ones, so that no two requests are equal.
 const SCRAMBLE_BYTES: usize = 512;
@@ -56,7 +56,7 @@ pub struct Content {
 impl Content {
     /// The content of a job.
     #[must_use]
-    pub fn new(job: &super::Job, seeds: &Seeds, thread: u16) -> Self {
+    pub fn new(job: &ugeom_job::Job, seeds: &Seeds, thread: u16) -> Self {
         let seed = seeds.seed(Purpose::Content);
         Self {
             fill: job.fill.clone(),

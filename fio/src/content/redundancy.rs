@@ -2,8 +2,8 @@
 //! `dedupe_percentage`).
 
 use super::repeat;
-use crate::Job;
-use crate::settings::{Fill, Redundancy};
+use ugeom_job::Job;
+use ugeom_job::settings::{Fill, Redundancy};
 
 /// Blocks in a working set at the most: each is a number that is derived, none is kept.
 const SET_MAX: u64 = 1 << 32;

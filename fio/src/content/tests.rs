@@ -1,8 +1,8 @@
 //! Blocks as they are written and checked.
 
 use super::*;
-use crate::Job;
-use crate::error::Origin;
+use ugeom_job::Job;
+use ugeom_job::error::Origin;
 
 fn content(verify: Verify, pattern: Vec<Piece>) -> Content {
     let mut job = Job::new("a", Origin::Default);

@@ -1,7 +1,7 @@
 //! The seeds of a job's random numbers.
 
 use super::Draws;
-use crate::settings::{Job, RandomGenerator, Verify};
+use ugeom_job::settings::{Job, RandomGenerator, Verify};
 
 /// The seed of offsets with `randrepeat=1`, as fio up to 3.33 has it.
 const OFFSETS_SEED: u64 = 0xb189_9bed;

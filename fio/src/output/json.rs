@@ -9,8 +9,8 @@ use ugeom_measure::Histogram;
 
 use super::{BUCKET_ENDS, FIO_VERSION, late, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
-use crate::settings::{DIRECTIONS, Job, Unified};
 use crate::tally::{Side, Tally};
+use ugeom_job::settings::{DIRECTIONS, Job, Unified};
 
 /// Keys and values in the order in which they stand.
 struct Object(Vec<(String, Item)>);

@@ -2,8 +2,8 @@
 
 use super::number::{binary, decimal};
 use crate::run::Progress;
-use crate::settings::{Job, READ, Sizes, TRIM, WRITE};
 use crate::tally::Phase;
+use ugeom_job::settings::{Job, READ, Sizes, TRIM, WRITE};
 
 /// The line that says what a job is.
 #[must_use]

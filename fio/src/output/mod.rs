@@ -11,7 +11,6 @@ mod tests;
 pub use json::json;
 pub use lines::{progress_line, started, title};
 pub use normal::normal;
-pub(crate) use terse::TERSE_VERSIONS;
 pub use terse::{TERSE_VERSION, terse};
 
 /// The version of fio whose output this is.

@@ -8,8 +8,8 @@ use ugeom_measure::Histogram;
 use super::number::{binary, decimal, short};
 use super::{BUCKET_ENDS, LATE_NS, late, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
-use crate::settings::{DIRECTIONS, TRIM, Unified, WRITE};
 use crate::tally::{Samples, Side, Tally};
+use ugeom_job::settings::{DIRECTIONS, TRIM, Unified, WRITE};
 
 /// The smallest share that is shown as one, percent.
 const LEAST_LATENCY: f64 = 0.01;

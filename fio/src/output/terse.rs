@@ -12,11 +12,8 @@ use ugeom_measure::Histogram;
 
 use super::{FIO_VERSION, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
-use crate::settings::{GoesOn, Unified};
 use crate::tally::Side;
-
-/// The versions of the format that there are.
-pub(crate) const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=5;
+use ugeom_job::settings::{GoesOn, Unified};
 
 /// The version that is printed when none is named.
 pub const TERSE_VERSION: u32 = 3;
@@ -36,7 +33,7 @@ impl Line {
     }
 }
 
-/// The lines of an outcome, in one of [`TERSE_VERSIONS`].
+/// The lines of an outcome, version 2 to 5.
 #[must_use]
 pub fn terse(outcome: &Outcome, version: u32) -> String {
     let line = |job: &JobOutcome| one_job(job, outcome, version) + "\n";

@@ -1,11 +1,11 @@
 //! The output beside that of fio itself, for an outcome with known figures.
 
 use super::{json, normal, progress_line, terse, title};
-use crate::error::Origin;
 use crate::outcome::{JobOutcome, Outcome};
 use crate::run::Progress;
-use crate::settings::Job;
 use crate::tally::{Phase, Tally};
+use ugeom_job::error::Origin;
+use ugeom_job::settings::Job;
 
 fn outcome() -> Outcome {
     let mut tally = Tally {

@@ -3,8 +3,8 @@
 use ugeom_load::places::Below;
 
 use crate::draws::{Draws, Purpose, Seeds};
-use crate::settings::{Distribution, FileOrder};
 use crate::spread::{Spread, ZetaSum};
+use ugeom_job::settings::{Distribution, FileOrder};
 
 /// How many numbers of a law a file has, as a power of two.
 const NUMBERS_SHIFT: u32 = 10;

@@ -12,10 +12,10 @@ use ugeom_load::block_map::BlockMap;
 use ugeom_load::places::Below;
 
 use super::draws::{Draws, Lfsr, Purpose, Seeds};
-use super::settings::{Job, READ, RandomGenerator, Sizes, TRIM, WRITE};
 use super::spread::{Spread, ZetaSum, Zones};
 use order::Order;
 pub use simple::Simple;
+use ugeom_job::settings::{Job, READ, RandomGenerator, Sizes, TRIM, WRITE};
 
 /// The part of a file that a job works on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::drawn_files::DrawnFiles;
 use crate::draws::Seeds;
-use crate::settings::{FileOrder, Job};
+use ugeom_job::settings::{FileOrder, Job};
 
 /// The order of files.
 pub struct Order {

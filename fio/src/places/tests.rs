@@ -1,10 +1,10 @@
 //! Places against what the options say.
 
 use super::*;
-use crate::error::Origin;
-use crate::options::Setting;
-use crate::options::apply;
-use crate::settings::{READ, WRITE};
+use ugeom_job::error::Origin;
+use ugeom_job::options::Setting;
+use ugeom_job::options::apply;
+use ugeom_job::settings::{READ, WRITE};
 
 fn job(settings: &[(&str, &str)]) -> Job {
     let mut job = Job::new("test", Origin::Default);

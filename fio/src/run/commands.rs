@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use ugeom_classes::result_file::refuse_carrying;
 
-use crate::Job;
-use crate::error::JobError;
+use ugeom_job::Job;
+use ugeom_job::error::JobError;
 
 /// Runs `exec_prerun`.
 ///

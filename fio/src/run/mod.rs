@@ -14,14 +14,14 @@ use ugeom_classes::Target;
 use ugeom_stack::LostAtTheEnd;
 
 use super::draws::Seeds;
-use super::error::JobError;
 use super::outcome::{JobOutcome, Outcome};
 use super::places::Region;
-use super::settings::Job;
 use super::tally::Phase;
 use super::target::{Meaning, raise_open_files};
 use disks::Disks;
 use prepare::{Stacks, entries};
+use ugeom_job::error::JobError;
+use ugeom_job::settings::Job;
 use wave::run_wave;
 
 /// What the caller wants to be told, and may want to stop.

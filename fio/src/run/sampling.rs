@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::{Copy, Progress, Watcher};
-use crate::settings::{ExitWhat, Job};
 use crate::steady::{SteadyState, Watch};
 use crate::tally::{Live, Phase};
 use crate::worker::Done;
+use ugeom_job::settings::{ExitWhat, Job};
 
 /// How often the rates of the progress line change, ns.
 const SAMPLE_NS: u64 = 500_000_000;

@@ -18,13 +18,13 @@ use ugeom_stack::Delta;
 use super::sampling::Sampling;
 use super::{Copy, Watcher, commands};
 use crate::draws::Purpose;
-use crate::error::JobError;
 use crate::outcome::JobOutcome;
 use crate::ranges::RangeDoor;
 use crate::replay::Replay;
 use crate::tally::{Live, Phase};
 use crate::target::{Meaning, Ready, open_files, remove_files};
 use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, slots};
+use ugeom_job::error::JobError;
 
 /// How often the watching thread looks, ms.
 const TICK_MS: u64 = 20;

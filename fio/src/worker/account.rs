@@ -11,9 +11,9 @@ use ugeom_load::door::{Door, Event, Kind};
 use ugeom_machine::clock;
 
 use super::super::places::Place;
-use super::super::settings::{READ, TRIM, Verify, WRITE};
 use super::super::tally::Tally;
 use super::{NAP_MS, Slot, Worker};
+use ugeom_job::settings::{READ, TRIM, Verify, WRITE};
 
 /// Requests of one kind with the same stamps.
 #[derive(Default)]

@@ -7,9 +7,9 @@
 use ugeom_load::door::Door;
 use ugeom_machine::clock;
 
-use super::super::settings::Job;
 use super::Worker;
 use super::errors::TOO_LATE;
+use ugeom_job::settings::Job;
 
 /// The search of a job.
 pub struct DepthSearch {
@@ -152,7 +152,7 @@ impl<D: Door> Worker<'_, D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Origin;
+    use ugeom_job::error::Origin;
 
     /// The depth that is found on a device that keeps the latency up to `limit` in flight.
     fn found(limit: u32, max: u32) -> u32 {

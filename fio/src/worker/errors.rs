@@ -6,9 +6,9 @@ use ugeom_engine::Errno;
 use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
-use super::super::error::Origin;
-use super::super::settings::{READ, TRIM, WRITE};
 use super::{Trouble, Worker};
+use ugeom_job::error::Origin;
+use ugeom_job::settings::{READ, TRIM, WRITE};
 
 /// EILSEQ, which fio reports for a block that is not what was written.
 pub(super) const WRONG_CONTENT: i32 = 84;

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::super::settings::Job;
+use ugeom_job::settings::Job;
 
 /// How long a job that has ended still counts. Jobs with the same runtime do not end at the same
 /// instant, and until the last has ended, it would make requests at full speed.
@@ -99,7 +99,7 @@ impl Drop for Share<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Origin;
+    use ugeom_job::error::Origin;
 
     #[test]
     fn requests_have_the_ratio_of_the_weights() {

@@ -4,7 +4,7 @@ use ugeom_machine::clock;
 use ugeom_measure::units::Size;
 
 use super::Task;
-use crate::settings::{Verify, WRITE};
+use ugeom_job::settings::{Verify, WRITE};
 
 /// How many loops a job makes one after the other, as fio: where each of them ends with a sync, is
 /// read back, or removes its files.

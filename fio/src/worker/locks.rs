@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::places::Region;
-use super::super::settings::{FileLocking, Job};
 use super::Worker;
+use ugeom_job::settings::{FileLocking, Job};
 
 /// How long a job waits before it asks for a file again, ns.
 const NAP_NS: u64 = 20_000;

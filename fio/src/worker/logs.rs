@@ -148,7 +148,7 @@ pub struct Logs {
 impl Logs {
     /// The logs that the job asks for; `None` when it asks for none.
     #[must_use]
-    pub fn of(job: &super::super::Job) -> Option<Self> {
+    pub fn of(job: &ugeom_job::Job) -> Option<Self> {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let epoch = job.log_unix_epoch.then(|| since_1970.unwrap_or_default());
         let style = Style {

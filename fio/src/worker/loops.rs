@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use ugeom_load::door::{Door, Request};
 use ugeom_machine::clock;
 
-use super::super::error::JobError;
 use super::super::tally::Phase;
 use super::super::target::{remove_files, renew_files};
 use super::limits::{goal_bytes, loops_apart};
 use super::written::Written;
 use super::{NO_REQUEST, Worker};
-use crate::settings::WRITE;
+use ugeom_job::error::JobError;
+use ugeom_job::settings::WRITE;
 
 /// EIO, where no system call says more.
 const FAILED: i32 = 5;

@@ -4,7 +4,7 @@ use ugeom_load::places::Below as _;
 
 use super::pace::Pace;
 use crate::draws::{Draws, Purpose, Seeds};
-use crate::settings::{Job, READ, TRIM, WRITE};
+use ugeom_job::settings::{Job, READ, TRIM, WRITE};
 
 /// Chooses between reads and writes.
 pub struct Mix {

@@ -46,7 +46,6 @@ use ugeom_machine::cpu::Usage;
 use super::content::{Content, Label};
 use super::draws::{Purpose, Seeds};
 use super::places::{Place, Places, Region};
-use super::settings::{FileLocking, Job, READ, TRIM, Unmeasured, Verify, WRITE};
 use super::tally::{Live, Phase, Tally};
 use depth::DepthSearch;
 pub use flow::Flow;
@@ -62,6 +61,7 @@ use passes::Passes;
 use priorities::Drawn;
 use syncs::Syncs;
 pub use traced::Traces;
+use ugeom_job::settings::{FileLocking, Job, READ, TRIM, Unmeasured, Verify, WRITE};
 use written::Written;
 
 /// How long a worker sleeps at the most before it looks whether it should stop, ms.

@@ -12,7 +12,7 @@ use ugeom_load::door::{Door, Request};
 use ugeom_machine::clock;
 
 use super::{Task, Worker};
-use crate::settings::{FileOperation, Job, READ, StatCall, WRITE};
+use ugeom_job::settings::{FileOperation, Job, READ, StatCall, WRITE};
 
 /// The mode of a file that `filecreate` makes, as by fio.
 const FILE_MODE: u32 = 0o600;

@@ -2,7 +2,7 @@
 
 use ugeom_machine::clock;
 
-use super::super::settings::{Job, READ, WRITE};
+use ugeom_job::settings::{Job, READ, WRITE};
 
 const SECOND_NS: f64 = 1e9;
 

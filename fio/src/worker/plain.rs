@@ -16,9 +16,9 @@ use ugeom_measure::Histogram;
 
 use super::super::content::Label;
 use super::super::places::Simple;
-use super::super::settings::{Job, READ, TRIM, Verify, WRITE};
 use super::super::tally::Tally;
 use super::{Done, Worker};
+use ugeom_job::settings::{Job, READ, TRIM, Verify, WRITE};
 
 /// How long nothing but requests is looked at, ns.
 const LOOK_NS: u64 = 100_000;

@@ -4,7 +4,7 @@ use ugeom_load::door::{Kind, Request};
 use ugeom_load::places::Below as _;
 
 use super::super::draws::{Draws, Purpose, Seeds};
-use super::super::settings::Job;
+use ugeom_job::settings::Job;
 
 /// Draws the priorities of a job.
 pub struct Drawn<'a> {

@@ -10,7 +10,7 @@ use super::super::content::Mismatch;
 use super::super::places::Place;
 use super::super::tally::{Live, Phase};
 use super::Worker;
-use crate::settings::READ;
+use ugeom_job::settings::READ;
 
 impl<D: Door> Worker<'_, D> {
     /// Reads every block that was written.

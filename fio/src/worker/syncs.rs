@@ -10,7 +10,7 @@
 use ugeom_load::door::{Door, Kind, Request};
 
 use super::{NO_REQUEST, Worker};
-use crate::settings::{Job, WRITE};
+use ugeom_job::settings::{Job, WRITE};
 
 /// The syncs of a job.
 pub(super) struct Syncs {

@@ -7,9 +7,9 @@ use ugeom_engine::Errno;
 use ugeom_load::door::{Direct, Explain};
 
 use super::*;
-use crate::error::Origin;
-use crate::options::Setting;
-use crate::options::apply;
+use ugeom_job::error::Origin;
+use ugeom_job::options::Setting;
+use ugeom_job::options::apply;
 
 /// Ends every request at once, and keeps it.
 struct Paper<'a> {

@@ -22,6 +22,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("classes", 4),
     ("serve", 5),
     ("load", 5),
+    ("job", 5),
     ("fio", 5),
     ("ab", 6),
     ("experiment", 6),
@@ -31,11 +32,12 @@ const FLOORS: &[(&str, u32)] = &[
     ("ugeom", 7),
 ];
 
-/// A crate that stands on another one of its floor: pages show documents, fio's language is a way
-/// to ask for load, experiments are what `experiment` says, and `lab` has the list of all of them.
+/// A crate that stands on another one of its floor: pages show documents, fio's jobs are a way to
+/// ask for load, experiments are what `experiment` says, and `lab` has the list of all of them.
 const STEPS: &[(&str, &str)] = &[
     ("report", "harness"),
     ("fio", "load"),
+    ("fio", "job"),
     ("devices", "experiment"),
     ("lab", "experiment"),
     ("lab", "devices"),

@@ -10,11 +10,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use ugeom_classes::result_file;
-use ugeom_fio::language::Section;
-use ugeom_fio::{
-    self, Arguments, Environment, Job, JobError, Loader, Outcome, Report, Understood, Watcher as _,
-    options, output as text,
-};
+use ugeom_fio::{Outcome, Watcher as _, output as text};
+use ugeom_job::language::Section;
+use ugeom_job::{Arguments, Environment, Job, JobError, Loader, Report, Understood, options};
 use watch::Terminal;
 pub use watch::may_write;
 
@@ -89,7 +87,7 @@ impl Run {
 
     fn run_as_fio(&self) -> Result<()> {
         let read =
-            ugeom_fio::parse_arguments(&self.arguments, &mut Files, &Process).map_err(failed)?;
+            ugeom_job::parse_arguments(&self.arguments, &mut Files, &Process).map_err(failed)?;
         let report = &read.report;
         if report.help {
             return output::print(&Alone::command().render_long_help().to_string());
@@ -110,12 +108,12 @@ impl Run {
             return Err(Usage(message).into());
         }
         if report.debug_parse {
-            output::print(&ugeom_fio::parsed(&read.sections))?;
+            output::print(&ugeom_job::parsed(&read.sections))?;
         }
         let Understood { mut jobs, warnings } =
-            ugeom_fio::understand(&with_a_job(&read)).map_err(failed)?;
+            ugeom_job::understand(&with_a_job(&read)).map_err(failed)?;
         if report.read_only {
-            ugeom_fio::keep_files(&mut jobs).map_err(failed)?;
+            ugeom_job::keep_files(&mut jobs).map_err(failed)?;
         }
         if jobs.is_empty() {
             return Err(Usage("there is no job: name one with --name=".to_owned()).into());
@@ -172,8 +170,8 @@ fn command_line(sections: &[Section]) -> String {
 /// # Errors
 /// What is wrong, with its file and line.
 pub fn job_file(path: &str) -> Result<Vec<Job>> {
-    let sections = ugeom_fio::language::parse_file(path, &mut Files, &Process).map_err(failed)?;
-    let Understood { jobs, warnings } = ugeom_fio::understand(&sections).map_err(failed)?;
+    let sections = ugeom_job::language::parse_file(path, &mut Files, &Process).map_err(failed)?;
+    let Understood { jobs, warnings } = ugeom_job::understand(&sections).map_err(failed)?;
     if jobs.is_empty() {
         let path = output::printable(path);
         return Err(Usage(format!("{path}: there is no job in it")).into());

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use ugeom_classes::result_file;
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_fio::{Meaning, Progress, Report, Watcher, output as text};
+use ugeom_fio::{Meaning, Progress, Watcher, output as text};
+use ugeom_job::Report;
 
 /// How often the line is drawn.
 const DRAWN_EACH: Duration = Duration::from_millis(500);

@@ -91,7 +91,7 @@ impl JobError {
     }
 
     /// An error about a target, and what caused it.
-    pub(crate) fn caused(
+    pub fn caused(
         job: &str,
         message: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -3,8 +3,10 @@
 use super::super::error::{JobError, Origin};
 use super::{Environment, Loader, Section, Setting, parse_file};
 use crate::options::{OPTIONS, refused_names};
-use crate::output::TERSE_VERSIONS;
 use crate::value;
+
+/// The versions of the terse output.
+const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=5;
 
 /// Options of the program, not of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! docs/run.md holds the options that the code declares.
 //!
-//! `UGEOM_WRITE_DOCS=1 cargo test -p ugeom-fio --test documents` writes the table anew.
+//! `UGEOM_WRITE_DOCS=1 cargo test -p ugeom-job --test documents` writes the table anew.
 
 use std::path::Path;
 
 use ugeom_classes::spec::{DeclaredOptions as _, markdown_table};
-use ugeom_fio::options::OPTIONS;
+use ugeom_job::options::OPTIONS;
 
 #[test]
 fn the_table_of_options_is_that_which_the_code_declares() {

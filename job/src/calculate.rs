@@ -5,7 +5,7 @@
 ///
 /// # Errors
 /// A division by zero, a number that is too large, or a sign that stands wrong.
-pub(crate) fn calculate(text: &str) -> Option<Result<u64, String>> {
+pub fn calculate(text: &str) -> Option<Result<u64, String>> {
     let first = text.trim_start().chars().next()?;
     if !(first.is_ascii_digit() || first == '(') {
         return None;

@@ -22,7 +22,7 @@ fn calculated(text: &str) -> Result<Cow<'_, str>, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     units::size_bytes(&calculated(text)?, SizeUnits::FIO).map_err(|error| error.with_help())
 }
 
@@ -30,7 +30,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn amount(text: &str) -> Result<Size, String> {
+pub(crate) fn amount(text: &str) -> Result<Size, String> {
     units::size_or_percent(&calculated(text)?, SizeUnits::FIO).map_err(|error| error.with_help())
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn percentage(text: &str) -> Result<u8, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn number(text: &str) -> Result<u64, String> {
+pub(crate) fn number(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a whole number: 64, 10k");
     units::size_bytes(&calculated(text)?, SizeUnits::FIO).map_err(|_| wrong())
 }
@@ -71,7 +71,7 @@ fn time_ns(text: &str, bare: TimeUnit) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn seconds(text: &str) -> Result<u64, String> {
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     time_ns(text, TimeUnit::Seconds)
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn truth(text: &str) -> Result<bool, String> {
+pub(crate) fn truth(text: &str) -> Result<bool, String> {
     units::truth(text).map_err(|error| error.with_help())
 }
 
@@ -168,7 +168,10 @@ pub(crate) fn numbers_by_direction<T: Clone>(
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn range(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<(u64, u64), String> {
+pub(crate) fn range(
+    text: &str,
+    read: impl Fn(&str) -> Result<u64, String>,
+) -> Result<(u64, u64), String> {
     let parts = text.split_once('-').or_else(|| text.split_once(':'));
     let (one, other) = match parts {
         Some((one, other)) => (read(one)?, read(other)?),
@@ -181,7 +184,7 @@ pub fn range(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<(
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn cores(text: &str) -> Result<Vec<usize>, String> {
+pub(crate) fn cores(text: &str) -> Result<Vec<usize>, String> {
     const CORES_MAX: u64 = 4096;
     let mut cores = Vec::new();
     for part in text.split([',', ':']) {

@@ -25,11 +25,11 @@ use super::error::{JobError, Origin};
 use super::settings::Job;
 use super::value::{bytes, number, truth};
 
-pub(crate) use refused::names as refused_names;
+pub use refused::names as refused_names;
 pub use table::OPTIONS;
 use ugeom_classes::spec::values::choice;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
-pub(crate) use values::steady;
+pub use values::steady;
 
 /// One `name=value` of a job, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ pub const WRITE: usize = 1;
 /// See [`READ`].
 pub const TRIM: usize = 2;
 /// The names of the kinds, as fio prints them.
-pub(crate) const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
+pub const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
 /// One section of a job file, or of the command line, with `[global]` put into it.
 #[derive(Clone, Debug, Default)]
@@ -193,7 +193,7 @@ pub struct Job {
 }
 
 /// fio's `percentile_list`.
-pub(crate) const PERCENTILES: [f64; 17] = [
+pub const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
 ];
@@ -251,14 +251,14 @@ impl Job {
 
     /// Where an option was set for this job; the job itself, if it was not.
     #[must_use]
-    pub(crate) fn origin_of(&self, option: &str) -> &Origin {
+    pub fn origin_of(&self, option: &str) -> &Origin {
         let found = self.origins.iter().rev().find(|(name, _)| *name == option);
         found.map_or(&self.origin, |(_, origin)| origin)
     }
 
     /// True when the user set the option.
     #[must_use]
-    pub(crate) fn was_set(&self, option: &str) -> bool {
+    pub fn was_set(&self, option: &str) -> bool {
         self.origins.iter().any(|(name, _)| *name == option)
     }
 
@@ -270,7 +270,7 @@ impl Job {
 
     /// The smallest request, bytes: what the file is divided into.
     #[must_use]
-    pub(crate) fn smallest_bytes(&self) -> u64 {
+    pub fn smallest_bytes(&self) -> u64 {
         self.used_sizes()
             .map(|sizes| sizes.min)
             .min()
@@ -286,7 +286,7 @@ impl Job {
     }
 
     /// Whether random places come once each before any of them comes again.
-    pub(crate) fn visits_once(&self) -> bool {
+    pub fn visits_once(&self) -> bool {
         let even = self
             .distribution
             .iter()
@@ -297,20 +297,20 @@ impl Job {
 
     /// Whether the content of the target changes.
     #[must_use]
-    pub(crate) fn changes_data(&self) -> bool {
+    pub fn changes_data(&self) -> bool {
         self.rw.does[WRITE] || self.rw.does[TRIM]
     }
 
     /// Whether the job goes on after some errors.
     #[must_use]
-    pub(crate) fn continues(&self) -> bool {
+    pub fn continues(&self) -> bool {
         let listed = self.ignored_errors.iter().any(|list| !list.is_empty());
         self.goes_on != GoesOn::default() || listed
     }
 
     /// What the engine does to files instead of requests; `None` for engines that transfer data.
     #[must_use]
-    pub(crate) fn file_operation(&self) -> Option<FileOperation> {
+    pub fn file_operation(&self) -> Option<FileOperation> {
         match self.ioengine.as_str() {
             "filecreate" => Some(FileOperation::Create),
             "filestat" => Some(FileOperation::Stat(self.stat_call)),
@@ -321,7 +321,7 @@ impl Job {
 
     /// What the engine does to ranges of files; `None` for engines that transfer data.
     #[must_use]
-    pub(crate) fn range_call(&self) -> Option<RangeCall> {
+    pub fn range_call(&self) -> Option<RangeCall> {
         match self.ioengine.as_str() {
             "falloc" => Some(RangeCall::Allocate),
             "ftruncate" => Some(RangeCall::Truncate),
@@ -331,14 +331,14 @@ impl Job {
 
     /// Whether the engine deletes files.
     #[must_use]
-    pub(crate) fn deletes_files(&self) -> bool {
+    pub fn deletes_files(&self) -> bool {
         self.file_operation() == Some(FileOperation::Delete)
     }
 
     /// Whether requests can be in flight beside each other: not with a blocking engine, which
     /// fio's `null` is with a depth of one.
     #[must_use]
-    pub(crate) fn is_sync(&self) -> bool {
+    pub fn is_sync(&self) -> bool {
         match self.ioengine.as_str() {
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" => true,
             "filecreate" | "filestat" | "filedelete" | "falloc" | "ftruncate" => true,

@@ -173,7 +173,7 @@ impl Verify {
 }
 
 /// The header of a block to verify without its digest, bytes.
-pub(crate) const VERIFY_HEADER_BYTES: usize = 40;
+pub const VERIFY_HEADER_BYTES: usize = 40;
 
 /// How blocks are checked, besides `verify=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -246,7 +246,7 @@ pub struct Unmeasured {
 
 impl Unmeasured {
     /// Neither latencies nor bandwidths are measured (`gtod_reduce`).
-    pub(crate) const ALL: Self = Self {
+    pub const ALL: Self = Self {
         slat: true,
         clat: true,
         lat: true,
