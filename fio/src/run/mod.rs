@@ -51,6 +51,8 @@ pub struct Progress<'a> {
     pub jobs: &'a [(&'a Job, Phase)],
     /// Bytes and requests a second now: reads, writes, trims.
     pub rates: [(f64, f64); 3],
+    /// The rates have not been told before.
+    pub is_new: bool,
     /// The share that is done, from 0 to 1, as far as is known.
     pub done: Option<f64>,
     /// The time that is left, s.

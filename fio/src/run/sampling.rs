@@ -67,7 +67,7 @@ impl Sampling {
                 stops[index].store(true, Relaxed);
             }
         }
-        self.update_rates(now, lives);
+        let is_new = self.update_rates(now, lives);
         let jobs: Vec<(&Job, Phase)> = wave
             .iter()
             .zip(lives)
@@ -81,15 +81,17 @@ impl Sampling {
         watcher.progress(&Progress {
             jobs: &jobs,
             rates: self.rates,
+            is_new,
             done,
             left_s,
         });
     }
 
-    fn update_rates(&mut self, now: Instant, lives: &[Live]) {
+    /// Takes the rates since the last time, when it is time for it; true if it was.
+    fn update_rates(&mut self, now: Instant, lives: &[Live]) -> bool {
         let elapsed = now.duration_since(self.rates_at.0);
         if elapsed.as_nanos() < u128::from(SAMPLE_NS) {
-            return;
+            return false;
         }
         let mut totals = [(0, 0); 3];
         for live in lives {
@@ -106,6 +108,7 @@ impl Sampling {
             );
         }
         self.rates_at = (now, totals);
+        true
     }
 
     /// The share of the work that is done: by bytes, or by time where that ends a job.

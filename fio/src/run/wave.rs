@@ -6,6 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Gid, Uid};
+use rustix::thread::{set_thread_gid, set_thread_uid};
 use ugeom_classes::result_file::refuse_carrying;
 
 use ugeom_engine::{Choice, EngineError, EngineOptions};
@@ -27,6 +30,9 @@ use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, sl
 
 /// How often the watching thread looks, ms.
 const TICK_MS: u64 = 20;
+
+/// The number of no user and no group: setuid(2).
+const NO_ID: u32 = u32::MAX;
 
 /// What a thread of a wave leaves behind.
 struct Ended {
@@ -218,6 +224,16 @@ fn ready(copy: &Copy) -> Result<Ready, JobError> {
         };
         let pinned = Affinity::of(&cores).and_then(|affinity| affinity.apply());
         pinned.map_err(|error| JobError::caused(&job.name, "cpus_allowed", error))?;
+    }
+    // On Linux they are those of the thread; the group first, while it may still be changed.
+    let of_job = |ids: rustix::io::Result<()>, option: &str| {
+        ids.map_err(|error| JobError::caused(&job.name, option, error))
+    };
+    if let Some(group) = job.gid.filter(|id| *id != NO_ID) {
+        of_job(set_thread_gid(Gid::from_raw(group)), "gid")?;
+    }
+    if let Some(user) = job.uid.filter(|id| *id != NO_ID) {
+        of_job(set_thread_uid(Uid::from_raw(user)), "uid")?;
     }
     match (&copy.target, &copy.stack) {
         (Meaning::Paths(_), _) if job.file_operation().is_some() => Ok(Ready::Nothing),

@@ -131,6 +131,8 @@ pub enum Verify {
     Sha256,
     /// A header with what fio calls SHA-512.
     Sha512,
+    /// A header with a SHA-3 of so many bits: 224, 256, 384 or 512.
+    Sha3(u16),
     /// A header with a 32 bit xxHash.
     Xxhash,
     /// A header with a SHA-1.
@@ -157,6 +159,7 @@ impl Verify {
             Self::Crc7 => 1,
             Self::Sha256 => 64,
             Self::Sha512 => 128,
+            Self::Sha3(bits) => usize::from(bits) / 8,
             Self::Sha1 => 20,
         };
         Some(VERIFY_HEADER_BYTES + digest)

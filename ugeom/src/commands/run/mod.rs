@@ -29,6 +29,8 @@ the program:
   --output=FILE            write the result to FILE
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
   --minimal                the same as --output-format=terse
+  --aux-path=FOLDER        write wrong blocks of verify_dump there
+  --bandwidth-log          log the bandwidth of all jobs to agg-{read,write,trim}_bw.log
   --append-terse           print terse lines before the other output
   --terse-version=N        version of terse lines, 2 to 5
   --eta=WHEN               print a progress line: auto, always, never
@@ -112,8 +114,10 @@ impl Run {
         if report.debug_parse {
             output::print(&ugeom_fio::parsed(&read.sections))?;
         }
-        let Understood { jobs, warnings } =
+        let Understood { mut jobs, warnings } =
             ugeom_fio::understand(&with_a_job(&read)).map_err(failed)?;
+        let aux_path = |job: &mut Job| job.aux_path.clone_from(&report.aux_path);
+        jobs.iter_mut().for_each(aux_path);
         if report.read_only {
             ugeom_fio::refuse_writers(&jobs).map_err(failed)?;
         }
@@ -213,6 +217,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     let mut terminal = Terminal::new(report, normal && to_stdout)?;
     let outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;
     terminal.clear();
+    terminal.write_bandwidths()?;
     let failures: Vec<String> = outcome.jobs.iter().filter_map(message).collect();
     for failure in &failures {
         output::complain(&output::printable(failure));

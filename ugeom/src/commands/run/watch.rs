@@ -2,7 +2,7 @@
 
 use crate::output;
 use crate::safety;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
@@ -32,6 +32,9 @@ pub struct Terminal {
     newline_last: Instant,
     /// The seeds of the jobs, when they are asked for.
     seeds: Option<String>,
+    begun: Instant,
+    /// The lines of `--bandwidth-log`: reads, writes, trims.
+    bandwidths: Option<[String; 3]>,
 }
 
 impl Terminal {
@@ -59,12 +62,26 @@ impl Terminal {
             newline_each: report.eta_newline_ns.map(Duration::from_nanos),
             newline_last: now,
             seeds: report.debug_random.then(String::new),
+            begun: now,
+            bandwidths: report.bandwidth_log.then(Default::default),
         })
     }
 
     /// The lines of `--debug=random`, as fio has them; nothing without it.
     pub fn take_seeds(&mut self) -> String {
         self.seeds.take().unwrap_or_default()
+    }
+
+    /// Writes the logs of `--bandwidth-log`, named as by fio.
+    pub fn write_bandwidths(&mut self) -> Result<()> {
+        let logs = self.bandwidths.take().into_iter().flatten();
+        for (kind, log) in ["read", "write", "trim"].iter().zip(logs) {
+            let path = format!("agg-{kind}_bw.log");
+            result_file::refuse_carrying(Path::new(&path), |_| false)
+                .and_then(|()| std::fs::write(&path, log))
+                .with_context(|| format!("writing {path}"))?;
+        }
+        Ok(())
     }
 
     /// Takes the line away.
@@ -94,6 +111,13 @@ impl Watcher for Terminal {
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
+        if let Some(logs) = self.bandwidths.as_mut().filter(|_| progress.is_new) {
+            let at_ms = self.begun.elapsed().as_millis();
+            for (kind, (log, (bytes, _))) in logs.iter_mut().zip(progress.rates).enumerate() {
+                let kib = (bytes / 1024.0) as u64;
+                log.push_str(&format!("{at_ms}, {kib}, {kind}, 0, 0\n"));
+            }
+        }
         if self.drawn && self.last.elapsed() >= self.drawn_each {
             self.last = Instant::now();
             let line = text::progress_line(progress);
