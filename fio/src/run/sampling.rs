@@ -1,13 +1,12 @@
 //! What the watching thread sees: samples of rates, progress, and which jobs are to end.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Copy, Progress, Watcher};
 use crate::settings::{ExitWhat, Job};
 use crate::steady::{SteadyState, Watch};
-use crate::tally::{Live, Phase};
-use crate::worker::Done;
+use crate::tally::{Live, Phase, Tally};
 
 /// How often the rates of the progress line change, ns.
 const SAMPLE_NS: u64 = 500_000_000;
@@ -133,12 +132,16 @@ impl Sampling {
         shares.and_then(|shares| shares.into_iter().reduce(f64::min))
     }
 
+    /// How long the wave has been running.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
     /// Puts the samples of a job into its counts.
-    pub(super) fn give(&mut self, index: usize, done: &mut Done) {
-        let values = std::mem::take(&mut self.jobs[index].values);
-        for (side, (bw, iops)) in done.tally.sides.iter_mut().zip(values) {
-            side.bw.values = bw;
-            side.iops.values = iops;
+    pub(super) fn give(&self, index: usize, tally: &mut Tally) {
+        for (side, (bw, iops)) in tally.sides.iter_mut().zip(&self.jobs[index].values) {
+            side.bw.values.clone_from(bw);
+            side.iops.values.clone_from(iops);
         }
     }
 

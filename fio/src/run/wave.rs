@@ -22,7 +22,7 @@ use super::sampling::Sampling;
 use super::{Copy, Watcher, commands};
 use crate::draws::Purpose;
 use crate::error::JobError;
-use crate::outcome::JobOutcome;
+use crate::outcome::{JobOutcome, Outcome};
 use crate::replay::Replay;
 use crate::tally::{Live, Phase};
 use crate::target::{Meaning, Ready, open_files, remove_files};
@@ -33,6 +33,9 @@ const TICK_MS: u64 = 20;
 
 /// The number of no user and no group: setuid(2).
 const NO_ID: u32 = u32::MAX;
+
+/// How long a report waits for a job: longer than one sleeps that has nothing to do.
+const ANSWER_MAX: Duration = Duration::from_millis(300);
 
 /// What a thread of a wave leaves behind.
 struct Ended {
@@ -59,12 +62,15 @@ struct Shared<'a> {
 /// As [`super::run`].
 pub(super) fn run_wave(
     wave: &[Copy],
+    so_far: &dyn Fn(Vec<JobOutcome>) -> Outcome,
     watcher: &mut dyn Watcher,
 ) -> Result<(Vec<JobOutcome>, bool), JobError> {
     if wave.is_empty() {
         return Ok((Vec::new(), true));
     }
-    let lives: Vec<Live> = wave.iter().map(|_| Live::default()).collect();
+    let publishes = watcher.wants_reports();
+    let live = |_: &Copy| Live::new(publishes);
+    let lives: Vec<Live> = wave.iter().map(live).collect();
     let stop = |copy: &Copy| AtomicBool::new(copy.job.create_only);
     let stops: Vec<AtomicBool> = wave.iter().map(stop).collect();
     let start = Barrier::new(wave.len() + 1);
@@ -91,6 +97,9 @@ pub(super) fn run_wave(
             std::thread::sleep(Duration::from_millis(TICK_MS));
             tell(&notes, watcher);
             sampling.look(wave, &lives, stops, watcher);
+            if watcher.is_report_due() {
+                watcher.report(so_far(status(wave, &lives, &sampling)));
+            }
         }
         Ok(crew.join())
     });
@@ -107,7 +116,7 @@ pub(super) fn run_wave(
             return Err(JobError::target(&copy.job.name, "its thread panicked"));
         };
         let mut done = ended.done?;
-        sampling.give(index, &mut done);
+        sampling.give(index, &mut done.tally);
         if let Some(logs) = &mut done.logs {
             write_logs(copy, logs, &mut written)?;
         }
@@ -128,6 +137,35 @@ pub(super) fn run_wave(
         .into_iter()
         .try_for_each(|copy| remove_files(&copy.job, copy.paths()))?;
     Ok((outcomes, !sampling.ends_all))
+}
+
+/// What the jobs of a wave have done so far. Those that do not answer soon, as while they wait for
+/// a device, are reported as they were before.
+fn status(wave: &[Copy], lives: &[Live], sampling: &Sampling) -> Vec<JobOutcome> {
+    let running = lives.iter().filter(|live| live.phase() == Phase::Running);
+    running.clone().for_each(Live::ask);
+    let asked = Instant::now();
+    let waits = |live: &Live| live.is_asked() && live.phase() == Phase::Running;
+    while running.clone().any(waits) && asked.elapsed() < ANSWER_MAX {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let now = since_1970();
+    let outcome = |(index, copy): (usize, &Copy)| {
+        let mut tally = lives[index].published();
+        sampling.give(index, &mut tally);
+        JobOutcome {
+            job: copy.job.clone(),
+            group: copy.group,
+            jobs: 1,
+            tally,
+            trouble: None,
+            begun_unix_ms: now.saturating_sub(sampling.elapsed()).as_millis() as u64,
+            ended_unix_s: now.as_secs(),
+            pid: std::process::id(),
+            steady: sampling.steady(index),
+        }
+    };
+    wave.iter().enumerate().map(outcome).collect()
 }
 
 /// Passes on what threads had to say.

@@ -125,3 +125,39 @@ fn a_job_opens_its_files_as_its_user_and_group() {
         assert_eq!(both[1], both[0], "{job}");
     }
 }
+
+#[test]
+fn the_whole_report_comes_at_each_status_interval() {
+    let test = "the_whole_report_comes_at_each_status_interval";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let job = "--output-format=json --output=o --status-interval=1 --ioengine=null --size=1g \
+               --runtime=2500ms --time_based --name=a --rw=randrw --iodepth=4 --rate=8m \
+               --name=b --rw=read --stonewall";
+    for program in [&[fio, "--thread"][..], &[UGEOM, "run"][..]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(succeeds(program, folder.path(), job), "{program:?}");
+        let text = std::fs::read_to_string(folder.path().join("o")).expect("reports");
+        let json = text.find('{').map_or("", |at| &text[at..]);
+        let reports = serde_json::Deserializer::from_str(json).into_iter::<serde_json::Value>();
+        let reports: Vec<_> = reports.map(|report| report.expect("JSON")).collect();
+        assert!(reports.len() >= 4, "{program:?}: {}", reports.len());
+        let count = |report: &serde_json::Value, job: usize, key: &str| {
+            report["jobs"][job]["read"][key].as_u64().unwrap_or(0)
+        };
+        // Of the first job in the first second, and of both in the end.
+        let (first, last) = (&reports[0], &reports[reports.len() - 1]);
+        assert!(count(first, 0, "total_ios") > 0, "{program:?}");
+        assert!(count(first, 0, "total_ios") < count(last, 0, "total_ios"));
+        assert!(
+            (500..2000).contains(&count(first, 0, "runtime")),
+            "{program:?}"
+        );
+        assert_eq!(count(first, 1, "total_ios"), 0, "{program:?}");
+        assert!(count(last, 1, "total_ios") > 0, "{program:?}");
+        let before = &reports[reports.len() - 2];
+        assert_eq!(count(before, 0, "total_ios"), count(last, 0, "total_ios"));
+    }
+}

@@ -36,7 +36,7 @@ the program:
   --eta=WHEN               print a progress line: auto, always, never
   --eta-newline=TIME       keep a progress line after each TIME
   --eta-interval=TIME      redraw the progress line each TIME
-  --status-interval=TIME   print a progress line each TIME, for logs
+  --status-interval=TIME   print the results so far each TIME
   --section=NAME           run only this section of a job file
   --readonly               refuse jobs that write or trim
   --parse-only             parse the jobs and run none
@@ -228,6 +228,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
         String::new()
     };
     result.push_str(&terminal.take_seeds());
+    result.push_str(&terminal.take_reports());
     let failed_jobs = failures.len() + usize::from(!outcome.lost.is_empty());
     let outcome = outcome.grouped();
     result.push_str(&written(&outcome, report)?);

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use ugeom_classes::result_file;
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_fio::{Meaning, Progress, Report, Watcher, output as text};
+use ugeom_fio::{Meaning, Outcome, Progress, Report, Watcher, output as text};
+
+use super::written;
 
 /// How often the line is drawn.
 const DRAWN_EACH: Duration = Duration::from_millis(500);
@@ -20,8 +22,11 @@ pub struct Terminal {
     drawn: bool,
     width: usize,
     last: Instant,
-    status_each: Option<Duration>,
-    status_last: Instant,
+    /// When reports come while jobs run, and in which formats.
+    report: Report,
+    report_last: Instant,
+    /// Those that go to a file.
+    reports: String,
     destroy: bool,
     read_only: bool,
     /// Layouts are told on stdout, where fio tells them.
@@ -50,8 +55,9 @@ impl Terminal {
             },
             width: 0,
             last: now,
-            status_each: report.status_interval_ns.map(Duration::from_nanos),
-            status_last: now,
+            report: report.clone(),
+            report_last: now,
+            reports: String::new(),
             destroy: report.destroy,
             read_only: report.read_only,
             tells,
@@ -82,6 +88,11 @@ impl Terminal {
                 .with_context(|| format!("writing {path}"))?;
         }
         Ok(())
+    }
+
+    /// The reports while jobs ran that go to a file.
+    pub fn take_reports(&mut self) -> String {
+        std::mem::take(&mut self.reports)
     }
 
     /// Takes the line away.
@@ -131,10 +142,32 @@ impl Watcher for Terminal {
                 self.width = 0;
             }
         }
-        let due = |each: Duration| self.status_last.elapsed() >= each;
-        if self.status_each.is_some_and(due) {
-            self.status_last = Instant::now();
-            let _ = writeln!(io::stderr(), "{}", text::progress_line(progress));
+    }
+
+    fn wants_reports(&self) -> bool {
+        self.report.status_interval_ns.is_some()
+    }
+
+    fn is_report_due(&mut self) -> bool {
+        let each = self.report.status_interval_ns.map(Duration::from_nanos);
+        let is_due = each.is_some_and(|each| self.report_last.elapsed() >= each);
+        if is_due {
+            self.report_last = Instant::now();
+        }
+        is_due
+    }
+
+    fn report(&mut self, outcome: Outcome) {
+        // The last report fails for the same reason, which is said then.
+        let Ok(text) = written(&outcome.grouped(), &self.report) else {
+            return;
+        };
+        match self.report.output {
+            Some(_) => self.reports.push_str(&text),
+            None => {
+                self.clear();
+                let _ = output::print(&text);
+            }
         }
     }
 
