@@ -42,7 +42,7 @@ impl Disks {
             let after = stat_of(name)?;
             Some(DiskOutcome {
                 name: name.clone(),
-                before: before.clone(),
+                before: *before,
                 after,
                 elapsed_ms,
             })

@@ -151,7 +151,7 @@ fn run_waves(
                 Ok(copy) => wave.push(copy),
                 Err(error) => outcome
                     .jobs
-                    .push(JobOutcome::failed(entry.job, entry.group, error)),
+                    .push(JobOutcome::failed(entry.job, entry.group, &error)),
             }
         }
         if watcher.cancelled() {

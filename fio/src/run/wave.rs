@@ -69,8 +69,7 @@ pub(super) fn run_wave(
         return Ok((Vec::new(), true));
     }
     let publishes = watcher.wants_reports();
-    let live = |_: &Copy| Live::new(publishes);
-    let lives: Vec<Live> = wave.iter().map(live).collect();
+    let lives: Vec<Live> = wave.iter().map(|_| Live::new(publishes)).collect();
     let stop = |copy: &Copy| AtomicBool::new(copy.job.create_only);
     let stops: Vec<AtomicBool> = wave.iter().map(stop).collect();
     let start = Barrier::new(wave.len() + 1);
@@ -108,6 +107,18 @@ pub(super) fn run_wave(
         let message = format!("starting a thread for each of {} jobs", wave.len());
         JobError::caused(&wave[0].job.name, message, error)
     })?;
+    let outcomes = outcomes(wave, ended, &sampling)?;
+    let mut unlinked = wave.iter().filter(|copy| copy.job.unlink);
+    unlinked.try_for_each(|copy| remove_files(&copy.job, copy.paths()))?;
+    Ok((outcomes, !sampling.ends_all))
+}
+
+/// What came out of the jobs of a wave; writes their logs.
+fn outcomes(
+    wave: &[Copy],
+    ended: Vec<Option<Ended>>,
+    sampling: &Sampling,
+) -> Result<Vec<JobOutcome>, JobError> {
     let mut outcomes = Vec::new();
     let mut written = BTreeSet::new();
     for (index, ended) in ended.into_iter().enumerate() {
@@ -115,7 +126,13 @@ pub(super) fn run_wave(
         let Some(ended) = ended else {
             return Err(JobError::target(&copy.job.name, "its thread panicked"));
         };
-        let mut done = ended.done?;
+        let mut done = match ended.done {
+            Ok(done) => done,
+            Err(error) => {
+                outcomes.push(JobOutcome::failed(&copy.job, copy.group, &error));
+                continue;
+            }
+        };
         sampling.give(index, &mut done.tally);
         if let Some(logs) = &mut done.logs {
             write_logs(copy, logs, &mut written)?;
@@ -132,11 +149,7 @@ pub(super) fn run_wave(
             steady: sampling.steady(index),
         });
     }
-    let unlinked = wave.iter().filter(|copy| copy.job.unlink);
-    unlinked
-        .into_iter()
-        .try_for_each(|copy| remove_files(&copy.job, copy.paths()))?;
-    Ok((outcomes, !sampling.ends_all))
+    Ok(outcomes)
 }
 
 /// What the jobs of a wave have done so far. Those that do not answer soon, as while they wait for

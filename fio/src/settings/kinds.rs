@@ -325,6 +325,14 @@ pub enum FileOrder {
     Normal(f64, Center),
 }
 
+impl FileOrder {
+    /// Whether some files have more requests than others, so that none of them is ever done.
+    #[must_use]
+    pub fn is_uneven(&self) -> bool {
+        matches!(self, Self::Zipf(..) | Self::Pareto(..) | Self::Normal(..))
+    }
+}
+
 /// Zones of a file that are worked on one after the other (`zonemode=strided`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zones {

@@ -1,5 +1,5 @@
-//! Options of the program, and what a job may do: the same files and exit codes from `ugeom run` and
-//! fio.
+//! Options of the program, and what a job may do: the same files and exit codes from `ugeom run`
+//! and fio.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -124,6 +124,36 @@ fn a_job_opens_its_files_as_its_user_and_group() {
         });
         assert_eq!(both[1], both[0], "{job}");
     }
+}
+
+#[test]
+fn a_job_that_cannot_open_its_files_leaves_the_results_of_the_others() {
+    let test = "a_job_that_cannot_open_its_files_leaves_the_results_of_the_others";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    if !rustix::process::geteuid().is_root() {
+        return ugeom_testkit::skip(test, "needs root");
+    }
+    let job = "--output-format=json --output=o --size=16k --rw=read --name=a --name=b --uid=1234 \
+               --filename=secret --name=c --stonewall";
+    let both = [&[fio][..], &[UGEOM, "run"]].map(|program| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let secret = folder.join("secret");
+        std::fs::write(&secret, vec![1; 16384]).expect("a file");
+        let closed = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&secret, closed).expect("permissions");
+        assert!(!succeeds(program, folder, job), "{program:?}");
+        let text = std::fs::read_to_string(folder.join("o")).expect("a report");
+        let json = text.find('{').map_or("", |at| &text[at..]);
+        let report: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        let of = |job: &serde_json::Value| (job["error"].clone(), job["read"]["io_bytes"].clone());
+        let jobs = report["jobs"].as_array().expect("jobs").iter();
+        jobs.map(of).collect::<Vec<_>>()
+    });
+    assert_eq!(both[1], both[0]);
 }
 
 #[test]
