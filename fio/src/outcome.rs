@@ -1,5 +1,7 @@
 //! What came out of jobs: one entry for each job, or for each group where that is wanted.
 
+use std::error::Error as _;
+use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ugeom_format::diskstats::Stat;
@@ -11,7 +13,7 @@ use super::worker::Trouble;
 use ugeom_job::error::JobError;
 use ugeom_job::settings::Job;
 
-/// EINVAL, of a job that could not begin, as by fio.
+/// EINVAL, of a job that could not begin for a reason that no system call gave, as by fio.
 const INVALID: i32 = 22;
 
 /// What a job did.
@@ -39,7 +41,12 @@ pub struct JobOutcome {
 
 impl JobOutcome {
     /// That of a job that could not begin.
-    pub(crate) fn failed(job: &Job, group: u32, error: JobError) -> Self {
+    pub(crate) fn failed(job: &Job, group: u32, error: &JobError) -> Self {
+        let source = error.source().and_then(|it| it.downcast_ref::<io::Error>());
+        let errno = source.and_then(io::Error::raw_os_error);
+        let message = error.to_string();
+        // The name of the job stands before it in any case.
+        let own = message.strip_prefix(&format!("{}: ", job.name));
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         let since_1970 = since_1970.unwrap_or_default();
         Self {
@@ -48,8 +55,8 @@ impl JobOutcome {
             jobs: 1,
             tally: Tally::default(),
             trouble: Some(Trouble {
-                errno: INVALID,
-                message: error.to_string(),
+                errno: errno.unwrap_or(INVALID),
+                message: own.unwrap_or(&message).to_owned(),
             }),
             begun_unix_ms: since_1970.as_millis() as u64,
             ended_unix_s: since_1970.as_secs(),

@@ -1,6 +1,7 @@
 //! What a worker counts, and how the counts of several become one.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ugeom_machine::cpu::Usage;
 use ugeom_measure::Histogram;
@@ -211,6 +212,10 @@ pub struct Live {
     failed: AtomicBool,
     /// Bytes that will be done in all, as far as is known.
     pub goal_bytes: AtomicU64,
+    /// The worker lets others see all that it has counted, when it is asked, and when it ends.
+    pub publishes: bool,
+    is_asked: AtomicBool,
+    published: Mutex<Option<Tally>>,
 }
 
 /// Where a worker is.
@@ -229,6 +234,14 @@ pub enum Phase {
 }
 
 impl Live {
+    /// What nobody has seen yet, of a worker that `publishes` what it counts.
+    pub fn new(publishes: bool) -> Self {
+        Self {
+            publishes,
+            ..Self::default()
+        }
+    }
+
     /// Where the worker is.
     pub fn phase(&self) -> Phase {
         match self.phase.load(Relaxed) {
@@ -238,6 +251,33 @@ impl Live {
             3 => Phase::Verifying,
             _ => Phase::Ended,
         }
+    }
+
+    /// Asks the worker for what it has counted.
+    pub fn ask(&self) {
+        self.is_asked.store(true, Relaxed);
+    }
+
+    /// Whether what was asked for has not come yet.
+    pub fn is_asked(&self) -> bool {
+        self.is_asked.load(Relaxed)
+    }
+
+    /// What the worker has counted so far.
+    pub fn publish(&self, tally: Tally) {
+        let mut published = self.lock();
+        *published = Some(tally);
+        self.is_asked.store(false, Relaxed);
+    }
+
+    /// What was counted when the worker published it last.
+    pub fn published(&self) -> Tally {
+        self.lock().clone().unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Tally>> {
+        let published = self.published.lock();
+        published.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The job ends early.

@@ -10,6 +10,7 @@
 use crc::{Algorithm, CRC_7_MMC, CRC_16_ARC, CRC_64_REDIS, Crc};
 use md5::{Digest as _, Md5};
 use sha1::Sha1;
+use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 use twox_hash::XxHash32;
 
 use ugeom_job::settings::Verify;
@@ -74,6 +75,10 @@ pub fn of(verify: Verify, data: &[u8]) -> Digest {
         }
         Verify::Sha256 => Digest::new(&sha256(data)),
         Verify::Sha512 => Digest::new(&sha512(data)),
+        Verify::Sha3(224) => Digest::new(&Sha3_224::digest(data)),
+        Verify::Sha3(256) => Digest::new(&Sha3_256::digest(data)),
+        Verify::Sha3(384) => Digest::new(&Sha3_384::digest(data)),
+        Verify::Sha3(_) => Digest::new(&Sha3_512::digest(data)),
         Verify::No | Verify::Header | Verify::PatternHeader | Verify::Pattern | Verify::Null => {
             Digest::new(&[])
         }
@@ -93,6 +98,7 @@ pub fn name(verify: Verify) -> &'static str {
         Verify::Sha1 => "SHA-1 of the content",
         Verify::Sha256 => "SHA-256 of the content",
         Verify::Sha512 => "SHA-512 of the content",
+        Verify::Sha3(_) => "SHA-3 of the content",
         _ => "digest of the content",
     }
 }

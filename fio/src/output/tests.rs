@@ -114,6 +114,7 @@ fn titles_and_progress_are_as_fio_draws_them() {
     let line = progress_line(&Progress {
         jobs: &jobs,
         rates: [(104_857_600.0, 25_600.0), (0.0, 0.0), (0.0, 0.0)],
+        is_new: true,
         done: Some(0.5),
         left_s: Some(61),
     });

@@ -206,8 +206,8 @@ impl Places {
         }
     }
 
-    /// The file of a request without a place, such as a sync, which takes its turn as by fio; `None`
-    /// when every file has been visited to its end.
+    /// The file of a request without a place, such as a sync, which takes its turn as by fio;
+    /// `None` when every file has been visited to its end.
     pub fn next_file(&mut self) -> Option<u32> {
         self.order.next().map(|file| file as u32)
     }

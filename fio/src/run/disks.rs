@@ -36,18 +36,18 @@ impl Disks {
         }
     }
 
-    pub(super) fn since(self) -> Vec<DiskOutcome> {
+    pub(super) fn since(&self) -> Vec<DiskOutcome> {
         let elapsed_ms = self.begun.elapsed().as_millis() as u64;
-        let outcome = |(name, before): (String, Stat)| {
-            let after = stat_of(&name)?;
+        let outcome = |(name, before): (&String, &Stat)| {
+            let after = stat_of(name)?;
             Some(DiskOutcome {
-                name,
-                before,
+                name: name.clone(),
+                before: *before,
                 after,
                 elapsed_ms,
             })
         };
-        self.before.into_iter().filter_map(outcome).collect()
+        self.before.iter().filter_map(outcome).collect()
     }
 }
 

@@ -38,6 +38,18 @@ pub trait Watcher {
     fn seeded(&mut self, job: &str, number: u32, seeds: &[u64]) {
         let _ = (job, number, seeds);
     }
+    /// Whether reports are wanted while jobs run (`--status-interval`).
+    fn wants_reports(&self) -> bool {
+        false
+    }
+    /// Whether it is time for such a report.
+    fn is_report_due(&mut self) -> bool {
+        false
+    }
+    /// What came out so far.
+    fn report(&mut self, outcome: Outcome) {
+        let _ = outcome;
+    }
     /// Asked before a job writes to a target: an error forbids it.
     ///
     /// # Errors
@@ -51,6 +63,8 @@ pub struct Progress<'a> {
     pub jobs: &'a [(&'a Job, Phase)],
     /// Bytes and requests a second now: reads, writes, trims.
     pub rates: [(f64, f64); 3],
+    /// The rates have not been told before.
+    pub is_new: bool,
     /// The share that is done, from 0 to 1, as far as is known.
     pub done: Option<f64>,
     /// The time that is left, s.
@@ -137,21 +151,30 @@ fn run_waves(
                 Ok(copy) => wave.push(copy),
                 Err(error) => outcome
                     .jobs
-                    .push(JobOutcome::failed(entry.job, entry.group, error)),
+                    .push(JobOutcome::failed(entry.job, entry.group, &error)),
             }
         }
         if watcher.cancelled() {
             break;
         }
         wave.iter_mut().for_each(|copy| copy.job.exitall = exitall);
-        let (jobs, goes_on) = run_wave(&wave, watcher)?;
+        let so_far = |jobs: Vec<JobOutcome>| reported(&outcome.jobs, jobs, &disks);
+        let (jobs, goes_on) = run_wave(&wave, &so_far, watcher)?;
         outcome.jobs.extend(jobs);
         if watcher.cancelled() || !goes_on {
             // What waited for others does not begin any more.
             break;
         }
     }
-    outcome.jobs.retain(|job| job.job.stats);
-    outcome.disks = disks.since();
-    Ok(outcome)
+    Ok(reported(&[], outcome.jobs, &disks))
+}
+
+/// What is reported of jobs that ran earlier and those that ran last.
+fn reported(earlier: &[JobOutcome], last: Vec<JobOutcome>, disks: &Disks) -> Outcome {
+    let jobs = earlier.iter().cloned().chain(last);
+    Outcome {
+        jobs: jobs.filter(|job| job.job.stats).collect(),
+        disks: disks.since(),
+        lost: Vec::new(),
+    }
 }

@@ -1,12 +1,11 @@
 //! What the watching thread sees: samples of rates, progress, and which jobs are to end.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Copy, Progress, Watcher};
 use crate::steady::{SteadyState, Watch};
-use crate::tally::{Live, Phase};
-use crate::worker::Done;
+use crate::tally::{Live, Phase, Tally};
 use ugeom_job::settings::{ExitWhat, Job};
 
 /// How often the rates of the progress line change, ns.
@@ -67,7 +66,7 @@ impl Sampling {
                 stops[index].store(true, Relaxed);
             }
         }
-        self.update_rates(now, lives);
+        let is_new = self.update_rates(now, lives);
         let jobs: Vec<(&Job, Phase)> = wave
             .iter()
             .zip(lives)
@@ -81,15 +80,17 @@ impl Sampling {
         watcher.progress(&Progress {
             jobs: &jobs,
             rates: self.rates,
+            is_new,
             done,
             left_s,
         });
     }
 
-    fn update_rates(&mut self, now: Instant, lives: &[Live]) {
+    /// Takes the rates since the last time, when it is time for it; true if it was.
+    fn update_rates(&mut self, now: Instant, lives: &[Live]) -> bool {
         let elapsed = now.duration_since(self.rates_at.0);
         if elapsed.as_nanos() < u128::from(SAMPLE_NS) {
-            return;
+            return false;
         }
         let mut totals = [(0, 0); 3];
         for live in lives {
@@ -106,6 +107,7 @@ impl Sampling {
             );
         }
         self.rates_at = (now, totals);
+        true
     }
 
     /// The share of the work that is done: by bytes, or by time where that ends a job.
@@ -130,12 +132,16 @@ impl Sampling {
         shares.and_then(|shares| shares.into_iter().reduce(f64::min))
     }
 
+    /// How long the wave has been running.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
     /// Puts the samples of a job into its counts.
-    pub(super) fn give(&mut self, index: usize, done: &mut Done) {
-        let values = std::mem::take(&mut self.jobs[index].values);
-        for (side, (bw, iops)) in done.tally.sides.iter_mut().zip(values) {
-            side.bw.values = bw;
-            side.iops.values = iops;
+    pub(super) fn give(&self, index: usize, tally: &mut Tally) {
+        for (side, (bw, iops)) in tally.sides.iter_mut().zip(&self.jobs[index].values) {
+            side.bw.values.clone_from(bw);
+            side.iops.values.clone_from(iops);
         }
     }
 

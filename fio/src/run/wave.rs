@@ -6,6 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Gid, Uid};
+use rustix::thread::{set_thread_gid, set_thread_uid};
 use ugeom_classes::result_file::refuse_carrying;
 
 use ugeom_engine::{Choice, EngineError, EngineOptions};
@@ -18,7 +21,7 @@ use ugeom_stack::Delta;
 use super::sampling::Sampling;
 use super::{Copy, Watcher, commands};
 use crate::draws::Purpose;
-use crate::outcome::JobOutcome;
+use crate::outcome::{JobOutcome, Outcome};
 use crate::ranges::RangeDoor;
 use crate::replay::Replay;
 use crate::tally::{Live, Phase};
@@ -28,6 +31,12 @@ use ugeom_job::error::JobError;
 
 /// How often the watching thread looks, ms.
 const TICK_MS: u64 = 20;
+
+/// The number of no user and no group: setuid(2).
+const NO_ID: u32 = u32::MAX;
+
+/// How long a report waits for a job: longer than one sleeps that has nothing to do.
+const ANSWER_MAX: Duration = Duration::from_millis(300);
 
 /// What a thread of a wave leaves behind.
 struct Ended {
@@ -54,12 +63,14 @@ struct Shared<'a> {
 /// As [`super::run`].
 pub(super) fn run_wave(
     wave: &[Copy],
+    so_far: &dyn Fn(Vec<JobOutcome>) -> Outcome,
     watcher: &mut dyn Watcher,
 ) -> Result<(Vec<JobOutcome>, bool), JobError> {
     if wave.is_empty() {
         return Ok((Vec::new(), true));
     }
-    let lives: Vec<Live> = wave.iter().map(|_| Live::default()).collect();
+    let publishes = watcher.wants_reports();
+    let lives: Vec<Live> = wave.iter().map(|_| Live::new(publishes)).collect();
     let stop = |copy: &Copy| AtomicBool::new(copy.job.create_only);
     let stops: Vec<AtomicBool> = wave.iter().map(stop).collect();
     let start = Barrier::new(wave.len() + 1);
@@ -86,6 +97,9 @@ pub(super) fn run_wave(
             std::thread::sleep(Duration::from_millis(TICK_MS));
             tell(&notes, watcher);
             sampling.look(wave, &lives, stops, watcher);
+            if watcher.is_report_due() {
+                watcher.report(so_far(status(wave, &lives, &sampling)));
+            }
         }
         Ok(crew.join())
     });
@@ -94,6 +108,18 @@ pub(super) fn run_wave(
         let message = format!("starting a thread for each of {} jobs", wave.len());
         JobError::caused(&wave[0].job.name, message, error)
     })?;
+    let outcomes = outcomes(wave, ended, &sampling)?;
+    let mut unlinked = wave.iter().filter(|copy| copy.job.unlink);
+    unlinked.try_for_each(|copy| remove_files(&copy.job, copy.paths()))?;
+    Ok((outcomes, !sampling.ends_all))
+}
+
+/// What came out of the jobs of a wave; writes their logs.
+fn outcomes(
+    wave: &[Copy],
+    ended: Vec<Option<Ended>>,
+    sampling: &Sampling,
+) -> Result<Vec<JobOutcome>, JobError> {
     let mut outcomes = Vec::new();
     let mut written = BTreeSet::new();
     for (index, ended) in ended.into_iter().enumerate() {
@@ -101,8 +127,14 @@ pub(super) fn run_wave(
         let Some(ended) = ended else {
             return Err(JobError::target(&copy.job.name, "its thread panicked"));
         };
-        let mut done = ended.done?;
-        sampling.give(index, &mut done);
+        let mut done = match ended.done {
+            Ok(done) => done,
+            Err(error) => {
+                outcomes.push(JobOutcome::failed(&copy.job, copy.group, &error));
+                continue;
+            }
+        };
+        sampling.give(index, &mut done.tally);
         if let Some(logs) = &mut done.logs {
             write_logs(copy, logs, &mut written)?;
         }
@@ -118,11 +150,36 @@ pub(super) fn run_wave(
             steady: sampling.steady(index),
         });
     }
-    let unlinked = wave.iter().filter(|copy| copy.job.unlink);
-    unlinked
-        .into_iter()
-        .try_for_each(|copy| remove_files(&copy.job, copy.paths()))?;
-    Ok((outcomes, !sampling.ends_all))
+    Ok(outcomes)
+}
+
+/// What the jobs of a wave have done so far. Those that do not answer soon, as while they wait for
+/// a device, are reported as they were before.
+fn status(wave: &[Copy], lives: &[Live], sampling: &Sampling) -> Vec<JobOutcome> {
+    let running = lives.iter().filter(|live| live.phase() == Phase::Running);
+    running.clone().for_each(Live::ask);
+    let asked = Instant::now();
+    let waits = |live: &Live| live.is_asked() && live.phase() == Phase::Running;
+    while running.clone().any(waits) && asked.elapsed() < ANSWER_MAX {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let now = since_1970();
+    let outcome = |(index, copy): (usize, &Copy)| {
+        let mut tally = lives[index].published();
+        sampling.give(index, &mut tally);
+        JobOutcome {
+            job: copy.job.clone(),
+            group: copy.group,
+            jobs: 1,
+            tally,
+            trouble: None,
+            begun_unix_ms: now.saturating_sub(sampling.elapsed()).as_millis() as u64,
+            ended_unix_s: now.as_secs(),
+            pid: std::process::id(),
+            steady: sampling.steady(index),
+        }
+    };
+    wave.iter().enumerate().map(outcome).collect()
 }
 
 /// Passes on what threads had to say.
@@ -219,6 +276,16 @@ fn ready(copy: &Copy) -> Result<Ready, JobError> {
         };
         let pinned = Affinity::of(&cores).and_then(|affinity| affinity.apply());
         pinned.map_err(|error| JobError::caused(&job.name, "cpus_allowed", error))?;
+    }
+    // On Linux they are those of the thread; the group first, while it may still be changed.
+    let of_job = |ids: rustix::io::Result<()>, option: &str| {
+        ids.map_err(|error| JobError::caused(&job.name, option, error))
+    };
+    if let Some(group) = job.gid.filter(|id| *id != NO_ID) {
+        of_job(set_thread_gid(Gid::from_raw(group)), "gid")?;
+    }
+    if let Some(user) = job.uid.filter(|id| *id != NO_ID) {
+        of_job(set_thread_uid(Uid::from_raw(user)), "uid")?;
     }
     match (&copy.target, &copy.stack) {
         (Meaning::Paths(_), _) if job.file_operation().is_some() => Ok(Ready::Nothing),

@@ -127,7 +127,8 @@ pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
         // less, and that many bytes at least.
         (false, Some(bytes)) => {
             let all = bytes.saturating_mul(job.loops);
-            match job.rw.random && !job.visits_once() {
+            let is_uneven = task.regions.len() > 1 && job.file_order.is_uneven();
+            match is_uneven || (job.rw.random && !job.visits_once()) {
                 true => all,
                 false => passes.max(bytes).min(all),
             }

@@ -249,6 +249,7 @@ impl<'a, D: Door> Worker<'a, D> {
             },
             checks_due: false,
             has_conditions: task.flow.is_some()
+                || task.live.publishes
                 || job.file_operation().is_some()
                 || job.serialize_overlap
                 || job.file_locking != FileLocking::No
@@ -311,6 +312,9 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         let ended = self.in_flight() == 0;
         self.tally.usage = self.usage(ended).since(&self.usage_at_start);
+        if self.task.live.publishes {
+            self.publish(true);
+        }
         let end_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(self.started));
         for (_, log) in self.logs.iter_mut().flat_map(Logs::each) {
             log.close(end_ns);
@@ -359,6 +363,18 @@ impl<'a, D: Door> Worker<'a, D> {
                 side.runtime_ns = (made_ns + checked_ns).max(1);
             }
         }
+    }
+
+    /// Lets others see what has been counted (`--status-interval`); exactly when everything has
+    /// `ended`.
+    #[cold]
+    fn publish(&mut self, ended: bool) {
+        self.note_elapsed();
+        let mut tally = self.tally.clone();
+        if !ended {
+            tally.usage = self.usage(false).since(&self.usage_at_start);
+        }
+        self.task.live.publish(tally);
     }
 
     fn in_flight(&self) -> u32 {
@@ -411,6 +427,9 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         if self.has_conditions && self.counting {
             self.search_depth(now);
+            if self.task.live.is_asked() {
+                self.publish(false);
+            }
         }
         if self.has_min_rates() {
             self.compare_min_rates(now);

@@ -160,9 +160,11 @@ impl<D: Door> Worker<'_, D> {
             offset: place.offset,
             number,
         };
+        let folder = self.task.job.aux_path.as_ref();
+        let folder = folder.map_or(String::new(), |folder| format!("{folder}/"));
         let mut said = String::new();
         let mut write = |what: &str, bytes: &[u8]| {
-            let path = format!("{name}.{offset}.{what}");
+            let path = format!("{folder}{name}.{offset}.{what}");
             let answer = match std::fs::write(&path, bytes) {
                 Ok(()) => format!("; {what} data is in {path}"),
                 Err(error) => format!("; writing {path}: {error}"),

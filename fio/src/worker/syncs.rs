@@ -2,8 +2,8 @@
 //!
 //! A sync is due before the next request when the number of writes so far is a multiple of what the
 //! option says, unless the last request that ended was a sync. So a sync follows each read, too,
-//! that comes between such a write and the next one. fio's `libaio` makes a sync when it is due, and
-//! takes requests back one at a time, when the queue is full. Here they come back together, and
+//! that comes between such a write and the next one. fio's `libaio` makes a sync when it is due,
+//! and takes requests back one at a time, when the queue is full. Here they come back together, and
 //! count as ended one for each that follows. fio repeats syncs of its other asynchronous engines
 //! until the first of them ends; here there is one.
 

@@ -37,6 +37,10 @@ pub struct Report {
     pub debug_random: bool,
     /// `--debug=parse`: print the settings as they are read.
     pub debug_parse: bool,
+    /// `--aux-path=PATH`: where files with wrong blocks go.
+    pub aux_path: Option<String>,
+    /// `--bandwidth-log`: log the bandwidth of all jobs together.
+    pub bandwidth_log: bool,
     /// `--version`.
     pub version: bool,
     /// `--enghelp[=ENGINE[,OPTION]]`: print the engines, or the options of one.
@@ -260,6 +264,8 @@ impl Report {
             "enghelp" => self.engines = Some(value.unwrap_or_default().to_owned()),
             "showcmd" => self.show_command = true,
             "append-terse" => self.append_terse = true,
+            "aux-path" => self.aux_path = Some(needed()?.to_owned()),
+            "bandwidth-log" => self.bandwidth_log = true,
             "warnings-fatal" => self.warnings_fatal = true,
             "terse-version" => {
                 let version = value::number32(needed()?).map_err(wrong)?;
@@ -297,6 +303,8 @@ impl Report {
 const PROGRAM: &[(&str, bool)] = &[
     ("alloc-size", true),
     ("append-terse", false),
+    ("aux-path", true),
+    ("bandwidth-log", false),
     ("cmdhelp", false),
     ("debug", true),
     ("destroy", false),
@@ -335,13 +343,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("daemonize", "use systemd-run(1)"),
     ("idle-prof", "use mpstat(1)"),
-    ("bandwidth-log", "use write_bw_log"),
     ("inflate-log", "logs are written as text"),
     ("trigger", "use a shell"),
     ("trigger-file", "use a shell"),
     ("trigger-remote", "use a shell"),
     ("trigger-timeout", "use a shell"),
-    ("aux-path", "start ugeom in that folder"),
     ("cpuclock-test", "`ugeom lab` measures the clock"),
     ("crctest", "use fio"),
     ("memcpytest", "use fio"),

@@ -131,6 +131,28 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(exec_postrun = text),
     ),
     with(
+        "uid",
+        &[],
+        "N",
+        Absent,
+        "user that the job opens its files as, by number",
+        |job, text| {
+            job.uid = Some(number32(text)?);
+            Ok(())
+        },
+    ),
+    with(
+        "gid",
+        &[],
+        "N",
+        Absent,
+        "group that the job opens its files as, by number",
+        |job, text| {
+            job.gid = Some(number32(text)?);
+            Ok(())
+        },
+    ),
+    with(
         "nice",
         &[],
         "N",

@@ -15,7 +15,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "cgroup_weight",
         "start ugeom in the group, as with systemd-run(1)",
     ),
-    ("gid", "start ugeom as that group"),
     ("gpu_dev_id", ELSEWHERE),
     ("ignore_zone_limits", "there are no zoned devices"),
     ("job_max_open_zones", "there are no zoned devices"),
@@ -64,7 +63,6 @@ const OPTIONS: &[(&str, &str)] = &[
     ("trim_backlog_batch", "use a job of trims beside the writer"),
     ("trim_percentage", "use a job of trims beside the writer"),
     ("trim_verify_zero", "use a job of trims beside the writer"),
-    ("uid", "start ugeom as that user"),
     (
         "verify_write_sequence",
         "blocks carry no number of the write: leave it out",

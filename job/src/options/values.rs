@@ -411,7 +411,7 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
 
 /// Reads a value of `verify=`, as `crc32c`.
 pub fn verify(text: &str) -> Result<Verify, ValueError> {
-    const KNOWN: [(&str, Verify); 16] = [
+    const KNOWN: [(&str, Verify); 20] = [
         ("none", Verify::No),
         ("meta", Verify::Header),
         ("md5", Verify::Md5),
@@ -423,6 +423,10 @@ pub fn verify(text: &str) -> Result<Verify, ValueError> {
         ("crc7", Verify::Crc7),
         ("sha256", Verify::Sha256),
         ("sha512", Verify::Sha512),
+        ("sha3-224", Verify::Sha3(224)),
+        ("sha3-256", Verify::Sha3(256)),
+        ("sha3-384", Verify::Sha3(384)),
+        ("sha3-512", Verify::Sha3(512)),
         ("xxhash", Verify::Xxhash),
         ("sha1", Verify::Sha1),
         ("pattern", Verify::Pattern),

@@ -16,7 +16,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "DIGEST",
         Value("none"),
         "check what is read; after writing, read back: md5, crc64, crc32c, crc32, crc16, crc7, \
-         xxhash, sha1, sha256, sha512, meta (a header alone), pattern, null",
+         xxhash, sha1, sha256, sha512, sha3-224 to sha3-512, meta (a header alone), pattern, \
+         null",
         set_field!(verify = verify),
     ),
     switch(

@@ -140,6 +140,8 @@ pub enum Verify {
     Sha256,
     /// A header with what fio calls SHA-512.
     Sha512,
+    /// A header with a SHA-3 of so many bits: 224, 256, 384 or 512.
+    Sha3(u16),
     /// A header with a 32 bit xxHash.
     Xxhash,
     /// A header with a SHA-1.
@@ -166,6 +168,7 @@ impl Verify {
             Self::Crc7 => 1,
             Self::Sha256 => 64,
             Self::Sha512 => 128,
+            Self::Sha3(bits) => usize::from(bits) / 8,
             Self::Sha1 => 20,
         };
         Some(VERIFY_HEADER_BYTES + digest)
@@ -329,6 +332,14 @@ pub enum FileOrder {
     Pareto(f64, Center),
     /// Those in the middle most of the time, with this deviation in percent.
     Normal(f64, Center),
+}
+
+impl FileOrder {
+    /// Whether some files have more requests than others, so that none of them is ever done.
+    #[must_use]
+    pub fn is_uneven(&self) -> bool {
+        matches!(self, Self::Zipf(..) | Self::Pareto(..) | Self::Normal(..))
+    }
 }
 
 /// Zones of a file that are worked on one after the other (`zonemode=strided`).

@@ -109,6 +109,8 @@ pub struct Job {
     pub exec_prerun: Option<String>,
     pub exec_postrun: Option<String>,
     pub nice: i32,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
     pub flow: u32,
     pub flow_id: u32,
     pub flow_sleep_ns: u64,
@@ -153,6 +155,8 @@ pub struct Job {
     pub verifying: Verifying,
     pub do_verify: bool,
     pub verify_pattern: Vec<Piece>,
+    /// `--aux-path`: where `verify_dump` writes.
+    pub aux_path: Option<String>,
     pub fill: Fill,
     pub scramble: bool,
     pub redundancy: Redundancy,

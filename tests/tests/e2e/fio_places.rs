@@ -22,6 +22,7 @@ const JOBS: &[&str] = &[
     "rw=randwrite size=3m nrfiles=30 openfiles=4 file_service_type=random:3 bsrange=4k-16k",
     "rw=randread size=2m nrfiles=8 file_service_type=zipf:1.2 io_size=2m",
     "rw=randread size=2m nrfiles=8 file_service_type=pareto:0.3 io_size=2m",
+    "rw=randread size=128k nrfiles=2 file_service_type=zipf:1.2 io_size=300k loops=2",
     "rw=randread size=2m nrfiles=8 file_service_type=gauss:20 io_size=2m",
     "rw=randread size=4m random_distribution=zipf:0.8",
     "rw=randrw size=2m random_distribution=zipf:1.3:0.3 nrfiles=4 io_size=4m",

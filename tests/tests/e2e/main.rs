@@ -24,6 +24,7 @@ mod fio_layout;
 mod fio_operations;
 mod fio_options;
 mod fio_places;
+mod fio_program;
 mod fio_ranges;
 mod fio_ratio;
 mod fio_traces;

@@ -27,12 +27,14 @@ the program:
   --output=FILE            write the result to FILE
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
   --minimal                the same as --output-format=terse
+  --aux-path=FOLDER        write wrong blocks of verify_dump there
+  --bandwidth-log          log the bandwidth of all jobs to agg-{read,write,trim}_bw.log
   --append-terse           print terse lines before the other output
   --terse-version=N        version of terse lines, 2 to 5
   --eta=WHEN               print a progress line: auto, always, never
   --eta-newline=TIME       keep a progress line after each TIME
   --eta-interval=TIME      redraw the progress line each TIME
-  --status-interval=TIME   print a progress line each TIME, for logs
+  --status-interval=TIME   print the results so far each TIME
   --section=NAME           run only this section of a job file
   --readonly               refuse jobs that write or trim
   --parse-only             parse the jobs and run none
@@ -112,6 +114,8 @@ impl Run {
         }
         let Understood { mut jobs, warnings } =
             ugeom_job::understand(&with_a_job(&read)).map_err(failed)?;
+        let aux_path = |job: &mut Job| job.aux_path.clone_from(&report.aux_path);
+        jobs.iter_mut().for_each(aux_path);
         if report.read_only {
             ugeom_job::keep_files(&mut jobs).map_err(failed)?;
         }
@@ -211,6 +215,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     let mut terminal = Terminal::new(report, normal && to_stdout)?;
     let outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;
     terminal.clear();
+    terminal.write_bandwidths()?;
     let failures: Vec<String> = outcome.jobs.iter().filter_map(message).collect();
     for failure in &failures {
         output::complain(&output::printable(failure));
@@ -221,6 +226,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
         String::new()
     };
     result.push_str(&terminal.take_seeds());
+    result.push_str(&terminal.take_reports());
     let failed_jobs = failures.len() + usize::from(!outcome.lost.is_empty());
     let outcome = outcome.grouped();
     result.push_str(&written(&outcome, report)?);

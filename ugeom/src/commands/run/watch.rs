@@ -2,7 +2,7 @@
 
 use crate::output;
 use crate::safety;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use ugeom_classes::result_file;
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_fio::{Meaning, Progress, Watcher, output as text};
+use ugeom_fio::{Meaning, Outcome, Progress, Watcher, output as text};
 use ugeom_job::Report;
+
+use super::written;
 
 /// How often the line is drawn.
 const DRAWN_EACH: Duration = Duration::from_millis(500);
@@ -21,8 +23,11 @@ pub struct Terminal {
     drawn: bool,
     width: usize,
     last: Instant,
-    status_each: Option<Duration>,
-    status_last: Instant,
+    /// When reports come while jobs run, and in which formats.
+    report: Report,
+    report_last: Instant,
+    /// Those that go to a file.
+    reports: String,
     destroy: bool,
     read_only: bool,
     /// Layouts are told on stdout, where fio tells them.
@@ -33,6 +38,9 @@ pub struct Terminal {
     newline_last: Instant,
     /// The seeds of the jobs, when they are asked for.
     seeds: Option<String>,
+    begun: Instant,
+    /// The lines of `--bandwidth-log`: reads, writes, trims.
+    bandwidths: Option<[String; 3]>,
 }
 
 impl Terminal {
@@ -48,8 +56,9 @@ impl Terminal {
             },
             width: 0,
             last: now,
-            status_each: report.status_interval_ns.map(Duration::from_nanos),
-            status_last: now,
+            report: report.clone(),
+            report_last: now,
+            reports: String::new(),
             destroy: report.destroy,
             read_only: report.read_only,
             tells,
@@ -60,12 +69,31 @@ impl Terminal {
             newline_each: report.eta_newline_ns.map(Duration::from_nanos),
             newline_last: now,
             seeds: report.debug_random.then(String::new),
+            begun: now,
+            bandwidths: report.bandwidth_log.then(Default::default),
         })
     }
 
     /// The lines of `--debug=random`, as fio has them; nothing without it.
     pub fn take_seeds(&mut self) -> String {
         self.seeds.take().unwrap_or_default()
+    }
+
+    /// Writes the logs of `--bandwidth-log`, named as by fio.
+    pub fn write_bandwidths(&mut self) -> Result<()> {
+        let logs = self.bandwidths.take().into_iter().flatten();
+        for (kind, log) in ["read", "write", "trim"].iter().zip(logs) {
+            let path = format!("agg-{kind}_bw.log");
+            result_file::refuse_carrying(Path::new(&path), |_| false)
+                .and_then(|()| std::fs::write(&path, log))
+                .with_context(|| format!("writing {path}"))?;
+        }
+        Ok(())
+    }
+
+    /// The reports while jobs ran that go to a file.
+    pub fn take_reports(&mut self) -> String {
+        std::mem::take(&mut self.reports)
     }
 
     /// Takes the line away.
@@ -95,6 +123,13 @@ impl Watcher for Terminal {
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
+        if let Some(logs) = self.bandwidths.as_mut().filter(|_| progress.is_new) {
+            let at_ms = self.begun.elapsed().as_millis();
+            for (kind, (log, (bytes, _))) in logs.iter_mut().zip(progress.rates).enumerate() {
+                let kib = (bytes / 1024.0) as u64;
+                log.push_str(&format!("{at_ms}, {kib}, {kind}, 0, 0\n"));
+            }
+        }
         if self.drawn && self.last.elapsed() >= self.drawn_each {
             self.last = Instant::now();
             let line = text::progress_line(progress);
@@ -108,10 +143,32 @@ impl Watcher for Terminal {
                 self.width = 0;
             }
         }
-        let due = |each: Duration| self.status_last.elapsed() >= each;
-        if self.status_each.is_some_and(due) {
-            self.status_last = Instant::now();
-            let _ = writeln!(io::stderr(), "{}", text::progress_line(progress));
+    }
+
+    fn wants_reports(&self) -> bool {
+        self.report.status_interval_ns.is_some()
+    }
+
+    fn is_report_due(&mut self) -> bool {
+        let each = self.report.status_interval_ns.map(Duration::from_nanos);
+        let is_due = each.is_some_and(|each| self.report_last.elapsed() >= each);
+        if is_due {
+            self.report_last = Instant::now();
+        }
+        is_due
+    }
+
+    fn report(&mut self, outcome: Outcome) {
+        // The last report fails for the same reason, which is said then.
+        let Ok(text) = written(&outcome.grouped(), &self.report) else {
+            return;
+        };
+        match self.report.output {
+            Some(_) => self.reports.push_str(&text),
+            None => {
+                self.clear();
+                let _ = output::print(&text);
+            }
         }
     }
 

@@ -1,0 +1,193 @@
+//! Options of the program, and what a job may do: the same files and exit codes from `ugeom run`
+//! and fio.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use crate::run::{UGEOM, command, run};
+
+/// Runs a program in a folder; whether it succeeded.
+fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
+    let words: Vec<&str> = program[1..]
+        .iter()
+        .copied()
+        .chain(line.split_whitespace())
+        .collect();
+    let mut command = command(program[0], &words);
+    command.current_dir(folder);
+    run(command, b"").code == 0
+}
+
+/// The names of the files in a folder, but for the state that fio keeps for later runs.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| !name.ends_with(".state")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn wrong_blocks_are_written_to_the_folder_of_aux_path() {
+    let test = "wrong_blocks_are_written_to_the_folder_of_aux_path";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let aux = folder.join("aux");
+        std::fs::create_dir(&aux).expect("a folder");
+        let job = "--name=a --filename=f --size=16k --verify=crc32c --verify_dump=1";
+        let write = format!("{job} --rw=write --do_verify=0");
+        assert!(succeeds(program, folder, &write), "{program:?}");
+        let mut bytes = std::fs::read(folder.join("f")).expect("the file");
+        bytes[5000] ^= 1;
+        std::fs::write(folder.join("f"), bytes).expect("the file");
+        let read = format!("{job} --rw=read --aux-path=aux --output=o");
+        assert!(!succeeds(program, folder, &read), "{program:?}");
+        let block = std::fs::read(aux.join("f.4096.received")).expect("the wrong block");
+        (names(&aux), names(folder), block.len())
+    });
+    assert_eq!(both[1], both[0]);
+}
+
+#[test]
+fn the_bandwidth_of_all_jobs_is_logged_to_the_files_of_fio() {
+    let test = "the_bandwidth_of_all_jobs_is_logged_to_the_files_of_fio";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let job = "--name=a --rw=read --ioengine=null --size=1g --rate=64m --time_based --runtime=2 \
+               --bandwidth-log --output=o";
+    let folders = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(succeeds(program, folder.path(), job), "{program:?}");
+        folder
+    });
+    assert_eq!(names(folders[1].path()), names(folders[0].path()));
+    let log = |kind: &str| {
+        let path = folders[1].path().join(format!("agg-{kind}_bw.log"));
+        let text = std::fs::read_to_string(path).expect("a log");
+        let number = |text: &str| text.trim().parse::<u64>().expect("a number");
+        let lines = text
+            .lines()
+            .map(|line| line.split(',').map(number).collect());
+        lines.collect::<Vec<Vec<u64>>>()
+    };
+    for (kind, name) in ["read", "write", "trim"].iter().enumerate() {
+        let lines = log(name);
+        assert!(lines.len() >= 2, "{lines:?}");
+        for line in &lines {
+            assert_eq!((line.len(), &line[2..]), (5, &[kind as u64, 0, 0][..]));
+        }
+        let most = lines.iter().map(|line| line[1]).max().expect("a line");
+        // Of 64 MiB a second a part may fall into the next interval.
+        let expected = if kind == 0 {
+            16 << 10..=128 << 10
+        } else {
+            0..=0
+        };
+        assert!(expected.contains(&most), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_job_opens_its_files_as_its_user_and_group() {
+    let test = "a_job_opens_its_files_as_its_user_and_group";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    if !rustix::process::geteuid().is_root() {
+        return ugeom_testkit::skip(test, "needs root");
+    }
+    for job in ["--create_on_open=1", "--create_on_open=0"] {
+        let both = [fio, UGEOM].map(|program| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let folder = folder.path();
+            let open = std::fs::Permissions::from_mode(0o777);
+            std::fs::set_permissions(folder, open).expect("permissions");
+            let words = if program == UGEOM {
+                &[program, "run"][..]
+            } else {
+                &[program]
+            };
+            let line =
+                format!("--name=a --filename=f --rw=write --size=16k --uid=1234 --gid=1235 {job}");
+            let succeeded = succeeds(words, folder, &line);
+            let file = std::fs::metadata(folder.join("f")).expect("the file");
+            (succeeded, file.uid(), file.gid())
+        });
+        assert_eq!(both[1], both[0], "{job}");
+    }
+}
+
+#[test]
+fn a_job_that_cannot_open_its_files_leaves_the_results_of_the_others() {
+    let test = "a_job_that_cannot_open_its_files_leaves_the_results_of_the_others";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    if !rustix::process::geteuid().is_root() {
+        return ugeom_testkit::skip(test, "needs root");
+    }
+    let job = "--output-format=json --output=o --size=16k --rw=read --name=a --name=b --uid=1234 \
+               --filename=secret --name=c --stonewall";
+    let both = [&[fio][..], &[UGEOM, "run"]].map(|program| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let secret = folder.join("secret");
+        std::fs::write(&secret, vec![1; 16384]).expect("a file");
+        let closed = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&secret, closed).expect("permissions");
+        assert!(!succeeds(program, folder, job), "{program:?}");
+        let text = std::fs::read_to_string(folder.join("o")).expect("a report");
+        let json = text.find('{').map_or("", |at| &text[at..]);
+        let report: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        let of = |job: &serde_json::Value| (job["error"].clone(), job["read"]["io_bytes"].clone());
+        let jobs = report["jobs"].as_array().expect("jobs").iter();
+        jobs.map(of).collect::<Vec<_>>()
+    });
+    assert_eq!(both[1], both[0]);
+}
+
+#[test]
+fn the_whole_report_comes_at_each_status_interval() {
+    let test = "the_whole_report_comes_at_each_status_interval";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let job = "--output-format=json --output=o --status-interval=1 --ioengine=null --size=1g \
+               --runtime=2500ms --time_based --name=a --rw=randrw --iodepth=4 --rate=8m \
+               --name=b --rw=read --stonewall";
+    for program in [&[fio, "--thread"][..], &[UGEOM, "run"][..]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(succeeds(program, folder.path(), job), "{program:?}");
+        let text = std::fs::read_to_string(folder.path().join("o")).expect("reports");
+        let json = text.find('{').map_or("", |at| &text[at..]);
+        let reports = serde_json::Deserializer::from_str(json).into_iter::<serde_json::Value>();
+        let reports: Vec<_> = reports.map(|report| report.expect("JSON")).collect();
+        assert!(reports.len() >= 4, "{program:?}: {}", reports.len());
+        let count = |report: &serde_json::Value, job: usize, key: &str| {
+            report["jobs"][job]["read"][key].as_u64().unwrap_or(0)
+        };
+        // Of the first job in the first second, and of both in the end.
+        let (first, last) = (&reports[0], &reports[reports.len() - 1]);
+        assert!(count(first, 0, "total_ios") > 0, "{program:?}");
+        assert!(count(first, 0, "total_ios") < count(last, 0, "total_ios"));
+        assert!(
+            (500..2000).contains(&count(first, 0, "runtime")),
+            "{program:?}"
+        );
+        assert_eq!(count(first, 1, "total_ios"), 0, "{program:?}");
+        assert!(count(last, 1, "total_ios") > 0, "{program:?}");
+        let before = &reports[reports.len() - 2];
+        assert_eq!(count(before, 0, "total_ios"), count(last, 0, "total_ios"));
+    }
+}
