@@ -13,6 +13,7 @@
 
 mod content;
 mod draws;
+mod files;
 mod layout;
 pub mod outcome;
 pub mod output;

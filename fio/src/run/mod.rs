@@ -14,10 +14,11 @@ use ugeom_classes::Target;
 use ugeom_stack::LostAtTheEnd;
 
 use super::draws::Seeds;
+use super::files::raise_open_files;
 use super::outcome::{JobOutcome, Outcome};
 use super::places::Region;
 use super::tally::Phase;
-use super::target::{Meaning, raise_open_files};
+use super::target::Meaning;
 use disks::Disks;
 use prepare::{Stacks, entries};
 use ugeom_job::error::JobError;

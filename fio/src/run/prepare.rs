@@ -8,12 +8,11 @@ use ugeom_classes::Target;
 
 use super::{Copy, Watcher};
 use crate::draws::Seeds;
+use crate::files::make_folders;
 use crate::layout::{Layout, lay_out};
 use crate::places::Region;
 use crate::replay;
-use crate::target::{
-    Meaning, file_regions, make_folders, meaning, null_regions, open_stack, stack_region,
-};
+use crate::target::{Meaning, file_regions, meaning, null_regions, open_stack, stack_region};
 use ugeom_job::error::JobError;
 use ugeom_job::settings::{Distribution, FileOperation, Job};
 

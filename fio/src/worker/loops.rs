@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use ugeom_load::door::{Door, Request};
 use ugeom_machine::clock;
 
+use super::super::files::{remove_files, renew_files};
 use super::super::tally::Phase;
-use super::super::target::{remove_files, renew_files};
 use super::limits::{goal_bytes, loops_apart};
 use super::written::Written;
 use super::{NO_REQUEST, Worker};
