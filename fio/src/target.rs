@@ -275,7 +275,7 @@ pub fn null_regions(job: &Job, clone: u32) -> Result<Vec<Region>, JobError> {
     let left = whole.checked_sub(start).filter(|left| *left > 0);
     let length = match (job.filesize, left, job.size) {
         (None, ..) => whole,
-        (Some(_), Some(left), Some(share @ Size::Percent(_))) => share.of(whole).min(left),
+        (Some(_), Some(left), Some(share @ Size::Percent(_))) => part(job, share, whole, left),
         (Some(_), Some(left), _) => left,
         (Some(_), None, _) => {
             let message = format!("offset {start} is behind the end of null: {whole} bytes");
@@ -387,7 +387,7 @@ fn file_region(
                 return Err(JobError::language(job.origin_of("offset"), message));
             };
             match share {
-                Some(share @ Size::Percent(_)) => share.of(bytes).min(left),
+                Some(share @ Size::Percent(_)) => part(job, share, bytes, left),
                 _ => left,
             }
         }
@@ -423,6 +423,21 @@ fn free_bytes(job: &Job, name: &str) -> Result<u64, JobError> {
         .map_err(|error| JobError::caused(&job.name, format!("the free space for {name}"), error))
 }
 
+/// A share of a file, of which so much is left behind the offset: whole blocks, as by fio.
+fn part(job: &Job, share: Size, whole: u64, left: u64) -> u64 {
+    let bytes = share.of(whole);
+    match bytes < whole {
+        true => bytes.min(left) / block(job) * block(job),
+        false => left,
+    }
+}
+
+/// The smallest request of any kind, whether the job has it or not, bytes.
+fn block(job: &Job) -> u64 {
+    let smallest = job.sizes.iter().map(|sizes| sizes.min).min();
+    smallest.unwrap_or(1).max(1)
+}
+
 fn start(job: &Job, clone: u32, whole: u64) -> u64 {
     let increment = job
         .offset_increment
@@ -435,12 +450,10 @@ fn start(job: &Job, clone: u32, whole: u64) -> u64 {
         return start;
     }
     let align = match job.offset_align_bytes {
-        0 => job.sizes.iter().map(|sizes| sizes.min).min(),
-        align => Some(align),
+        0 => block(job),
+        align => align,
     };
-    start
-        .checked_next_multiple_of(align.unwrap_or(1).max(1))
-        .unwrap_or(start)
+    start.checked_next_multiple_of(align).unwrap_or(start)
 }
 
 /// The region of something whose size is fixed.
@@ -456,7 +469,7 @@ fn region(
     let left = whole.saturating_sub(start);
     let length = match job.size {
         Some(Size::Bytes(bytes)) => bytes / files as u64,
-        Some(share) => share.of(whole).min(left),
+        Some(share) => part(job, share, whole, left),
         None => left,
     };
     if start.checked_add(length).is_none_or(|end| end > whole) || start >= whole {

@@ -94,6 +94,9 @@ fn options_of_files_leave_what_fio_leaves() {
         "options_of_files_leave_what_fio_leaves",
         &[
             "--name=a --rw=write --size=64k --create_on_open=1",
+            "--name=a --rw=write --filesize=300001 --size=25% --bs=64k",
+            "--name=a --rw=write --filesize=300001 --offset=30% --size=60% --bs=4k,16k",
+            "--name=a --rw=read --filename=data --offset=33% --size=50% --bs=3k",
             "--name=a --rw=write --size=64k --number_ios=3 --fallocate=none",
             "--name=a --rw=write --size=64k --number_ios=3 --fallocate=keep",
             "--name=a --rw=write --size=64k --number_ios=3 --fallocate=truncate",
