@@ -17,6 +17,7 @@ mod content;
 mod draws;
 mod effects;
 pub mod error;
+mod files;
 pub mod language;
 mod layout;
 pub mod options;

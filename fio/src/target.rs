@@ -1,12 +1,11 @@
 //! What a job works on: files and block devices, a stack, or nothing; found, measured, and made
 //! where files are missing.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Advice, OFlags, fadvise};
 use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_load::places::Below as _;
@@ -17,12 +16,7 @@ use super::draws::{Draws, Purpose, Seeds};
 use super::error::JobError;
 use super::layout::Layout;
 use super::places::Region;
-use super::settings::{FadviseHint, FileOperation, Job, READ, Verify, WRITE, WriteSync};
-
-/// What `pre_read` reads at a time, bytes.
-const READ_BYTES: usize = 1 << 20;
-/// The mode of new folders, as by fio.
-const FOLDER_MODE: u32 = 0o700;
+use super::settings::{FileOperation, Job, READ};
 
 /// What a `filename` means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -495,126 +489,6 @@ fn region(
         length,
         file_bytes: whole,
     })
-}
-
-/// Makes the folders of a job's files, as fio does. Those that `directory` names must be there.
-///
-/// # Errors
-/// What they could not be made for.
-pub fn make_folders(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
-    let named = job.directory.as_deref().map_or(Vec::new(), split_names);
-    let parents = paths.iter().filter_map(|path| path.parent());
-    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-    for folder in parents.filter(missing).filter(|_| job.allow_file_create) {
-        let lacks = |name: &&String| folder.starts_with(name) && !Path::new(name).is_dir();
-        if let Some(name) = named.iter().find(lacks) {
-            let message = format!("{name} is not a directory");
-            return Err(JobError::language(job.origin_of("directory"), message));
-        }
-        let mut maker = DirBuilder::new();
-        let made = maker.recursive(true).mode(FOLDER_MODE).create(folder);
-        made.map_err(|error| {
-            JobError::caused(&job.name, format!("making {}", folder.display()), error)
-        })?;
-    }
-    Ok(())
-}
-
-/// Removes the files of a worker and opens them anew (`unlink_each_loop`): what is written is made.
-///
-/// # Errors
-/// What one of them cannot be removed or opened for.
-pub fn renew_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
-    remove_files(job, paths)?;
-    open_files_as(job, paths, job.changes_data() && job.allow_file_create)
-}
-
-/// Removes the files of a worker that exist.
-///
-/// # Errors
-/// What one of them cannot be removed for.
-pub fn remove_files(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
-    for path in paths.iter().filter(|path| path.is_file()) {
-        std::fs::remove_file(path).map_err(|error| {
-            JobError::caused(&job.name, format!("removing {}", path.display()), error)
-        })?;
-    }
-    Ok(())
-}
-
-/// Opens the files of a worker.
-///
-/// # Errors
-/// What one of them cannot be opened for.
-pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
-    let creates = job.changes_data() && (job.create_on_open || job.fill_device);
-    open_files_as(job, paths, creates)
-}
-
-/// Opens the files of a worker, and makes those that are missing if it `creates`.
-fn open_files_as(job: &Job, paths: &[PathBuf], creates: bool) -> Result<Vec<Arc<File>>, JobError> {
-    let writes = job.changes_data();
-    let reads = job.rw.does[READ] || (job.rw.does[WRITE] && job.verify != Verify::No);
-    let open = |path: &PathBuf| {
-        let mut options = OpenOptions::new();
-        options.read(reads || !writes).write(writes).create(creates);
-        let mut flags = match job.sync {
-            WriteSync::None => OFlags::empty(),
-            WriteSync::Sync => OFlags::SYNC,
-            WriteSync::Dsync => OFlags::DSYNC,
-        };
-        flags.set(OFlags::DIRECT, job.direct);
-        options.custom_flags(flags.bits() as i32);
-        let file = options.open(path);
-        let file = file.map_err(|error| {
-            let doing = format!("opening {}", path.display());
-            JobError::caused(&job.name, doing, error)
-        })?;
-        if job.pre_read {
-            File::open(path)
-                .and_then(|file| read_all(&file))
-                .map_err(|error| {
-                    let doing = format!("reading {}", path.display());
-                    JobError::caused(&job.name, doing, error)
-                })?;
-        } else if job.invalidate && !job.direct {
-            // Advice: what the system does not drop stays, as with fio.
-            let _ = fadvise(&file, 0, None, Advice::DontNeed);
-        }
-        let advice = match job.fadvise_hint {
-            FadviseHint::None => None,
-            FadviseHint::Pattern if job.rw.random => Some(Advice::Random),
-            FadviseHint::Pattern | FadviseHint::Sequential => Some(Advice::Sequential),
-            FadviseHint::Random => Some(Advice::Random),
-        };
-        if let Some(advice) = advice {
-            let _ = fadvise(&file, 0, None, advice);
-        }
-        Ok(Arc::new(file))
-    };
-    paths.iter().map(open).collect()
-}
-
-/// `pre_read`: brings a file into the cache.
-fn read_all(file: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    let mut piece = vec![0; READ_BYTES];
-    let mut at = 0;
-    loop {
-        match file.read_at(&mut piece, at)? {
-            0 => return Ok(()),
-            bytes => at += bytes as u64,
-        }
-    }
-}
-
-/// Lets the process have as many files open as it may.
-pub fn raise_open_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let current = limit.maximum;
-    // Where it may not, opening a file says so.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
 }
 
 #[cfg(test)]

@@ -15,11 +15,12 @@ use ugeom_stack::LostAtTheEnd;
 
 use super::draws::Seeds;
 use super::error::JobError;
+use super::files::raise_open_files;
 use super::outcome::{JobOutcome, Outcome};
 use super::places::Region;
 use super::settings::Job;
 use super::tally::Phase;
-use super::target::{Meaning, raise_open_files};
+use super::target::Meaning;
 use disks::Disks;
 use prepare::{Stacks, entries};
 use wave::run_wave;

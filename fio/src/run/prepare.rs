@@ -9,13 +9,12 @@ use ugeom_classes::Target;
 use super::{Copy, Watcher};
 use crate::draws::Seeds;
 use crate::error::JobError;
+use crate::files::make_folders;
 use crate::layout::{Layout, lay_out};
 use crate::places::Region;
 use crate::replay;
 use crate::settings::{Distribution, FileOperation, Job};
-use crate::target::{
-    Meaning, file_regions, make_folders, meaning, null_regions, open_stack, stack_region,
-};
+use crate::target::{Meaning, file_regions, meaning, null_regions, open_stack, stack_region};
 
 /// The targets of all jobs that are stacks, by their text.
 pub(super) type Stacks = BTreeMap<String, Arc<Target>>;

@@ -22,10 +22,11 @@ use super::sampling::Sampling;
 use super::{Copy, Watcher, commands};
 use crate::draws::Purpose;
 use crate::error::JobError;
+use crate::files::{open_files, remove_files};
 use crate::outcome::{JobOutcome, Outcome};
 use crate::replay::Replay;
 use crate::tally::{Live, Phase};
-use crate::target::{Meaning, Ready, open_files, remove_files};
+use crate::target::{Meaning, Ready};
 use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, slots};
 
 /// How often the watching thread looks, ms.

@@ -328,7 +328,7 @@ pub enum FileOrder {
 impl FileOrder {
     /// Whether some files have more requests than others, so that none of them is ever done.
     #[must_use]
-    pub fn is_uneven(&self) -> bool {
+    pub(crate) fn is_uneven(&self) -> bool {
         matches!(self, Self::Zipf(..) | Self::Pareto(..) | Self::Normal(..))
     }
 }

@@ -8,8 +8,8 @@ use ugeom_load::door::{Door, Request};
 use ugeom_machine::clock;
 
 use super::super::error::JobError;
+use super::super::files::{remove_files, renew_files};
 use super::super::tally::Phase;
-use super::super::target::{remove_files, renew_files};
 use super::limits::{goal_bytes, loops_apart};
 use super::written::Written;
 use super::{NO_REQUEST, Worker};
