@@ -383,7 +383,7 @@ impl State {
         rules: &Rules,
         chance: &mut Chance,
     ) -> Option<(u64, u64)> {
-        if rules.random && rules.trim_then_write && kind == WRITE {
+        if rules.trim_then_write && rules.random && kind == WRITE {
             (self.last[WRITE], self.next[WRITE]) = (self.last[TRIM], self.next[TRIM]);
             return Some((self.last[TRIM], self.next[TRIM] - self.last[TRIM]));
         }

@@ -579,7 +579,8 @@ impl<'a, D: Door> Worker<'a, D> {
             return self.next_of_trace(now);
         }
         let kind = self.waiting_kind.take();
-        if kind.is_none()
+        if self.syncs.is_some()
+            && kind.is_none()
             && let Some(sync) = self.due_sync()
         {
             return Some((sync, now));

@@ -96,8 +96,8 @@ impl Syncs {
 }
 
 impl<D: Door> Worker<'_, D> {
-    /// The sync that is due now.
-    #[inline]
+    /// The sync that is due now. Not a part of the path of jobs without syncs.
+    #[inline(never)]
     pub(super) fn due_sync(&mut self) -> Option<Request> {
         let (in_flight, depth) = (self.in_flight(), self.slots.len() as u32);
         let syncs = self.syncs.as_mut()?;
