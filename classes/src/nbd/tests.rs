@@ -1,5 +1,6 @@
 //! Disks that other programs serve, and servers that are gone, silent or mad.
 
+mod beside;
 mod crash;
 mod loss;
 mod mad;
