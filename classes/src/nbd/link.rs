@@ -134,6 +134,9 @@ pub(super) struct Link {
     pub heard_ns: u64,
     pub now_ns: u64,
     attempts: usize,
+    /// Requests have failed for want of a server, and none has answered since: those that follow
+    /// wait for one attempt only.
+    pub gone: bool,
     /// Something was received since that was asked last.
     pub received: bool,
     polling: AdaptivePolling,
@@ -178,6 +181,7 @@ impl Link {
             heard_ns: 0,
             now_ns: clock::now_ns(),
             attempts: 0,
+            gone: false,
             received: false,
             polling: AdaptivePolling::new(POLL_NS),
             durability: Durability::new(&remote.together),
@@ -226,7 +230,10 @@ impl Link {
             bio,
             serial: self.made as u32,
             number: self.made,
-            since_ns: self.now_ns,
+            since_ns: match self.gone {
+                true => 0,
+                false => self.now_ns,
+            },
             lost: false,
             asked: false,
             done: 0,
@@ -485,7 +492,7 @@ impl Link {
                 flight.got = 0;
                 flight.failure = None;
                 flight.asked = false;
-                if was_there || (was_up && !flight.lost) {
+                if was_there || (was_up && !flight.lost && !self.gone) {
                     flight.lost = true;
                     flight.since_ns = self.now_ns;
                 }
@@ -510,6 +517,7 @@ impl Link {
                 continue;
             };
             if u128::from(self.now_ns.saturating_sub(flight.since_ns)) >= limit {
+                self.gone = true;
                 self.finish(index, Err((Errno::IO, why)));
             } else {
                 self.queue.push_back(index);

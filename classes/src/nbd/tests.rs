@@ -270,6 +270,29 @@ fn requests_fail_when_the_server_stays_away() {
 }
 
 #[test]
+fn once_the_server_is_gone_requests_fail_soon_until_it_is_back() {
+    let test = "once_the_server_is_gone";
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(server) = nbdkit(test, &folder, &["memory", "size=1M"]) else {
+        return;
+    };
+    let target = open(&target_of(&folder, "", "&retry=1s"));
+    let (opened, mut channel) = opened(&target);
+    channel.read(&opened, 0, &mut [0; 512]).expect("read");
+    drop(server);
+    let begin = std::time::Instant::now();
+    for _ in 0..20 {
+        let read = channel.read(&opened, 0, &mut [0; 512]);
+        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+    }
+    // Not a second for each: tasting a disk alone takes some dozens of reads.
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    std::fs::remove_file(folder.path().join("s")).expect("the socket");
+    let _server = nbdkit(test, &folder, &["memory", "size=1M"]);
+    channel.read(&opened, 0, &mut [0; 512]).expect("read");
+}
+
+#[test]
 fn what_is_no_server_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let refusal = |more: &str| {
