@@ -134,9 +134,6 @@ pub(super) struct Link {
     pub heard_ns: u64,
     pub now_ns: u64,
     attempts: usize,
-    /// Requests have failed for want of a server, and none has answered since: those that follow
-    /// wait for one attempt only.
-    pub gone: bool,
     /// Something was received since that was asked last.
     pub received: bool,
     polling: AdaptivePolling,
@@ -181,7 +178,6 @@ impl Link {
             heard_ns: 0,
             now_ns: clock::now_ns(),
             attempts: 0,
-            gone: false,
             received: false,
             polling: AdaptivePolling::new(POLL_NS),
             durability: Durability::new(&remote.together),
@@ -230,7 +226,7 @@ impl Link {
             bio,
             serial: self.made as u32,
             number: self.made,
-            since_ns: match self.gone {
+            since_ns: match self.together.is_gone() {
                 true => 0,
                 false => self.now_ns,
             },
@@ -492,7 +488,7 @@ impl Link {
                 flight.got = 0;
                 flight.failure = None;
                 flight.asked = false;
-                if was_there || (was_up && !flight.lost && !self.gone) {
+                if was_there || (was_up && !flight.lost && !self.together.is_gone()) {
                     flight.lost = true;
                     flight.since_ns = self.now_ns;
                 }
@@ -517,7 +513,7 @@ impl Link {
                 continue;
             };
             if u128::from(self.now_ns.saturating_sub(flight.since_ns)) >= limit {
-                self.gone = true;
+                self.together.set_gone(true);
                 self.finish(index, Err((Errno::IO, why)));
             } else {
                 self.queue.push_back(index);

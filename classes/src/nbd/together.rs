@@ -1,5 +1,5 @@
-//! What the connections of a geom have in common: FLUSHes in flight over any of them, and how
-//! often one has failed.
+//! What the connections of a geom have in common: FLUSHes in flight over any of them, how often
+//! one has failed, and whether the server is gone.
 //!
 //! A server with several connections has one disk. When that loses writes, the server may report it
 //! to one FLUSH only, over one connection, whichever connections the writes came over. So a FLUSH
@@ -8,7 +8,7 @@
 //! succeeded that were in flight with it, over any link ([`Overlap`]).
 
 use crate::overlap::Overlap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::Losses;
 
@@ -31,6 +31,9 @@ const FLUSHES: usize = 16;
 pub(super) struct Together {
     /// FLUSHes that have failed, or may have.
     failures: AtomicU64,
+    /// Requests have failed for want of a server, and none has answered since: those that follow
+    /// wait for one attempt to connect only.
+    gone: AtomicBool,
     /// Links with acknowledged writes that no FLUSH has covered.
     unflushed: AtomicUsize,
     links: AtomicU64,
@@ -57,6 +60,7 @@ impl Together {
     pub fn new(losses: &Arc<Losses>) -> Arc<Self> {
         Arc::new(Self {
             failures: AtomicU64::new(0),
+            gone: AtomicBool::new(false),
             unflushed: AtomicUsize::new(0),
             links: AtomicU64::new(0),
             flushes: Mutex::new(Flushes {
@@ -85,6 +89,17 @@ impl Together {
     /// until it is acknowledged.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::SeqCst)
+    }
+
+    /// True from the first request that failed for want of a server until one answers.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    pub fn set_gone(&self, gone: bool) {
+        if self.is_gone() != gone {
+            self.gone.store(gone, Ordering::Relaxed);
+        }
     }
 
     /// One link more has acknowledged writes that no FLUSH has covered, or one less.

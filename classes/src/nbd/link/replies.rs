@@ -290,7 +290,7 @@ impl Link {
         };
         flight.asked = false;
         flight.lost = false;
-        self.gone = false;
+        self.together.set_gone(false);
         let is_flush = flight.flushing || flight.bio.command() == Command::Flush;
         if let Some(failure) = flight.failure {
             if is_flush {
