@@ -2,7 +2,9 @@
 
 use crate::spec::SpecError;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
+use ugeom_machine::in_use::use_of;
 use ugeom_stack::{ProviderPlan, ProviderView, Stack};
 
 /// How files and devices of a target are opened.
@@ -137,6 +139,17 @@ pub enum BuildError {
         /// Why not, in plain words.
         problem: String,
     },
+}
+
+/// Refuses to write below the kernel: its cache and what it has mounted would not notice.
+pub(crate) fn refuse_in_use(path: &Path, shown: &str) -> Result<(), BuildError> {
+    match use_of(path) {
+        None => Ok(()),
+        Some(found) => Err(BuildError::InUse {
+            path: shown.to_owned(),
+            found,
+        }),
+    }
 }
 
 /// The provider of a layer whose media is that of the provider below it.

@@ -111,12 +111,9 @@ impl<T> Overlap<T> {
         Some((held.item, held.good))
     }
 
-    /// Forgets all: what was in flight is asked again.
-    pub fn clear(&mut self) {
-        self.first += self.counts.len() as u64;
-        self.counts.clear();
-        self.held.clear();
-        self.failed_before = self.first;
+    /// Forgets answers that are held back, unless `keep` says otherwise.
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.held.retain(|held| keep(&held.item));
     }
 }
 

@@ -37,4 +37,5 @@ pub mod sha256;
 pub mod shared_bytes;
 pub mod shelf;
 pub mod slab;
+pub mod stdout;
 pub mod uring;

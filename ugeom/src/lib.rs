@@ -123,6 +123,9 @@ pub fn command() -> clap::Command {
 /// Runs the program with the arguments of the process.
 #[must_use]
 pub fn run() -> ExitCode {
+    if let Err(error) = ugeom_machine::stdout::refuse_where_closed() {
+        return failure::report(&error.into());
+    }
     let parsed = command()
         .try_get_matches()
         .and_then(|matches| Arguments::from_arg_matches(&matches));

@@ -2,6 +2,7 @@
 
 use super::counts::Count;
 use super::index::Index;
+use super::pending::Pending;
 use super::state::Progress;
 use super::store::Outcome;
 use super::waits::{SHORTER, WAITS_MAX, pause_ns};
@@ -252,7 +253,14 @@ fn arrived<I: Index>(
     let blocks = (pending.first..).zip(pending.slots.iter().copied());
     if request.result().is_err() {
         blocks.for_each(|(block, slot)| cache.store.abandon(block, slot));
+        let own = own_part(cache, &request, &pending);
+        let done_bytes = pending.done_bytes;
         cache.pending.release(number, pending);
+        if let Some(wanted) = own {
+            // What cannot be read may lie beside what this request is about.
+            request.disregard();
+            return read_past(cache, request, cx, done_bytes, wanted);
+        }
         return request.finish();
     }
     let mut done_bytes = pending.done_bytes + pending.past_bytes;
@@ -281,6 +289,18 @@ fn arrived<I: Index>(
         return request.done_in_full();
     }
     go_on(cache, request, cx, done_bytes, 0)
+}
+
+/// How much of the blocks that were read the request is about, from the bytes that are done on, if
+/// that is not all of them.
+fn own_part<I: Index>(cache: &Cache<I>, request: &Request<'_>, pending: &Pending) -> Option<u64> {
+    let whole = (pending.slots.len() as u64).checked_sub(1)?;
+    let start = pending.first * cache.block_bytes;
+    let end = start + whole * cache.block_bytes;
+    let from = request.offset() + pending.done_bytes;
+    let until = (request.offset() + request.length()).min(end + cache.block_bytes);
+    let all = start..end + pending.last_bytes;
+    ((from..until) != all).then(|| until - from)
 }
 
 /// A change of the media has been made below, or not.

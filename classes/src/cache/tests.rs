@@ -156,7 +156,7 @@ fn errors_below_are_not_cached() {
     let (target, mut channel, opened) = open("md:1m | nop:rfail=80%,seed=1 | cache:1m,block=4k");
     let (mut failed, mut read) = (0, 0);
     for _ in 0..100 {
-        match channel.read(&opened, 0, &mut [0; 512]) {
+        match channel.read(&opened, 0, &mut [0; 4096]) {
             Ok(_) => read += 1,
             Err(_) if read == 0 => failed += 1,
             Err(error) => panic!("what is cached does not fail: {error}"),
@@ -164,6 +164,28 @@ fn errors_below_are_not_cached() {
     }
     assert!(failed > 0 && read > 0, "{failed} failed, {read} read");
     assert_eq!(fact(&target, "misses"), failed + 1);
+}
+
+/// A bad sector costs its readers only, not those of the other sectors of its block.
+#[test]
+fn what_lies_beside_a_sector_that_cannot_be_read_is_read() {
+    for write in ["through", "back"] {
+        // One sector of the first read below, which is that of a block.
+        let text = format!("md:1m | crash:latent=op1 | cache:1m,block=16k,write={write}");
+        let (_target, mut channel, opened) = open(&text);
+        let mut read = |offset: u64, length: usize| {
+            let read = channel.read(&opened, offset, &mut vec![0xEE; length]);
+            read.map_err(|error| error.errno)
+        };
+        let sectors: Vec<u64> = (0..32).map(|sector| sector * 512).collect();
+        let fails = |offset: &&u64| read(**offset, 512) == Err(Errno::IO);
+        let bad: Vec<&u64> = sectors.iter().filter(fails).collect();
+        let [bad] = bad[..] else {
+            panic!("{write}: {bad:?} cannot be read");
+        };
+        assert_eq!(read(0, 32 << 10), Err(Errno::IO), "{write}");
+        assert_eq!(read(bad + 512, 32 << 10), Ok(32 << 10), "{write}");
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::build::{BuildContext, BuildError, mark_of_padding};
+use crate::build::{BuildContext, BuildError, mark_of_padding, refuse_in_use};
 use crate::engines::Engines;
 use crate::entry::{Build, ClassEntry, Role};
 use crate::image::{self, FileKind};
@@ -36,7 +36,6 @@ use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;
 use ugeom_engine::Choice;
-use ugeom_machine::in_use::use_of;
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
     ThreadState,
@@ -103,7 +102,7 @@ fn build(
     let path = settings.path.clone();
     let engine = (settings.engine, settings.guasi);
     if context.writable() && !context.unlocked() {
-        refuse_in_use(&path)?;
+        refuse_in_use(&path_of(&path), &path)?;
     }
     let kind = open::file_kind(&path, settings.format)?;
     if let FileKind::Image(format) = kind {
@@ -152,17 +151,6 @@ fn build(
         engines,
         (settings.fwsectors, settings.fwheads),
     )
-}
-
-/// Refuses to write below the kernel: its cache and what it has mounted would not notice.
-fn refuse_in_use(path: &str) -> Result<(), BuildError> {
-    match use_of(&path_of(path)) {
-        None => Ok(()),
-        Some(found) => Err(BuildError::InUse {
-            path: path.to_owned(),
-            found,
-        }),
-    }
 }
 
 fn plan(

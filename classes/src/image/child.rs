@@ -7,7 +7,7 @@
 //! and with the process (`machine::child`).
 
 use super::{ImageFormat, Settings, refused};
-use crate::build::{BuildContext, BuildError};
+use crate::build::{BuildContext, BuildError, refuse_in_use};
 use crate::nbd::{self, Private};
 use crate::path::{path_of, text_of};
 use rustix::fs::{Mode, OFlags};
@@ -154,7 +154,7 @@ fn reason(stderr: &str) -> String {
 ///
 /// # Errors
 /// A VMDK image consists of other files than its own folder has, or is based on another image.
-pub(super) fn node(settings: &Settings<'_>) -> Result<String, BuildError> {
+pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<String, BuildError> {
     let path = std::fs::canonicalize(path_of(settings.path)).map_err(|error| BuildError::Os {
         operation: "finding",
         path: settings.path.to_owned(),
@@ -166,7 +166,11 @@ pub(super) fn node(settings: &Settings<'_>) -> Result<String, BuildError> {
     };
     let backing = match settings.format {
         ImageFormat::Vmdk => {
-            check_vmdk(settings.path, &path)?;
+            for extent in check_vmdk(settings.path, &path)? {
+                if writable {
+                    refuse_in_use(&extent, &extent.display().to_string())?;
+                }
+            }
             r#","backing":null"#
         }
         ImageFormat::Qed | ImageFormat::Qcow => {
@@ -248,7 +252,7 @@ fn start_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
 
 /// A VMDK image names its extents in a text, which may come from a stranger: each has to be a
 /// regular file in the folder of the image.
-fn check_vmdk(shown: &str, path: &Path) -> Result<(), BuildError> {
+fn check_vmdk(shown: &str, path: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let start = start_of(path, DESCRIPTOR_BYTES_MAX).map_err(|error| BuildError::Os {
         operation: "reading",
         path: shown.to_owned(),
@@ -264,6 +268,7 @@ fn check_vmdk(shown: &str, path: &Path) -> Result<(), BuildError> {
         ));
     }
     let text = String::from_utf8_lossy(&start);
+    let mut extents = Vec::new();
     for line in text.lines().map(str::trim) {
         let value = |key: &str| {
             let rest = line.strip_prefix(key)?.trim_start().strip_prefix('=')?;
@@ -274,10 +279,10 @@ fn check_vmdk(shown: &str, path: &Path) -> Result<(), BuildError> {
             return Err(refused(shown, problem.into()));
         }
         if is_text && let Some(name) = extent(line) {
-            check_extent(shown, path, name)?;
+            extents.push(check_extent(shown, path, name)?);
         }
     }
-    Ok(())
+    Ok(extents)
 }
 
 /// qemu-nbd opens a compressed VMDK image for writing, changes it, and then fails to write to it.
@@ -310,7 +315,7 @@ fn extent(line: &str) -> Option<&str> {
     is_extent.then(|| name.rsplit_once('"').map_or(name, |(name, _)| name))
 }
 
-fn check_extent(shown: &str, image: &Path, name: &str) -> Result<(), BuildError> {
+fn check_extent(shown: &str, image: &Path, name: &str) -> Result<PathBuf, BuildError> {
     let wrong = |why: &str| refused(shown, format!("its extent `{name}` {why}"));
     if name.contains('/') || name.contains(':') {
         return Err(wrong("is not in its folder"));
@@ -321,7 +326,7 @@ fn check_extent(shown: &str, image: &Path, name: &str) -> Result<(), BuildError>
         return Err(wrong("is no regular file"));
     }
     log::warn!("{shown}: has its data in {}", path.display());
-    Ok(())
+    Ok(path)
 }
 
 /// A folder for this user alone, removed when it is dropped.

@@ -189,7 +189,11 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
         child::check_vmdk_writable(settings.path)?;
     }
     if format != ImageFormat::Qcow2 {
-        return child::plan(context, &settings, &child::node(&settings)?);
+        return child::plan(
+            context,
+            &settings,
+            &child::node(&settings, context.writable())?,
+        );
     }
     let chain = chain::open(settings.path, context.writable(), settings.backing)?;
     let is_plain = |link: &chain::Link| link.header.as_ref().is_none_or(|it| it.incompatible == 0);

@@ -7,19 +7,16 @@
 //! connection has not got that far when it breaks is lost, or may be; and a FLUSH of the geom
 //! visits every connection that has such writes ([`super::links`]), whichever was made when.
 
+use super::together::{FAILED, Together};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use ugeom_stack::Losses;
 
-/// What the FLUSHes fail with that follow a loss.
+/// What the FLUSHes fail with that follow a broken connection.
 pub(super) const BROKE: &str =
     "the connection broke before, and writes that no FLUSH had covered may be lost";
-pub(super) const FAILED: &str =
-    "the server failed a FLUSH before, and the writes that it should have covered may be lost";
 
 /// The account of one connection.
-#[derive(Default)]
 pub(super) struct Durability {
     /// Writes that were acknowledged over it.
     written: u64,
@@ -31,15 +28,17 @@ pub(super) struct Durability {
     /// That there are others, for those who do not hold the link.
     unflushed: Arc<AtomicBool>,
     /// Where losses are noted, for all links of the geom.
-    losses: Arc<Losses>,
+    together: Arc<Together>,
 }
 
 impl Durability {
-    pub fn new(losses: &Arc<Losses>) -> Self {
-        let losses = Arc::clone(losses);
+    pub fn new(together: &Arc<Together>) -> Self {
         Self {
-            losses,
-            ..Self::default()
+            written: 0,
+            covered: 0,
+            unflushed_range: 0..0,
+            unflushed: Arc::default(),
+            together: Arc::clone(together),
         }
     }
 
@@ -53,11 +52,18 @@ impl Durability {
         if !unflushed {
             self.unflushed_range = 0..0;
         }
-        self.unflushed.store(unflushed, Ordering::SeqCst);
+        if self.unflushed.swap(unflushed, Ordering::SeqCst) != unflushed {
+            self.together.set_unflushed(unflushed);
+        }
     }
 
-    /// The server has acknowledged a write that it need not have made durable.
-    pub fn wrote(&mut self, range: Range<u64>) {
+    /// The server has acknowledged a write that it need not have made durable, and that was sent
+    /// when so many FLUSHes had failed.
+    pub fn wrote(&mut self, range: Range<u64>, failures: u64) {
+        if self.together.failures() != failures {
+            // It may have been done before one that has failed since, and lost with it.
+            self.together.losses().record_range(range.clone(), FAILED);
+        }
         self.written += 1;
         let all = &mut self.unflushed_range;
         *all = if all.is_empty() {
@@ -79,24 +85,12 @@ impl Durability {
         self.tell();
     }
 
-    fn lose(&self, why: &'static str) {
-        let range = self.unflushed_range.clone();
-        self.losses.record_range(range, why);
-    }
-
-    /// A FLUSH has failed. What it should have covered may be gone, and the server may say of the
-    /// next one that all is well.
-    pub fn failed(&mut self) {
-        if self.written > self.covered {
-            self.lose(FAILED);
-        }
-    }
-
     /// The connection is gone; the next one begins a new account.
     pub fn broke(&mut self) {
         if self.written > self.covered {
             // Before others can find nothing to be flushed here.
-            self.lose(BROKE);
+            let range = self.unflushed_range.clone();
+            self.together.losses().record_range(range, BROKE);
         }
         (self.written, self.covered) = (0, 0);
         self.tell();

@@ -20,7 +20,7 @@ use super::Remote;
 use super::connect::connected;
 use super::durability::Durability;
 use super::shake::{Facts, Shake, Step};
-use crate::overlap::Overlap;
+use super::together::{Flushed, Together};
 use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -86,18 +86,9 @@ pub(super) struct Flight {
     pub covers: u64,
     /// That FLUSH among those in flight.
     pub generation: u64,
+    /// How many FLUSHes had failed when its first part was sent.
+    pub failures: u64,
 }
-
-/// Whose FLUSH it is.
-pub(super) enum Flushed {
-    /// Of the flight in this slot.
-    Flight(u32),
-    /// Of another thread: its number, and how many writes it covers.
-    Asked(u64, u64),
-}
-
-/// FLUSHes in flight that room is made for.
-const FLUSHES: usize = 16;
 
 impl Flight {
     /// True for a durable write that a server without FUA makes durable with a FLUSH behind it.
@@ -150,8 +141,13 @@ pub(super) struct Link {
     pub durability: Durability,
     /// FLUSHes for other threads.
     pub asked: Asked,
-    /// All FLUSHes in flight: a server may report to one of them what concerns several.
-    pub flushes: Overlap<Flushed>,
+    /// All FLUSHes in flight, over any link: a server may report to one of them what concerns
+    /// several.
+    pub together: Arc<Together>,
+    /// The number of this link there.
+    pub number: u64,
+    /// FLUSHes of this link that are answered and wait there for others.
+    pub held: usize,
 }
 
 impl Link {
@@ -184,9 +180,11 @@ impl Link {
             attempts: 0,
             received: false,
             polling: AdaptivePolling::new(POLL_NS),
-            durability: Durability::new(&remote.losses),
+            durability: Durability::new(&remote.together),
             asked: Asked::default(),
-            flushes: Overlap::new(FLUSHES),
+            together: Arc::clone(&remote.together),
+            number: remote.together.add(),
+            held: 0,
         };
         let watched = link.reactor.register(timer, Interest::READ);
         watched.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
@@ -228,7 +226,10 @@ impl Link {
             bio,
             serial: self.made as u32,
             number: self.made,
-            since_ns: self.now_ns,
+            since_ns: match self.together.is_gone() {
+                true => 0,
+                false => self.now_ns,
+            },
             lost: false,
             asked: false,
             done: 0,
@@ -238,6 +239,7 @@ impl Link {
             flushing: false,
             covers: 0,
             generation: 0,
+            failures: 0,
         });
         self.queue.push_back(index);
     }
@@ -253,6 +255,9 @@ impl Link {
         }
         if self.ticks && self.now_ns >= self.next_tick_ns {
             self.tick();
+        }
+        if self.held > 0 {
+            self.release_flushes();
         }
         if self.is_busy()
             && let Err(why) = self.advance()
@@ -418,7 +423,9 @@ impl Link {
             let request = request(remote, self.durability.covers(), index, flight);
             flight.asked = true;
             if request.command == command::FLUSH {
-                flight.generation = self.flushes.begin();
+                flight.generation = self.together.begin();
+            } else if flight.done == 0 {
+                flight.failures = self.together.failures();
             }
             self.out.extend(request.encode());
             if request.command == command::WRITE {
@@ -453,7 +460,7 @@ impl Link {
         }
         let was_up = matches!(self.stage, Stage::Up);
         self.durability.broke();
-        self.flushes.clear();
+        self.forget_flushes();
         self.asked.end_all();
         // A server that breaks every connection soon, perhaps over one request, is as good as gone.
         let spoke_ns = self.heard_ns.saturating_sub(self.up_ns);
@@ -481,7 +488,7 @@ impl Link {
                 flight.got = 0;
                 flight.failure = None;
                 flight.asked = false;
-                if was_there || (was_up && !flight.lost) {
+                if was_there || (was_up && !flight.lost && !self.together.is_gone()) {
                     flight.lost = true;
                     flight.since_ns = self.now_ns;
                 }
@@ -506,6 +513,7 @@ impl Link {
                 continue;
             };
             if u128::from(self.now_ns.saturating_sub(flight.since_ns)) >= limit {
+                self.together.set_gone(true);
                 self.finish(index, Err((Errno::IO, why)));
             } else {
                 self.queue.push_back(index);
@@ -519,6 +527,9 @@ impl Link {
         self.next_tick_ns = self.now_ns + self.period().as_nanos() as u64;
         if !self.is_busy() {
             return self.set_timer(false);
+        }
+        if self.owes_nothing() {
+            self.heard_ns = self.now_ns;
         }
         let silent_ns = u128::from(self.now_ns.saturating_sub(self.heard_ns));
         match self.stage {
@@ -554,6 +565,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
+        self.forget_flushes();
         if let (Stage::Up, Some(mut stream)) = (&self.stage, self.stream.take()) {
             let leave = Request {
                 flags: 0,

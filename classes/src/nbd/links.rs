@@ -15,6 +15,7 @@
 
 use super::Remote;
 use super::link::{Link, Outcome};
+use super::together::Together;
 use crate::own_thread::OwnThread;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,6 +32,8 @@ pub(super) struct SharedLink {
     wait: OwnedFd,
     /// Its thread has ended.
     left: AtomicBool,
+    /// Its number among the links of the geom.
+    number: u64,
 }
 
 impl SharedLink {
@@ -75,12 +78,13 @@ impl Links {
         let link = Link::new(remote)?;
         let wait = link.wait_fd().try_clone_to_owned();
         let wait = wait.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
-        let unflushed = Arc::clone(link.unflushed());
+        let (unflushed, number) = (Arc::clone(link.unflushed()), link.number);
         let shared = Arc::new(SharedLink {
             link: Mutex::new(link),
             unflushed,
             wait,
             left: AtomicBool::new(false),
+            number,
         });
         self.all().push(Arc::clone(&shared));
         Ok(shared)
@@ -101,16 +105,22 @@ impl Links {
     /// The thread of a link ends.
     pub fn leave(&self, link: &Arc<SharedLink>) {
         link.left.store(true, Ordering::SeqCst);
-        if link.is_unflushed() {
-            self.mailbox.wake();
-        } else {
+        if !link.is_unflushed() {
             self.all().retain(|other| !Arc::ptr_eq(other, link));
         }
+        self.mailbox.wake();
     }
 
     /// A FLUSH over some link has been answered, perhaps to its own thread.
     pub fn answered(&self) {
         self.mailbox.wake();
+    }
+
+    /// A link that has a FLUSH to hand out, which has waited for one over another link.
+    fn with_released(&self, together: &Together) -> Option<Arc<SharedLink>> {
+        let number = together.released_of_others(None)?;
+        let all = self.all();
+        all.iter().find(|link| link.number == number).cloned()
     }
 
     fn unflushed(&self) -> Vec<Arc<SharedLink>> {
@@ -135,12 +145,13 @@ pub(super) struct Flusher {
 }
 
 impl Flusher {
-    pub fn start() -> io::Result<Self> {
+    pub fn start(remote: &Remote) -> io::Result<Self> {
         let links = Arc::new(Links::new()?);
         let own = Arc::clone(&links);
+        let together = Arc::clone(&remote.together);
         Ok(Self {
             links,
-            _thread: OwnThread::start("ugeom-nbd-flush", move || run(&own))?,
+            _thread: OwnThread::start("ugeom-nbd-flush", move || run(&own, &together))?,
         })
     }
 }
@@ -187,7 +198,7 @@ pub(super) fn hand_out(bio: Bio, outcome: Outcome) {
     }
 }
 
-fn run(links: &Links) {
+fn run(links: &Links, together: &Together) {
     let mut rounds: Vec<Round> = Vec::new();
     loop {
         let mut arrived = links.mailbox.take();
@@ -212,6 +223,9 @@ fn run(links: &Links) {
             }
             !over
         });
+        while let Some(link) = links.with_released(together) {
+            link.lock().poll(&mut hand_out);
+        }
         if stop {
             // No caller waits: the geom is gone.
             return;

@@ -32,6 +32,7 @@ mod start;
 mod state;
 #[cfg(test)]
 mod tests;
+mod together;
 mod uri;
 
 use crate::build::{BuildContext, BuildError, mark_of_padding};
@@ -48,6 +49,7 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use together::Together;
 use ugeom_format::wire::nbd::export_flag;
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
@@ -162,6 +164,7 @@ pub(super) struct Remote {
     retry: Duration,
     /// Acknowledged writes that are lost, of all links.
     losses: Arc<Losses>,
+    together: Arc<Together>,
 }
 
 impl Remote {
@@ -244,6 +247,7 @@ fn build(
     let facts = connect::ask(&place, &export, tls.as_ref(), timeout).map_err(refused)?;
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
     let sector_bytes = sector_of(&facts, sector_bytes, context.writable()).map_err(refused)?;
+    let losses = Arc::default();
     let remote = Arc::new(Remote {
         place,
         export,
@@ -252,7 +256,8 @@ fn build(
         sector_bytes,
         timeout,
         retry,
-        losses: Arc::default(),
+        together: Together::new(&losses),
+        losses,
     });
     let mut config = vec![
         ("server".into(), remote.place.to_string()),
@@ -315,6 +320,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let facts = connect::ask(&place, "", None, PRIVATE_TIMEOUT)?;
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted, private.writable)?;
+    let losses = Arc::default();
     let remote = Arc::new(Remote {
         place,
         export: String::new(),
@@ -323,7 +329,8 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         sector_bytes,
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
-        losses: Arc::default(),
+        together: Together::new(&losses),
+        losses,
     });
     let more = (private.config, Some(private.keeps));
     plan(private.name, remote, private.writable, more).map_err(|error| error.to_string())
@@ -368,7 +375,7 @@ fn plan(
     let sectorsize = u64::from(remote.sector_bytes);
     let writable = writable && !remote.has(export_flag::READ_ONLY);
     let ways = if remote.has(export_flag::CAN_MULTI_CONN) {
-        Flusher::start().map(Ways::Many)
+        Flusher::start(&remote).map(Ways::Many)
     } else {
         Service::start(&remote).map(Ways::One)
     };

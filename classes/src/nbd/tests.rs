@@ -1,5 +1,6 @@
 //! Disks that other programs serve, and servers that are gone, silent or mad.
 
+mod beside;
 mod crash;
 mod loss;
 mod mad;
@@ -266,6 +267,31 @@ fn requests_fail_when_the_server_stays_away() {
         .expect_err("no server");
     assert_eq!(error.errno, Errno::IO);
     assert!(error.to_string().contains("of nbd0: the server"), "{error}");
+}
+
+#[test]
+fn once_the_server_is_gone_requests_fail_soon_until_it_is_back() {
+    let test = "once_the_server_is_gone";
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(server) = nbdkit(test, &folder, &["memory", "size=1M"]) else {
+        return;
+    };
+    let target = open(&target_of(&folder, "", "&retry=1s"));
+    let (opened, mut channel) = opened(&target);
+    channel.read(&opened, 0, &mut [0; 512]).expect("read");
+    drop(server);
+    let begin = std::time::Instant::now();
+    for _ in 0..20 {
+        // With a connection of its own, as each look of a class at a disk has.
+        let mut channel = target.stack.channel(1).expect("a channel");
+        let read = channel.read(&opened, 0, &mut [0; 512]);
+        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+    }
+    // Not a second for each: tasting a disk alone takes some dozens of reads.
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    std::fs::remove_file(folder.path().join("s")).expect("the socket");
+    let _server = nbdkit(test, &folder, &["memory", "size=1M"]);
+    channel.read(&opened, 0, &mut [0; 512]).expect("read");
 }
 
 #[test]

@@ -211,17 +211,23 @@ fn a_result_that_stdout_does_not_take_is_an_error() {
         let expected = "ugeom: writing to stdout: No space left on device\n";
         assert!(ended.stderr.ends_with(expected), "{line}: {}", ended.stderr);
 
-        // A pipe without a reader.
+        // A pipe without a reader, and a descriptor that is closed.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
-        let mut asked = command(UGEOM, &words(line));
-        asked.stdout(Stdio::from(writer));
-        let ended = crate::run::end(asked.spawn().expect("it starts"));
-        assert_eq!(ended.code, 1, "{line}: {}", ended.stderr);
-        // Of a debug build, a warning is.
-        let is_error = |line: &str| line.starts_with("ugeom: ") && !line.contains("warning:");
-        let said = &ended.stderr;
-        assert!(!said.lines().any(is_error), "{line}: {said}");
+        let mut unread = command(UGEOM, &words(line));
+        unread.stdout(Stdio::from(writer));
+        let closing = [
+            &["-c", "exec \"$0\" \"$@\" >&-", UGEOM].map(String::from)[..],
+            &words(line),
+        ];
+        for mut asked in [unread, command("sh", &closing.concat())] {
+            let ended = crate::run::end(asked.spawn().expect("it starts"));
+            assert_eq!(ended.code, 1, "{line}: {}", ended.stderr);
+            // Of a debug build, a warning is.
+            let is_error = |line: &str| line.starts_with("ugeom: ") && !line.contains("warning:");
+            let said = &ended.stderr;
+            assert!(!said.lines().any(is_error), "{line}: {said}");
+        }
     }
 }
 

@@ -169,6 +169,42 @@ fn an_image_behind_a_loop_device_is_not_written_to() {
     assert!(std::fs::read(&path).expect("the image") != before);
 }
 
+/// The data of a VMDK image may be in files beside it.
+#[test]
+fn an_extent_behind_a_loop_device_is_not_written_to() {
+    let test = "an_extent_behind_a_loop_device_is_not_written_to";
+    let Some(qemu_img) = ugeom_testkit::program(test, "qemu-img") else {
+        return;
+    };
+    let kinds = [
+        ("monolithicFlat", "disk-flat.vmdk"),
+        ("twoGbMaxExtentFlat", "disk-f001.vmdk"),
+        ("twoGbMaxExtentSparse", "disk-s001.vmdk"),
+    ];
+    for (kind, name) in kinds {
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = disks::text(&folder.path().join("disk.vmdk"));
+        let options = format!("subformat={kind}");
+        let making = ["create", "-q", "-f", "vmdk", "-o", &options, &image, "8M"];
+        other(qemu_img.clone(), &making);
+        let extent = folder.path().join(name);
+        let before = std::fs::read(&extent).expect("the extent");
+        let Some(over) = LoopDevice::over(test, &extent, &[]) else {
+            return;
+        };
+        let attached = format!("{name} is attached to {}", over.text());
+        let ended = ugeom_with(&words("write --destroy IMAGE", &image), &[7; 512]);
+        assert_eq!(ended.code, 1, "{kind}: {}", ended.stderr);
+        assert!(ended.stderr.contains(&attached), "{kind}: {}", ended.stderr);
+        let served = ugeom(&["serve", "--rw", "--run", "true", &image]).failed(1);
+        assert!(served.contains(&attached), "{kind}: {served}");
+        let after = std::fs::read(&extent).expect("the extent");
+        assert!(after == before, "{kind}");
+        // Reading is harmless.
+        assert_eq!(ugeom(&["show", &image]).code, 0, "{kind}");
+    }
+}
+
 #[test]
 fn a_mounted_image_is_not_written_to_with_the_flags_that_overwrite() {
     let test = "a_mounted_image_is_not_written_to_with_the_flags_that_overwrite";

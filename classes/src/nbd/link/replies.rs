@@ -290,11 +290,11 @@ impl Link {
         };
         flight.asked = false;
         flight.lost = false;
+        self.together.set_gone(false);
         let is_flush = flight.flushing || flight.bio.command() == Command::Flush;
         if let Some(failure) = flight.failure {
             if is_flush {
-                self.flushes.failed(flight.generation);
-                self.durability.failed();
+                self.together.failed(flight.generation);
             }
             self.finish(index, Err(failure));
             return self.release_flushes();
@@ -322,14 +322,14 @@ impl Link {
         let writes = matches!(command, Command::Write | Command::Zero);
         if is_flush {
             let generation = flight.generation;
-            self.flushes.succeeded(generation, Flushed::Flight(index));
-            return self.release_flushes();
+            return self.flush_succeeded(generation, Flushed::Flight(index));
         }
         // A durable write is durable now, or is written again when it does not get that far.
         let cared_for = writes && flight.bio.flags().contains(Flags::FUA);
         if can_flush && (writes || command == Command::Delete) && !cared_for {
             let end = flight.bio.offset() + flight.done;
-            self.durability.wrote(end - flight.part..end);
+            let range = end - flight.part..end;
+            self.durability.wrote(range, flight.failures);
         }
         if flight.done < length {
             self.queue.push_back(index);

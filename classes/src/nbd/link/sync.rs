@@ -6,7 +6,7 @@ use ugeom_format::wire::nbd::{
     ChunkHeader, ErrorChunk, Request, SimpleReply, chunk, command, error,
 };
 use ugeom_machine::clock;
-use ugeom_stack::Errno;
+use ugeom_stack::{Command, Errno};
 
 /// The name of such a FLUSH. No flight has it: their slots are fewer.
 pub(in crate::nbd) const COOKIE: u64 = u64::MAX;
@@ -23,10 +23,18 @@ pub(in crate::nbd) struct Asked {
     wanted: u64,
     /// The last one that was answered, or that has nothing to cover any more.
     done: u64,
-    /// The one in flight: its number, how many writes it covers, and its generation.
-    sent: Option<(u64, u64, u64)>,
-    /// One has ended since that was asked last.
+    /// The one in flight, or answered and held back.
+    sent: Option<Sent>,
+    /// One has ended since that was asked last, or one of another link that waited for it.
     ended: bool,
+}
+
+struct Sent {
+    number: u64,
+    /// How many writes it covers.
+    covers: u64,
+    generation: u64,
+    answered: bool,
 }
 
 impl Asked {
@@ -58,7 +66,7 @@ impl Link {
         self.asked.done >= number
     }
 
-    /// True once after each FLUSH of others that has ended.
+    /// True once after each FLUSH of others that has ended, over this link or beside it.
     pub fn flush_has_ended(&mut self) -> bool {
         std::mem::take(&mut self.asked.ended)
     }
@@ -68,8 +76,12 @@ impl Link {
         if !self.asked.is_waiting() || self.asked.sent.is_some() {
             return None;
         }
-        let generation = self.flushes.begin();
-        self.asked.sent = Some((self.asked.wanted, self.durability.covers(), generation));
+        self.asked.sent = Some(Sent {
+            number: self.asked.wanted,
+            covers: self.durability.covers(),
+            generation: self.together.begin(),
+            answered: false,
+        });
         let request = Request {
             flags: 0,
             command: command::FLUSH,
@@ -98,35 +110,45 @@ impl Link {
     }
 
     fn flush_answered(&mut self, errno: u32) -> Result<(), &'static str> {
-        let Some((number, covers, generation)) = self.asked.sent.take() else {
+        let sent = self.asked.sent.as_mut().filter(|sent| !sent.answered);
+        let Some(sent) = sent else {
             return Err("the server sent a reply to no request");
         };
+        let (number, covers, generation) = (sent.number, sent.covers, sent.generation);
         match errno {
             0 => {
-                let flushed = Flushed::Asked(number, covers);
-                self.flushes.succeeded(generation, flushed);
+                sent.answered = true;
+                self.flush_succeeded(generation, Flushed::Asked(number, covers));
             }
             error::ESHUTDOWN => return Err(SHUTTING_DOWN),
             _ => {
-                self.flushes.failed(generation);
-                self.durability.failed();
+                self.together.failed(generation);
                 self.asked_has_ended(number, covers);
+                self.release_flushes();
             }
         }
-        self.release_flushes();
         Ok(())
     }
 
     /// A FLUSH for others is over. What it could not cover has been told to be lost.
     fn asked_has_ended(&mut self, number: u64, covers: u64) {
+        self.asked.sent = None;
         self.durability.flushed(covers);
         self.asked.done = self.asked.done.max(number);
         self.asked.ended = true;
     }
 
+    /// A FLUSH was answered well. It counts when those beside it have been, too.
+    pub fn flush_succeeded(&mut self, generation: u64, flushed: Flushed) {
+        self.held += 1;
+        self.together.succeeded(self.number, generation, flushed);
+        self.release_flushes();
+    }
+
     /// Completes the FLUSHes that were answered well and wait for no other one any more.
     pub fn release_flushes(&mut self) {
-        while let Some((flushed, good)) = self.flushes.release() {
+        while let Some((flushed, good)) = self.together.take(self.number) {
+            self.held -= 1;
             let index = match flushed {
                 Flushed::Flight(index) => index,
                 Flushed::Asked(number, covers) => {
@@ -136,10 +158,41 @@ impl Link {
             };
             if let Some(flight) = &self.flights[index as usize] {
                 let length = flight.bio.length();
+                // A durable write may have been lost with a FLUSH that failed before its own.
+                let kept = !flight.flushing || flight.failures == self.together.failures();
                 self.durability.flushed(flight.covers);
-                let outcome = good.then_some(length).ok_or((Errno::IO, OVERLAPPED));
+                let outcome = (good && kept)
+                    .then_some(length)
+                    .ok_or((Errno::IO, OVERLAPPED));
                 self.finish(index, outcome);
             }
         }
+        let others = self.together.released_of_others(Some(self.number));
+        self.asked.ended |= others.is_some();
+    }
+
+    /// True while the server owes nothing: what is in flight waits for FLUSHes over other links.
+    pub fn owes_nothing(&self) -> bool {
+        self.held == self.in_flight() + usize::from(self.asked.is_waiting())
+    }
+
+    /// The connection is gone, or the link: FLUSHes that were not answered may have failed.
+    pub fn forget_flushes(&mut self) {
+        self.together.forget(self.number);
+        self.held = 0;
+        let flights = self.flights.iter().flatten();
+        let flights = flights.filter(|flight| {
+            flight.asked && (flight.flushing || flight.bio.command() == Command::Flush)
+        });
+        for flight in flights {
+            self.together.failed(flight.generation);
+        }
+        if let Some(sent) = &self.asked.sent
+            && !sent.answered
+        {
+            self.together.failed(sent.generation);
+        }
+        let others = self.together.released_of_others(Some(self.number));
+        self.asked.ended |= others.is_some();
     }
 }

@@ -3,6 +3,7 @@
 //! the links are the real ones.
 
 use crate::nbd::durability::Durability;
+use crate::nbd::together::Together;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,7 +76,7 @@ impl World {
         let losses: Arc<Losses> = Arc::default();
         let link = |_| ModelLink {
             life: None,
-            account: Durability::new(&losses),
+            account: Durability::new(&Together::new(&losses)),
         };
         Self {
             rule,
@@ -118,7 +119,7 @@ impl World {
                 self.reach(at);
                 self.next_write += 1;
                 self.volatile.insert(self.next_write);
-                self.account(at).wrote(0..512);
+                self.account(at).wrote(0..512, 0);
                 for client in &mut self.clients {
                     client.writes.push(self.next_write);
                 }
