@@ -249,9 +249,7 @@ fn verdicts(contest: &Contest, page: &mut Page) {
     ];
     let mut table = Table::new("", columns);
     for Judged { metric, rows } in &contest.metrics {
-        let Some((base, others)) = rows.split_first() else {
-            continue;
-        };
+        let Some((base, others)) = rows.split_first() else { continue };
         for row in others {
             let Some(change) = row.change else { continue };
             table.row([

@@ -276,7 +276,7 @@ fn file_conforms() {
 
 #[test]
 fn nbd_conforms() {
-    if ugeom_testkit::program("nbd_conforms", "nbdkit").is_some() {
+    if ugeom_testkit::program("nbdkit").is_some() {
         conforms("nbd");
     }
 }

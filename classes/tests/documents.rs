@@ -73,9 +73,7 @@ fn the_options_in_examples_are_options_of_the_class() {
             .lines()
             .filter_map(|line| line.strip_prefix("$ ugeom "));
         for word in commands.flat_map(words) {
-            let Ok(target) = spec::parse(&word, &names) else {
-                continue;
-            };
+            let Ok(target) = spec::parse(&word, &names) else { continue };
             for layer in &target.layers {
                 if let Some(entry) = registry::find(&layer.class.value) {
                     count += try_layer(entry, layer, &format!("{}: {word}", page.display()));

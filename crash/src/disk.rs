@@ -219,9 +219,7 @@ fn write_lock(blocks: &RwLock<Blocks>) -> RwLockWriteGuard<'_, Blocks> {
 impl Media {
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.image.read_exact_at(into, offset)?;
-        let Some(blocks) = &self.blocks else {
-            return Ok(());
-        };
+        let Some(blocks) = &self.blocks else { return Ok(()) };
         let blocks = read_lock(blocks);
         if blocks.is_empty() {
             return Ok(());

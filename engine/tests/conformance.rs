@@ -10,20 +10,20 @@ use ugeom_engine::{
 use ugeom_testkit::engine::{Memory, conform};
 
 /// Runs the suite on the engine of this name, if the system lets us use it.
-fn conforms(test: &str, choice: Choice) {
-    if let Some(make) = makers(test, choice) {
+fn conforms(choice: Choice) {
+    if let Some(make) = makers(choice) {
         conform(&make);
     }
 }
 
 #[test]
 fn io_uring_conforms() {
-    conforms("io_uring_conforms", Choice::IoUring);
+    conforms(Choice::IoUring);
 }
 
 #[test]
 fn guasi_conforms() {
-    conforms("guasi_conforms", Choice::Guasi);
+    conforms(Choice::Guasi);
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn guasi_with_the_ring_conforms() {
         },
     };
     if let Err(error) = open_engine_with::<Memory>(Choice::Guasi, options(1, Backend::Ring)) {
-        return ugeom_testkit::skip("guasi_with_the_ring_conforms", &error.to_string());
+        return ugeom_testkit::skip(&error.to_string());
     }
     conform(&|depth| {
         let opened = open_engine_with(Choice::Guasi, options(depth, Backend::Auto));
@@ -48,22 +48,22 @@ fn guasi_with_the_ring_conforms() {
 
 #[test]
 fn libaio_conforms() {
-    conforms("libaio_conforms", Choice::Libaio);
+    conforms(Choice::Libaio);
 }
 
 #[test]
 fn sync_conforms() {
-    conforms("sync_conforms", Choice::Sync);
+    conforms(Choice::Sync);
 }
 
 #[test]
 fn seek_conforms() {
-    conforms("seek_conforms", Choice::Seek);
+    conforms(Choice::Seek);
 }
 
 #[test]
 fn mmap_conforms() {
-    conforms("mmap_conforms", Choice::Mmap);
+    conforms(Choice::Mmap);
 }
 
 #[test]

@@ -222,9 +222,7 @@ impl Shared {
                 Summoned::Settled => return Ok(()),
                 Summoned::Start => {}
             }
-            let Err(error) = self.start_worker(true) else {
-                return Ok(());
-            };
+            let Err(error) = self.start_worker(true) else { return Ok(()) };
             if !self.roster.start_failed(|| self.has_work()) {
                 return match self.roster.workers.load(Ordering::Acquire) {
                     0 => Err(error),

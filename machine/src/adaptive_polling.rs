@@ -35,9 +35,7 @@ impl AdaptivePolling {
     /// Work has arrived, at `now_ns`.
     #[inline]
     pub fn came(&mut self, now_ns: u64) {
-        let Some(since_ns) = self.since_ns.take() else {
-            return;
-        };
+        let Some(since_ns) = self.since_ns.take() else { return };
         // One long wait is forgotten after a few short ones.
         let waited_ns = now_ns
             .saturating_sub(since_ns)

@@ -101,9 +101,7 @@ impl Uses {
             if found.len() >= MOST_DEVICES || !found.insert(device.clone()) {
                 continue;
             }
-            let Some(folder) = self.folder_of(&device) else {
-                continue;
-            };
+            let Some(folder) = self.folder_of(&device) else { continue };
             let partitions = entries(&folder).filter(|entry| entry.join("partition").exists());
             let above = partitions.chain(entries(&folder.join("holders")));
             ahead.extend(above.filter_map(|entry| word(&entry.join("dev"))));

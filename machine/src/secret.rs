@@ -110,9 +110,7 @@ fn take(slot_bytes: usize) -> io::Result<NonNull<u8>> {
 
 fn give(place: NonNull<u8>) {
     let mut chunks = chunks();
-    let Some(at) = chunks.iter().position(|chunk| chunk.holds(place)) else {
-        return;
-    };
+    let Some(at) = chunks.iter().position(|chunk| chunk.holds(place)) else { return };
     let chunk = &mut chunks[at];
     let offset = place.addr().get() - chunk.base.addr().get();
     chunk.free.push((offset / chunk.slot_bytes) as u32);

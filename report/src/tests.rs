@@ -118,9 +118,7 @@ fn goals_come_with_their_heading_or_not_at_all() {
         text.contains("under 25 ns  20 ns (19 to 21)  reached"),
         "{text}"
     );
-    let Block::Table(goals) = &page.blocks[1] else {
-        panic!("{:?}", page.blocks[1])
-    };
+    let Block::Table(goals) = &page.blocks[1] else { panic!("{:?}", page.blocks[1]) };
     assert_eq!(
         goals.rows[0][2].value,
         Some(Value::Interval(around(20.0, 1.0)))

@@ -474,9 +474,7 @@ impl Shared {
     /// True when a geom of that class is on the provider already.
     fn has_class(&self, provider: ProviderId, class: &str) -> bool {
         self.topology.with(|topology| {
-            let Ok(object) = topology.provider(provider) else {
-                return true;
-            };
+            let Ok(object) = topology.provider(provider) else { return true };
             object.consumers.iter().any(|id| {
                 let consumer = topology.consumers.get(id);
                 let geom = consumer.and_then(|consumer| topology.geoms.get(&consumer.geom));

@@ -14,4 +14,4 @@ pub use bench::{bench_budget_ns, bench_seconds, is_bench};
 pub use loop_device::LoopDevice;
 pub use recorded_disk::RecordedDisk;
 pub use server::Server;
-pub use skip::{program, python, shared, skip};
+pub use skip::{program, python, shared, skip, test_name};

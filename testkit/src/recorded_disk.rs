@@ -27,8 +27,8 @@ impl RecordedDisk {
     /// A file is missing or is not in the format: one tag a line, numbers between tags, hexadecimal
     /// digits over several lines.
     #[must_use]
-    pub fn open(test: &str, name: &str) -> Option<Self> {
-        let folder: PathBuf = shared(test, "fixtures/phk-disks")?;
+    pub fn open(name: &str) -> Option<Self> {
+        let folder: PathBuf = shared("fixtures/phk-disks")?;
         let read = |suffix: &str| {
             let path = folder.join(format!("{name}.{suffix}"));
             std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))

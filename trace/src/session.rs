@@ -58,9 +58,7 @@ impl Scope {
     pub fn of(tree: &KernelTree, nodes: &[usize]) -> Self {
         let mut scope = Self::default();
         for (at, node) in tree.nodes.iter().enumerate() {
-            let Some(number) = node.number else {
-                continue;
-            };
+            let Some(number) = node.number else { continue };
             let dev = match node.class {
                 Class::Fs => continue,
                 Class::Fuse => fuse_dev(number.1),
@@ -440,9 +438,7 @@ impl Session {
 
     /// Begins or ends a window of the sample.
     fn turn(&mut self, now_ns: u64, keep: &mut dyn FnMut(&Event)) -> std::io::Result<()> {
-        let Some(sampling) = &mut self.sampling else {
-            return Ok(());
-        };
+        let Some(sampling) = &mut self.sampling else { return Ok(()) };
         let seen = Seen {
             events: sampling.events,
             complete_ns: self.complete_ns,
@@ -489,9 +485,7 @@ impl Session {
         for dev in &self.scope.disks {
             let of = |counters: &Counters| counters.get(dev).copied();
             let counters = [of(first), of(second), of(&third), of(&fourth)];
-            let [Some(a), Some(b), Some(c), Some(d)] = counters else {
-                continue;
-            };
+            let [Some(a), Some(b), Some(c), Some(d)] = counters else { continue };
             let (reads, writes) = (self.seen(*dev, true), self.seen(*dev, false));
             // Some drivers count nothing, as that of memory disks.
             if d == (0, 0) && reads + writes > 0 {

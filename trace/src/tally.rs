@@ -151,9 +151,7 @@ impl Tally {
 
     /// Takes a request in.
     pub fn add(&mut self, tree: &Tree) {
-        let Some(root) = tree.spans.first() else {
-            return;
-        };
+        let Some(root) = tree.spans.first() else { return };
         let whole_ns = root.end_ns - root.start_ns;
         if !self.tops.is_empty() && !self.tops.contains(&root.dev) {
             let others = self.others.entry(root.dev).or_default();

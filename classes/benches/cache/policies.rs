@@ -147,9 +147,7 @@ impl Policy for Clock {
             return true;
         }
         while self.visited.len() >= self.room {
-            let Some(oldest) = self.queue.pop_front() else {
-                break;
-            };
+            let Some(oldest) = self.queue.pop_front() else { break };
             if self.visited.insert(oldest, false) == Some(true) {
                 self.queue.push_back(oldest);
             } else {

@@ -72,9 +72,7 @@ impl Log {
     }
 
     fn take_promises(&mut self) {
-        let Some(mut promises) = self.promises.take() else {
-            return;
-        };
+        let Some(mut promises) = self.promises.take() else { return };
         promises(&mut |promise| {
             let promise = &promise[..promise.len().min(PROMISE_BYTES_MAX)];
             self.add(Entry::Promise, promise);
@@ -225,9 +223,7 @@ impl Recorder {
     /// It has succeeded, or not.
     pub fn flushed(&self, ticket: u64, succeeded: bool) {
         let mut log = self.lock();
-        let Some(at) = log.flushes.iter().position(|(other, _)| *other == ticket) else {
-            return;
-        };
+        let Some(at) = log.flushes.iter().position(|(other, _)| *other == ticket) else { return };
         let (_, flush) = log.flushes.swap_remove(at);
         if succeeded {
             log.take_promises();

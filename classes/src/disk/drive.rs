@@ -202,9 +202,7 @@ impl Drive {
         let track_bytes = self.track_bytes();
         let place = u128::from(offset_bytes % track_bytes) * u128::from(period_ns);
         let angle_ns = (place / u128::from(track_bytes)) as u64;
-        let Some(now_ns) = at_ns.checked_rem(period_ns) else {
-            return 0;
-        };
+        let Some(now_ns) = at_ns.checked_rem(period_ns) else { return 0 };
         if angle_ns >= now_ns {
             angle_ns - now_ns
         } else {

@@ -136,12 +136,8 @@ impl<Id: Copy + PartialEq> Queue<Id> {
                 }
                 None => {}
             }
-            let Some((place, start_ns)) = self.choose() else {
-                return;
-            };
-            let Some(next) = self.waiting.remove(place) else {
-                return;
-            };
+            let Some((place, start_ns)) = self.choose() else { return };
+            let Some(next) = self.waiting.remove(place) else { return };
             let due_ns = self.drive.run(next.work, start_ns);
             self.active = Some(Active {
                 id: Some(next.id),

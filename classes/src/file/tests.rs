@@ -296,10 +296,7 @@ fn direct_io_takes_memory_of_any_alignment() {
             Ok(target) => target,
             Err(error) => {
                 assert!(error.to_string().contains("no direct I/O"), "{error}");
-                ugeom_testkit::skip(
-                    "direct_io_takes_memory_of_any_alignment",
-                    &error.to_string(),
-                );
+                ugeom_testkit::skip(&error.to_string());
                 return;
             }
         };

@@ -108,9 +108,7 @@ impl Found {
 
     /// Whether there is something in it that blocks can be read from.
     fn can_be_read(&self) -> Result<(), HarnessError> {
-        let Some(path) = self.file.as_ref().filter(|_| self.plain) else {
-            return Ok(());
-        };
+        let Some(path) = self.file.as_ref().filter(|_| self.plain) else { return Ok(()) };
         let name = path.display().to_string();
         let facts = std::fs::metadata(path).map_err(HarnessError::os(&name, "opening"))?;
         let kind = facts.file_type();

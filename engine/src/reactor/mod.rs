@@ -221,9 +221,7 @@ impl Reactor {
     /// # Errors
     /// As [`Reactor::register`].
     pub fn change(&mut self, source: Source, interest: Interest) -> io::Result<()> {
-        let Some(watched) = self.find(source) else {
-            return Ok(());
-        };
+        let Some(watched) = self.find(source) else { return Ok(()) };
         if watched.interest == interest {
             return Ok(());
         }
@@ -238,9 +236,7 @@ impl Reactor {
     /// Stops watching a source, and lets go of its descriptor. Events of it that were not handed
     /// out yet never will be. Does nothing for one that is gone.
     pub fn deregister(&mut self, source: Source) {
-        let Some(watched) = self.find(source) else {
-            return;
-        };
+        let Some(watched) = self.find(source) else { return };
         let (fd, before) = (Arc::clone(&watched.fd), watched.interest);
         // What cannot be removed is ignored when it reports: its serial is void.
         let _ = self.arm(source, &fd, before, Interest::NONE);

@@ -164,9 +164,7 @@ impl<M: IoMemory + 'static> SimulatedEngine<M> {
     fn launch(&mut self, index: u32) {
         let file = self.queue.table.slot(index).op.file;
         let file = Arc::clone(self.queue.files.held(file).file());
-        let Some(prepared) = self.queue.prepare(index) else {
-            return;
-        };
+        let Some(prepared) = self.queue.prepare(index) else { return };
         let world = &mut *self.simulation.world();
         world.calls += 1;
         let delay_ns = world.random.u64(world.faults.delay_ns.clone());
@@ -309,9 +307,7 @@ impl<M: IoMemory + 'static> Engine<M> for SimulatedEngine<M> {
             if self.queue.has_ready() {
                 break;
             }
-            let Some(Reverse(due)) = self.due.pop() else {
-                break;
-            };
+            let Some(Reverse(due)) = self.due.pop() else { break };
             self.perform(&due);
         }
         self.queue.deliver(done, |_, _| {});

@@ -173,9 +173,7 @@ fn a_table_in_doubt_is_recovered_only_from_a_named_copy() {
 
 #[test]
 fn a_table_whose_partitions_overlap_is_not_changed() {
-    let Table::Gpt(gpt) = load(&disk()) else {
-        unreachable!()
-    };
+    let Table::Gpt(gpt) = load(&disk()) else { unreachable!() };
     let mut overlapping = gpt.table().clone();
     overlapping.entries[1].first = 3000;
     let mut disk = disk();

@@ -332,9 +332,7 @@ fn a_label_with_absolute_offsets_stays_absolute() {
         table.add(&sized("freebsd-swap", 50)).unwrap();
         let back = written(&table, &mut disk).unwrap();
         assert_eq!(places(&back), [(1, 0, 100), (2, 100, 50)]);
-        let Table::Bsd(bsd) = back else {
-            unreachable!()
-        };
+        let Table::Bsd(bsd) = back else { unreachable!() };
         assert_eq!(bsd.label().partitions[1].start, 163);
     }
 }

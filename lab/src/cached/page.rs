@@ -138,9 +138,7 @@ fn summary(document: &Document) -> Printed {
     for way in ways {
         let case = |order| names::hits(&way, 4096, order);
         let times = [Order::Shuffled, Order::Sequential].map(|order| table.typical(&case(order)));
-        let [Some(random), Some(sequential)] = times else {
-            continue;
-        };
+        let [Some(random), Some(sequential)] = times else { continue };
         let cpu = cpu_ns(document, &case(Order::Shuffled));
         let cpu = cpu.map_or(String::new(), |ns| value(ns, Unit::Ns));
         let times = [random, sequential].map(|time| Cell::amount(&time, Unit::Ns));

@@ -73,9 +73,7 @@ fn reads(page: &mut Page, document: &Document, times: &Observed) {
         let values = times
             .position(case)
             .map(|it| times.values(&[it], |one| Some(one[0])));
-        let Some(Ok(moments)) = values.map(|values| Moments::of(&values)) else {
-            return;
-        };
+        let Some(Ok(moments)) = values.map(|values| Moments::of(&values)) else { return };
         let average = typical(times, case).map_or(Value::Number(moments.mean), Value::Interval);
         table.row([
             Cell::text(name),
@@ -167,9 +165,7 @@ fn layered(page: &mut Page, document: &Document, times: &Observed) {
     let columns = columns.chain([Column::number("one more layer", "ns")]);
     let mut table = Table::new("", columns);
     let mut row = |what: &str, id: &str, case: &dyn Fn(usize) -> String| {
-        let Some(slope) = document.figure(id) else {
-            return;
-        };
+        let Some(slope) = document.figure(id) else { return };
         let means = depths
             .iter()
             .map(|depth| typical(times, &case(*depth as usize)));
@@ -321,9 +317,7 @@ fn judged(figure: &Figure) -> Cell {
 
 /// What is compared, in 2002 and now.
 fn shapes(document: &Document) -> Vec<[String; 3]> {
-    let Ok([geom, mbr, bsd, control]) = published::steps() else {
-        return Vec::new();
-    };
+    let Ok([geom, mbr, bsd, control]) = published::steps() else { return Vec::new() };
     let now = |id: &str| {
         let figure = document.figure(id);
         figure.map_or_else(|| "not measured".to_owned(), Figure::amount)
@@ -368,9 +362,7 @@ fn then_and_now(page: &mut Page, document: &Document) {
         table.row(row.map(Cell::text));
     }
     page.push(table);
-    let Ok(steps) = published::steps() else {
-        return;
-    };
+    let Ok(steps) = published::steps() else { return };
     let columns = [
         "2002",
         "as ministat judges",
@@ -403,12 +395,8 @@ fn every_case(page: &mut Page, times: &Observed) {
     let columns = columns.chain(["least", "most"].map(|name| Column::number(name, "ns")));
     let mut table = Table::new("", columns);
     for name in times.cases() {
-        let Some(center) = times.typical(name) else {
-            continue;
-        };
-        let Ok(interval) = center.at(CONFIDENCE) else {
-            continue;
-        };
+        let Some(center) = times.typical(name) else { continue };
+        let Ok(interval) = center.at(CONFIDENCE) else { continue };
         let ends = [center.sorted().first(), center.sorted().last()];
         let ends = ends.map(|end| end.map_or(Cell::empty(), |end| Cell::number(*end, 2)));
         let [least, most] = ends;

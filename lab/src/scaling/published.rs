@@ -138,9 +138,7 @@ fn runs(mean: f64, sd: f64) -> [f64; RUNS] {
 /// their pooled deviation is known.
 #[must_use]
 pub fn judged(base: &Row, changed: &Row, line: &Line) -> Option<Difference> {
-    let Line::Proven { pooled_sd, .. } = line else {
-        return None;
-    };
+    let Line::Proven { pooled_sd, .. } = line else { return None };
     let base = runs(base.rates[JUDGED], *pooled_sd);
     ministat(&base, &runs(changed.rates[JUDGED], *pooled_sd))
 }

@@ -148,9 +148,7 @@ impl Strides {
             "{length} bytes in pieces of {}",
             self.piece_bytes
         );
-        let Some(before_last) = length.div_ceil(self.piece_bytes).checked_sub(1) else {
-            return;
-        };
+        let Some(before_last) = length.div_ceil(self.piece_bytes).checked_sub(1) else { return };
         let last = length - before_last * self.piece_bytes;
         let end = |step: usize| before_last.checked_mul(step)?.checked_add(last);
         assert!(

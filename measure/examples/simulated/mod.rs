@@ -105,9 +105,7 @@ fn checked(
         if at < BASELINE {
             continue;
         }
-        let Some(rings) = alarm(&values) else {
-            continue;
-        };
+        let Some(rings) = alarm(&values) else { continue };
         *repeated += 1;
         let mut fresh = |at: usize| -> Vec<f64> {
             let value = |_| noise.value(level(at), random);

@@ -223,9 +223,7 @@ impl Answering {
 
     /// Does what can be done for a client without waiting.
     fn serve(&mut self, source: Source) {
-        let Some(mut peer) = self.peers.remove(&source) else {
-            return;
-        };
+        let Some(mut peer) = self.peers.remove(&source) else { return };
         let before = (peer.input.len(), peer.output.is_some());
         let stays = self.go_on(&mut peer);
         let after = (peer.input.len(), peer.output.is_some());
@@ -303,9 +301,7 @@ impl Answering {
     }
 
     fn leave(&mut self, source: Source) {
-        let Some(peer) = self.peers.remove(&source) else {
-            return;
-        };
+        let Some(peer) = self.peers.remove(&source) else { return };
         if let Some(timer) = peer.deadline {
             self.reactor.cancel_timer(timer);
         }

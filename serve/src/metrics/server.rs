@@ -227,9 +227,7 @@ impl Serving {
 
     /// Does what is possible for a client without waiting.
     fn serve(&mut self, source: Source) {
-        let Some(mut connection) = self.connections.remove(&source) else {
-            return;
-        };
+        let Some(mut connection) = self.connections.remove(&source) else { return };
         let result = self.advance(&mut connection);
         let sending = matches!(connection.phase, Phase::Answer { .. });
         let interest = Interest::of(!sending, sending);

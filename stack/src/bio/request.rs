@@ -309,9 +309,7 @@ impl<'a> Request<'a> {
     pub fn add_extent(&mut self, extent: Extent) -> bool {
         let body = self.body_mut();
         let left = body.length - body.completed;
-        let Payload::Extents { limit, found } = &mut body.payload else {
-            return false;
-        };
+        let Payload::Extents { limit, found } = &mut body.payload else { return false };
         if found.len() >= *limit || left == 0 {
             return false;
         }
@@ -517,9 +515,7 @@ impl FanOut<'_> {
         (segment, payload): (Segment, Payload),
         flags: fn(Flags) -> Flags,
     ) {
-        let Some(parent) = self.parent.as_mut() else {
-            return;
-        };
+        let Some(parent) = self.parent.as_mut() else { return };
         let parent_slot = parent.slot_pointer();
         let body = parent.body_mut();
         let mut child = new_clone(self.cx, parent_slot, body, consumer);

@@ -128,9 +128,7 @@ impl Queue {
     /// are appended to `wakers`.
     fn remove(&mut self, ticket: u64, wakers: &mut Vec<Waker>) -> bool {
         let place = self.place(ticket);
-        let Some(gone) = self.claims.remove(place) else {
-            return false;
-        };
+        let Some(gone) = self.claims.remove(place) else { return false };
         let mut grants = false;
         for entry in self.claims.range_mut(place..) {
             if entry.conflicts_with(&gone.range, gone.share) {

@@ -102,13 +102,8 @@ impl Ruled {
 
 #[test]
 fn certificates_and_users_decide_which_exports_a_client_sees() {
-    let test = "certificates_and_users_decide";
-    let (Some(info), Some(qemu)) = (program(test, "nbdinfo"), program(test, "qemu-img")) else {
-        return;
-    };
-    let Some(folder) = certificates(test) else {
-        return;
-    };
+    let (Some(info), Some(qemu)) = (program("nbdinfo"), program("qemu-img")) else { return };
+    let Some(folder) = certificates() else { return };
     let server = Ruled::start(folder);
     for (client, tcp) in [
         (None, &[][..]),
@@ -132,9 +127,7 @@ fn certificates_and_users_decide_which_exports_a_client_sees() {
 
 #[test]
 fn passed_sockets_and_stdio_follow_the_rules() {
-    let Some(nbdsh) = program("passed_sockets_and_stdio", "nbdsh") else {
-        return;
-    };
+    let Some(nbdsh) = program("nbdsh") else { return };
     let own = rustix::process::geteuid().as_raw();
     for (uid, seen) in [(own, true), (own ^ 1, false)] {
         for (connect, stdio) in [

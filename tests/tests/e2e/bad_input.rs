@@ -99,9 +99,7 @@ fn a_table_that_cannot_be_used_is_said_and_the_rest_is_shown() {
 
 #[test]
 fn a_label_cannot_speak_to_the_terminal() {
-    let Some(sgdisk) = ugeom_testkit::program("a_label_cannot_speak", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = ugeom_testkit::program("sgdisk") else { return };
     let (_folder, path) = disks::empty_image(1 << 20);
     let path = disks::text(&path);
     let name = "--change-name=1:\u{1b}[31mred\u{202e}";
@@ -167,16 +165,13 @@ fn a_second_writer_is_kept_out_while_the_first_writes() {
 
 #[test]
 fn no_permission_is_said_with_the_path() {
-    let test = "no_permission_is_said_with_the_path";
     let (folder, path) = disks::empty_image(1 << 20);
     let target = disks::text(&path);
     let denied = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(&path, denied).expect("permissions");
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).expect("permissions");
-    let Some(command) = unprivileged(test, &[UGEOM, "show", &target]) else {
-        return;
-    };
+    let Some(command) = unprivileged(&[UGEOM, "show", &target]) else { return };
     let error = run(command, b"").failed(1);
     assert_eq!(
         error,
@@ -186,8 +181,7 @@ fn no_permission_is_said_with_the_path() {
 
 #[test]
 fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
-    let test = "threads_that_cannot_be_started_are_an_error_and_not_a_panic";
-    if ugeom_testkit::program(test, "prlimit").is_none() {
+    if ugeom_testkit::program("prlimit").is_none() {
         return;
     }
     let job = "run --name=j --filename=md:1m --size=1m --rw=read";
@@ -201,9 +195,7 @@ fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
     ] {
         let mut arguments = vec!["prlimit", "--nproc=1", UGEOM];
         arguments.extend(command.split(' '));
-        let Some(mut program) = unprivileged(test, &arguments) else {
-            return;
-        };
+        let Some(mut program) = unprivileged(&arguments) else { return };
         let folder = tempfile::tempdir().expect("a folder");
         let open = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(folder.path(), open).expect("permissions");
@@ -219,22 +211,19 @@ fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
 
 /// A command run as a user without privileges; `None`, with a visible skip, where that is not
 /// possible.
-fn unprivileged(test: &str, arguments: &[&str]) -> Option<Command> {
+fn unprivileged(arguments: &[&str]) -> Option<Command> {
     let me = std::fs::metadata("/proc/self").expect("proc").uid();
     if me != 0 {
         return Some(command(arguments[0], &arguments[1..]));
     }
-    let setpriv = ugeom_testkit::program(test, "setpriv")?;
+    let setpriv = ugeom_testkit::program("setpriv")?;
     let mut nobody: Vec<&str> = vec!["--reuid=65534", "--regid=65534", "--clear-groups"];
     let probe = run(
         command(&setpriv, &[&nobody[..], &[UGEOM, "-V"]].concat()),
         b"",
     );
     if probe.code != 0 {
-        ugeom_testkit::skip(
-            test,
-            "this is root, and no other user may start the program",
-        );
+        ugeom_testkit::skip("this is root, and no other user may start the program");
         return None;
     }
     nobody.extend(arguments);

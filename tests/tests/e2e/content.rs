@@ -125,10 +125,7 @@ fn a_window_beside_the_table_may_be_written() {
 
 #[test]
 fn show_lists_what_each_provider_carries() {
-    let test = "show_lists_what_each_provider_carries";
-    let Some(mkfs) = program(test, "mkfs.ext4") else {
-        return;
-    };
+    let Some(mkfs) = program("mkfs.ext4") else { return };
     let (_folder, path) = disks::partitioned_image(40_960, 2048, 32_768);
     let offset = format!("offset={}", 2048 * 512);
     let mut command = Command::new(mkfs);

@@ -285,16 +285,13 @@ fn disks_of_zeroes(path: &Path, size_bytes: u64) {
 /// which a FAT begins, would cost the file system.
 #[test]
 fn boot_sectors_are_no_tables_to_change() {
-    let test = "boot_sectors_are_no_tables";
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("disk.img");
     let add = |target: &str| ugeom(&["part", "add", "-t", "freebsd", target]);
     let destroy = |target: &str| ugeom(&["part", "destroy", "-F", target]);
     let within = |target: &str| format!("{target}|nop:offset=512");
     let made = |name: &str, arguments: &[&str]| {
-        let Some(mkfs) = ugeom_testkit::program(test, name) else {
-            return false;
-        };
+        let Some(mkfs) = ugeom_testkit::program(name) else { return false };
         let file = File::create(&path).expect("a disk");
         file.set_len(64 * MIB).expect("its size");
         crate::run::other(mkfs, &[arguments, &[&disks::text(&path)]].concat());
@@ -376,11 +373,8 @@ fn an_lzma_file_and_a_loop_label_are_not_overwritten() {
 /// qemu-nbd would open it for writing, and change it.
 #[test]
 fn a_compressed_vmdk_is_not_opened_for_writing() {
-    let test = "a_compressed_vmdk";
-    let Some(qemu_img) = ugeom_testkit::program(test, "qemu-img") else {
-        return;
-    };
-    if ugeom_testkit::program(test, "qemu-nbd").is_none() {
+    let Some(qemu_img) = ugeom_testkit::program("qemu-img") else { return };
+    if ugeom_testkit::program("qemu-nbd").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -425,10 +419,7 @@ fn results_are_not_written_onto_a_block_device() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = disk(&folder);
     disks_of_zeroes(&path, MIB);
-    let test = "results_onto_a_block_device";
-    let Some(device) = ugeom_testkit::LoopDevice::over(test, &path, &[]) else {
-        return;
-    };
+    let Some(device) = ugeom_testkit::LoopDevice::over(&path, &[]) else { return };
     let device: &str = &device.text();
     let iolog = format!("--write_iolog={device}");
     let output = format!("--output={device}");

@@ -22,12 +22,12 @@ pub fn crash(folder: &Path, arguments: &[&str]) -> Ended {
 }
 
 /// False, after saying so, where the kernel has no FUSE for us.
-pub fn has_files(test: &str) -> bool {
+pub fn has_files() -> bool {
     let there = Path::new("/dev/fuse").exists();
-    let may = rustix::process::geteuid().is_root()
-        || ugeom_testkit::program(test, "fusermount3").is_some();
+    let may =
+        rustix::process::geteuid().is_root() || ugeom_testkit::program("fusermount3").is_some();
     if !there {
-        ugeom_testkit::skip(test, "no /dev/fuse");
+        ugeom_testkit::skip("no /dev/fuse");
     }
     there && may
 }
@@ -51,8 +51,7 @@ done";
 
 #[test]
 fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
-    let test = "a_write_that_is_never_synced_is_caught_and_replayed_exactly";
-    if !has_files(test) {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -105,7 +104,7 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
 /// earlier ones; the limit of a command is part of the verdict.
 #[test]
 fn a_later_failure_leaves_the_log_of_an_earlier_one() {
-    if !has_files("a_later_failure_leaves_the_log_of_an_earlier_one") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -139,7 +138,7 @@ fn a_later_failure_leaves_the_log_of_an_earlier_one() {
 
 #[test]
 fn a_write_that_is_synced_survives() {
-    if !has_files("a_write_that_is_synced_survives") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -157,8 +156,7 @@ fn a_write_that_is_synced_survives() {
 /// Whole sectors go one way through the server, parts of sectors another.
 #[test]
 fn a_write_to_a_file_opened_with_o_dsync_survives() {
-    let test = "a_write_to_a_file_opened_with_o_dsync_survives";
-    if !has_files(test) {
+    if !has_files() {
         return;
     }
     for (flag, bytes) in [("dsync", 4096), ("sync", 4096), ("dsync", 1000)] {
@@ -178,7 +176,7 @@ fn a_write_to_a_file_opened_with_o_dsync_survives() {
 
 #[test]
 fn a_check_that_is_wrong_is_no_finding() {
-    if !has_files("a_check_that_is_wrong_is_no_finding") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -253,13 +251,12 @@ pub fn left(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_run_that_is_killed_leaves_nothing() {
-    let test = "a_run_that_is_killed_leaves_nothing";
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "only root mounts file systems");
+        return ugeom_testkit::skip("only root mounts file systems");
     }
     let programs = ["losetup", "mkfs.ext4", "mount"];
-    let there = programs.map(|program| ugeom_testkit::program(test, program).is_some());
-    if there.contains(&false) || !has_files(test) {
+    let there = programs.map(|program| ugeom_testkit::program(program).is_some());
+    if there.contains(&false) || !has_files() {
         return;
     }
     let before = loops_left();
@@ -311,11 +308,10 @@ fn a_run_that_is_killed_leaves_nothing() {
 
 #[test]
 fn a_daemon_that_a_check_leaves_is_ended() {
-    let test = "a_daemon_that_a_check_leaves_is_ended";
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "only root mounts file systems");
+        return ugeom_testkit::skip("only root mounts file systems");
     }
-    if ugeom_testkit::program(test, "mkfs.ext4").is_none() || !has_files(test) {
+    if ugeom_testkit::program("mkfs.ext4").is_none() || !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -16,7 +16,7 @@ const RUN_MOUNTED: &str = "for i in 0 1 2 3; do echo $i >$mnt/file$i; sync $mnt;
 
 #[test]
 fn commands_that_fail_are_named_with_what_they_printed() {
-    if !has_files("commands_that_fail_are_named_with_what_they_printed") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -37,7 +37,7 @@ fn commands_that_fail_are_named_with_what_they_printed() {
 
 #[test]
 fn commands_that_hang_are_ended() {
-    if !has_files("commands_that_hang_are_ended") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -81,12 +81,11 @@ fn interrupt_once(crash: &mut Child, file: &Path) {
 
 #[test]
 fn ctrl_c_ends_it_with_130_and_leaves_nothing() {
-    let test = "ctrl_c_ends_it_with_130_and_leaves_nothing";
-    if !has_files(test) {
+    if !has_files() {
         return;
     }
     let root = rustix::process::geteuid().is_root();
-    let mounts = root && ugeom_testkit::program(test, "mkfs.ext4").is_some();
+    let mounts = root && ugeom_testkit::program("mkfs.ext4").is_some();
     let (file_system, writes): (&[&str], _) = match mounts {
         true => (&["--fs", "ext4"], RUN_MOUNTED),
         false => (&[], RUN),
@@ -129,11 +128,10 @@ fn ctrl_c_ends_it_with_130_and_leaves_nothing() {
 
 #[test]
 fn a_device_that_is_too_small_is_refused_by_its_file_system() {
-    let test = "a_device_that_is_too_small_is_refused_by_its_file_system";
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "only root mounts file systems");
+        return ugeom_testkit::skip("only root mounts file systems");
     }
-    if ugeom_testkit::program(test, "mkfs.btrfs").is_none() || !has_files(test) {
+    if ugeom_testkit::program("mkfs.btrfs").is_none() || !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -146,11 +144,10 @@ fn a_device_that_is_too_small_is_refused_by_its_file_system() {
 
 #[test]
 fn a_full_temporary_folder_is_an_error_and_no_finding() {
-    let test = "a_full_temporary_folder_is_an_error_and_no_finding";
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "only root mounts a small file system");
+        return ugeom_testkit::skip("only root mounts a small file system");
     }
-    if !has_files(test) || ugeom_testkit::program(test, "mount").is_none() {
+    if !has_files() || ugeom_testkit::program("mount").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -180,7 +177,7 @@ fn a_full_temporary_folder_is_an_error_and_no_finding() {
 
 #[test]
 fn the_same_log_and_seed_give_the_same_report_byte_for_byte() {
-    if !has_files("the_same_log_and_seed_give_the_same_report_byte_for_byte") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -232,7 +229,7 @@ fn the_same_log_and_seed_give_the_same_report_byte_for_byte() {
 
 #[test]
 fn two_runs_of_the_same_program_give_the_same_log_and_report() {
-    if !has_files("two_runs_of_the_same_program_give_the_same_log_and_report") {
+    if !has_files() {
         return;
     }
     let run = "for i in 0 1 2 3 4 5; do

@@ -7,9 +7,7 @@ use crate::run::ugeom;
 fn every_recorded_listing_of_a_real_disk_comes_out() {
     let mut lines = 0;
     for name in REAL {
-        let Some(disk) = disks::real("every_recorded_listing_of_a_real_disk", name) else {
-            return;
-        };
+        let Some(disk) = disks::real(name) else { return };
         let printed = ugeom(&["diskinfo", "--classic", &disk.target]).quiet();
         let printed: String = printed.lines().map(|l| format!("/dev/{l}\n")).collect();
         assert_eq!(printed, disk.listing, "{name}");
@@ -40,9 +38,7 @@ fn one_line_a_provider_with_stripes_and_firmware_geometry() {
 
 #[test]
 fn an_address_means_that_provider_alone() {
-    let Some(disk) = disks::real("an_address_means_that_provider_alone", "critter.ad0") else {
-        return;
-    };
+    let Some(disk) = disks::real("critter.ad0") else { return };
     let printed = ugeom(&["diskinfo", &format!("{}@s1b", disk.target)]);
     assert_eq!(
         printed.text(),

@@ -69,7 +69,7 @@ const COMBINATIONS: &[(&str, &str, &str, &str)] = &[
 
 #[test]
 fn grub_reads_what_ugeom_writes() {
-    if program("grub_reads_what_ugeom_writes", "grub-fstest").is_none() {
+    if program("grub-fstest").is_none() {
         return;
     }
     for (number, (version, cipher, bits, sector)) in (0..).zip(COMBINATIONS) {
@@ -449,12 +449,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 #[test]
 fn the_terminal_is_asked_without_echo() {
-    let test = "the_terminal_is_asked_without_echo";
-    let Some(python) = program(test, "python3") else {
-        return;
-    };
+    let Some(python) = program("python3") else { return };
     if run(command(&python, &["-c", "import pty"]), b"").code != 0 {
-        skip(test, "Python has no module pty (libpython3-stdlib)");
+        skip("Python has no module pty (libpython3-stdlib)");
         return;
     }
     let files = files(1 << 20);

@@ -28,9 +28,9 @@ struct Bench {
 
 impl Bench {
     /// A folder with the disk as `raw.img`; without qemu's programs nothing.
-    fn new(test: &str) -> Option<Self> {
-        let qemu_img = program(test, "qemu-img")?;
-        program(test, "qemu-nbd")?;
+    fn new() -> Option<Self> {
+        let qemu_img = program("qemu-img")?;
+        program("qemu-nbd")?;
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("raw.img"), disk()).expect("a disk");
         Some(Self { folder, qemu_img })
@@ -105,9 +105,7 @@ const KINDS: [(&str, &str, &[&str]); 12] = [
 
 #[test]
 fn every_kind_of_image_is_read_as_qemu_reads_it() {
-    let Some(bench) = Bench::new("every_kind_of_image_is_read") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     let older = [
         ("parallels", "disk.hdd", &[][..]),
         ("qed", "disk.qed", &[]),
@@ -142,9 +140,7 @@ fn every_kind_of_image_is_read_as_qemu_reads_it() {
 
 #[test]
 fn what_is_written_to_an_image_is_what_qemu_reads() {
-    let Some(bench) = Bench::new("what_is_written_to_an_image") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     for (format, name, options) in KINDS {
         if name == "stream.vmdk" {
             continue;
@@ -185,9 +181,7 @@ fn what_is_written_to_an_image_is_what_qemu_reads() {
 
 #[test]
 fn the_footer_of_a_fixed_vhd_is_no_part_of_its_disk() {
-    let Some(bench) = Bench::new("the_footer_of_a_fixed_vhd") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     let options = ["-o", "subformat=fixed,force_size=on"];
     assert!(bench.convert("vpc", &options, "fixed.vhd"));
     let image = bench.path("fixed.vhd");
@@ -211,9 +205,7 @@ fn the_footer_of_a_fixed_vhd_is_no_part_of_its_disk() {
 
 #[test]
 fn an_overlay_is_written_and_its_base_stays() {
-    let Some(bench) = Bench::new("an_overlay_is_written") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     assert!(bench.convert("qcow2", &["-c"], "base.qcow2"));
     let made = bench.img(&[
         "create",
@@ -261,9 +253,7 @@ fn wait_for_free(path: &str) {
 
 #[test]
 fn a_name_in_an_image_reaches_no_file_elsewhere() {
-    let Some(bench) = Bench::new("a_name_in_an_image_reaches_no_file") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     let elsewhere = tempfile::tempdir().expect("a folder");
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, noise(9, 1 << 20)).expect("a secret");
@@ -325,9 +315,7 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
 
 #[test]
 fn a_child_ends_with_ugeom_and_leaves_nothing() {
-    let Some(bench) = Bench::new("a_child_ends_with_ugeom") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     assert!(bench.convert("vmdk", &[], "disk.vmdk"));
     let folder = tempfile::tempdir().expect("a folder");
     let temporary = folder.path().to_owned();
@@ -361,9 +349,7 @@ fn is_refused(ended: &Ended) -> bool {
 
 #[test]
 fn locks_go_together_with_qemus() {
-    let Some(bench) = Bench::new("locks_go_together_with_qemus") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     let image = bench.path("raw.img");
     let info = |more: &[&str]| bench.img(&[&["info", "-f", "raw"], more, &["raw.img"]].concat());
     // A server that writes: other readers only with -U, no other writer.

@@ -33,11 +33,7 @@ fn client(served: &Served, script: &str) -> Ended {
 fn zeroes_in_a_cluster_spare_a_write_beside_them() {
     const CLUSTER: usize = 8 << 10;
     const COUNT: usize = (16 << 20) / CLUSTER;
-    let Some(image) = Image::new(
-        "zeroes_in_a_cluster_spare_a_write",
-        &["qemu-io", "qemu-nbd"],
-        "cluster_size=8k",
-    ) else {
+    let Some(image) = Image::new(&["qemu-io", "qemu-nbd"], "cluster_size=8k") else {
         return;
     };
     for zero in ["-z -u", "-z"] {
@@ -77,10 +73,7 @@ fn zeroes_in_a_cluster_spare_a_write_beside_them() {
 /// would begin anew.
 #[test]
 fn bitmaps_of_an_image_stay_valid() {
-    let test = "bitmaps_of_an_image_stay_valid";
-    let Some(image) = Image::new(test, &["qemu-io", "qemu-nbd"], "compat=1.1") else {
-        return;
-    };
+    let Some(image) = Image::new(&["qemu-io", "qemu-nbd"], "compat=1.1") else { return };
     image.done(&["bitmap", "--add", "a.qcow2", "backup"]);
     let written = ugeom_with(
         &["write", &image.path("a.qcow2"), "--offset", "3m"],
@@ -107,10 +100,7 @@ fn bitmaps_of_an_image_stay_valid() {
 /// beside them in their clusters, and has long been durable, is there.
 #[test]
 fn a_power_cut_spares_what_lies_beside_a_write() {
-    let test = "a_power_cut_spares_what_lies_beside_a_write";
-    if !crate::crash::has_files(test)
-        || Image::new(test, &["qemu-io", "qemu-nbd"], "compat=1.1").is_none()
-    {
+    if !crate::crash::has_files() || Image::new(&["qemu-io", "qemu-nbd"], "compat=1.1").is_none() {
         return;
     }
     let snapshot = "qemu-img create -q -f qcow2 $dev 8M

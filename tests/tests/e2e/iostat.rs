@@ -14,18 +14,14 @@ fn columns(text: &str) -> Vec<f64> {
 
 #[test]
 fn since_the_start_it_says_what_sysstat_says() {
-    let test = "since_the_start_it_says_what_sysstat_says";
-    let Some(iostat) = ugeom_testkit::program(test, "iostat") else {
-        return;
-    };
+    let Some(iostat) = ugeom_testkit::program("iostat") else { return };
     let device = ugeom(&["iostat", "-x"]).text();
     let device = device
         .lines()
         .nth(1)
         .and_then(|line| line.split_whitespace().next());
     let Some(device) = device.map(str::to_owned) else {
-        println!("SKIP {test}: no block device was used on this machine");
-        return;
+        return ugeom_testkit::skip("no block device was used on this machine");
     };
     // The counters may move between: both sides of theirs bound it.
     let before = columns(&ugeom(&["iostat", "-x", &device]).text());

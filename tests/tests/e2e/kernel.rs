@@ -16,11 +16,11 @@ const LOAD: &str = "fio --name=x --filename=$0 --rw=randread --direct=1 --bs=4k 
     --number_ios=50 --output-format=json --output=$1 >&2";
 
 /// Whether this source works here; says why not.
-fn works(test: &str, device: &str, source: &str) -> bool {
+fn works(device: &str, source: &str) -> bool {
     let trace = ["trace", device, "--source", source, "--for", "1ms"];
     let tried = run(command(UGEOM, &trace), b"");
     if tried.code != 0 {
-        skip(test, tried.stderr.trim());
+        skip(tried.stderr.trim());
     }
     tried.code == 0
 }
@@ -45,15 +45,14 @@ fn work_ns(layer: &Value) -> f64 {
 
 #[test]
 fn a_planted_delay_is_found_in_its_layer_and_in_no_other() {
-    let test = "a_planted_delay_is_found_in_its_layer_and_in_no_other";
-    if program(test, "fio").is_none() {
+    if program("fio").is_none() {
         return;
     }
-    served(test, "md:4m | nop:delay=2ms", planted);
+    served("md:4m | nop:delay=2ms", planted);
 }
 
 /// Runs this while a target is served as files: with a folder, and where it is mounted in that.
-fn served(test: &str, target: &str, then: fn(&str, &Path, &Path)) {
+fn served(target: &str, then: fn(&Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
     let mounted = folder.path().join("m");
     std::fs::create_dir(&mounted).expect("a folder");
@@ -69,9 +68,9 @@ fn served(test: &str, target: &str, then: fn(&str, &Path, &Path)) {
         waited += 1;
     }
     if ready.exists() {
-        then(test, folder.path(), &mounted);
+        then(folder.path(), &mounted);
     } else {
-        skip(test, "no FUSE mount");
+        skip("no FUSE mount");
     }
     // The end of its input ends the command, and that the server.
     drop(server.stdin.take());
@@ -80,16 +79,15 @@ fn served(test: &str, target: &str, then: fn(&str, &Path, &Path)) {
 
 #[test]
 fn requests_that_fail_are_counted_on_the_device_that_reports_them() {
-    let test = "requests_that_fail_are_counted_on_the_device_that_reports_them";
-    served(test, "md:4m | nop:rfail=100%", failing);
+    served("md:4m | nop:rfail=100%", failing);
 }
 
-fn failing(test: &str, _: &Path, mounted: &Path) {
-    let Some(device) = LoopDevice::over(test, &mounted.join("md0.nop"), &["--direct-io=on"]) else {
+fn failing(_: &Path, mounted: &Path) {
+    let Some(device) = LoopDevice::over(&mounted.join("md0.nop"), &["--direct-io=on"]) else {
         return;
     };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.text(), source) {
+        if !works(&device.text(), source) {
             continue;
         }
         let read = "dd if=$0 of=/dev/null bs=4k count=1 iflag=direct; true";
@@ -107,12 +105,12 @@ fn failing(test: &str, _: &Path, mounted: &Path) {
     }
 }
 
-fn planted(test: &str, folder: &Path, mounted: &Path) {
-    let Some(device) = LoopDevice::over(test, &mounted.join("md0.nop"), &["--direct-io=on"]) else {
+fn planted(folder: &Path, mounted: &Path) {
+    let Some(device) = LoopDevice::over(&mounted.join("md0.nop"), &["--direct-io=on"]) else {
         return;
     };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.text(), source) {
+        if !works(&device.text(), source) {
             continue;
         }
         // A busy machine takes the processor from a worker at any place: then again.
@@ -122,7 +120,7 @@ fn planted(test: &str, folder: &Path, mounted: &Path) {
             "{source}: the delay was found in the loop device, too, five times"
         );
     }
-    if works(test, &device.text(), "bpf") {
+    if works(&device.text(), "bpf") {
         both_halves(mounted, &device.text());
     }
 }
@@ -177,13 +175,10 @@ fn has_both_halves(interval: &Value, mounted: &Path, device: &str) -> bool {
 
 #[test]
 fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
-    let test = "the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
-        return;
-    };
+    let Some(device) = over_image(folder.path(), 4, &["--direct-io=on"]) else { return };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.text(), source) {
+        if !works(&device.text(), source) {
             continue;
         }
         let record = text(&folder.path().join("t.trace"));
@@ -273,10 +268,10 @@ fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
 }
 
 /// A loop device over a new file of so many MiB.
-fn over_image(test: &str, folder: &Path, mib: usize, options: &[&str]) -> Option<LoopDevice> {
+fn over_image(folder: &Path, mib: usize, options: &[&str]) -> Option<LoopDevice> {
     let image = folder.join("disk.img");
     std::fs::write(&image, vec![1; mib << 20]).expect("an image");
-    LoopDevice::over(test, &image, options)
+    LoopDevice::over(&image, options)
 }
 
 fn text(path: &Path) -> String {
@@ -285,15 +280,12 @@ fn text(path: &Path) -> String {
 
 #[test]
 fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
-    let test = "a_recording_shows_what_the_trace_showed_and_is_replayed";
-    if program(test, "fio").is_none() {
+    if program("fio").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
-        return;
-    };
-    if !works(test, &device.text(), "bpf") {
+    let Some(device) = over_image(folder.path(), 4, &["--direct-io=on"]) else { return };
+    if !works(&device.text(), "bpf") {
         return;
     }
     let (trace, _) = traced(folder.path(), &device.text(), "bpf");
@@ -365,12 +357,9 @@ fn wrong_devices_and_sources_are_refused_by_name() {
 
 #[test]
 fn a_device_named_twice_is_followed_once() {
-    let test = "a_device_named_twice_is_followed_once";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 1, &[]) else {
-        return;
-    };
-    if !works(test, &device.text(), "bpf") {
+    let Some(device) = over_image(folder.path(), 1, &[]) else { return };
+    if !works(&device.text(), "bpf") {
         return;
     }
     let name = device.text();
@@ -401,11 +390,8 @@ fn traced_reads(traced: &Value) {
 
 #[test]
 fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
-    let test = "the_program_of_2002_runs_on_each_layer_of_a_chain";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 1, &["--direct-io=on"]) else {
-        return;
-    };
+    let Some(device) = over_image(folder.path(), 1, &["--direct-io=on"]) else { return };
     let mut layers = command(
         UGEOM,
         &["lab", "layers", "--kernel", &device.text(), "--faithful"],
@@ -428,11 +414,8 @@ fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
 
 #[test]
 fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
-    let test = "a_chain_is_measured_again_over_memory_and_nothing_is_left";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 1, &["--direct-io=on"]) else {
-        return;
-    };
+    let Some(device) = over_image(folder.path(), 1, &["--direct-io=on"]) else { return };
     let layers = [
         "lab",
         "layers",
@@ -452,7 +435,7 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
         .filter_map(|row| row["class"].as_str())
         .collect();
     assert_eq!(classes, ["LOOP", "FILE"], "{found:#}");
-    if works(test, &device.text(), "bpf") {
+    if works(&device.text(), "bpf") {
         traced_reads(&found["cases"][0]["traced"]);
     }
     let file = rows[1]["name"].as_str().expect("a name");
@@ -473,14 +456,11 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
 
 #[test]
 fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
-    let test = "a_partition_is_measured_again_over_memory_and_nothing_is_left";
-    if program(test, "addpart").is_none() {
+    if program("addpart").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
-        return;
-    };
+    let Some(device) = over_image(folder.path(), 4, &["--direct-io=on"]) else { return };
     let device = device.text();
     let added = run(command("addpart", &[&device, "1", "63", "4096"]), b"");
     assert_eq!(added.code, 0, "{}", added.stderr);
@@ -505,7 +485,6 @@ fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
 
 #[test]
 fn a_file_is_a_layer_of_its_own_above_its_device() {
-    let test = "a_file_is_a_layer_of_its_own_above_its_device";
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().canonicalize().expect("a path").join("a.bin");
     std::fs::write(&file, vec![1; 1 << 20]).expect("a file");
@@ -513,7 +492,7 @@ fn a_file_is_a_layer_of_its_own_above_its_device() {
     layers.args(["--budget", "100ms", "--json", "-"]);
     let ended = run(layers, b"");
     if ended.code == 2 {
-        return skip(test, ended.stderr.trim());
+        return skip(ended.stderr.trim());
     }
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let found: Value = serde_json::from_str(&ended.text()).expect("JSON");

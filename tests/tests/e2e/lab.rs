@@ -82,7 +82,7 @@ fn is_served(document: &Value, by_nbd: &str, by_fuse: &str) {
     let closed = left_out.contains("reads through FUSE (");
     assert!(has(by_fuse) != closed, "{cells:?} {left_out}");
     if closed {
-        ugeom_testkit::skip("reads through FUSE", &left_out);
+        ugeom_testkit::skip(&left_out);
     }
 }
 
@@ -231,7 +231,7 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
     ];
     let ended = ugeom(&[&["lab", "engines", path.as_str()][..], &size].concat());
     if ended.stderr.contains("O_DIRECT") {
-        return ugeom_testkit::skip("engines_are_compared", &ended.stderr);
+        return ugeom_testkit::skip(&ended.stderr);
     }
     let report = ended.text();
     let parts = [
@@ -255,7 +255,7 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
 fn schedulers_that_there_are_none_of_are_refused_with_the_reason() {
     // Files in memory have no device.
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
-        return ugeom_testkit::skip("schedulers_that_there_are_none_of", "there is no /dev/shm");
+        return ugeom_testkit::skip("there is no /dev/shm");
     };
     let path = folder.path().join("f");
     std::fs::write(&path, vec![0; 4 << 20]).expect("a file");

@@ -33,11 +33,8 @@ for name in ('ugeom_requests', 'ugeom_latency_seconds', 'ugeom_exclusive_seconds
 
 #[test]
 fn the_parser_of_prometheus_reads_what_was_moved() {
-    let test = "the_parser_of_prometheus";
-    let python = python(test, "prometheus_client");
-    let (Some(copy), Some(python)) = (program(test, "nbdcopy"), python) else {
-        return;
-    };
+    let python = python("prometheus_client");
+    let (Some(copy), Some(python)) = (program("nbdcopy"), python) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, noise(1, 5 << 20)).expect("an image");
@@ -139,10 +136,7 @@ sys.stdout.buffer.write(page)
 
 #[test]
 fn a_page_over_http_is_that_of_stat() {
-    let test = "a_page_over_http";
-    let (Some(copy), Some(python)) = (program(test, "nbdcopy"), program(test, "python3")) else {
-        return;
-    };
+    let (Some(copy), Some(python)) = (program("nbdcopy"), program("python3")) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let served = Measured::start(folder.path(), "tcp:localhost:0");
     assert_eq!(served.before, "", "no warning");
@@ -343,9 +337,7 @@ fn every_metric_and_label_of_the_dashboard_is_exported() {
 
 #[test]
 fn prometheus_accepts_every_query_of_the_dashboard() {
-    let Some(promtool) = program("prometheus_accepts_every_query", "promtool") else {
-        return;
-    };
+    let Some(promtool) = program("promtool") else { return };
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("JSON");
     let mut all = Vec::new();
     queries(&dashboard, &mut all);

@@ -21,13 +21,8 @@ fn classic(arguments: &[String]) -> Ended {
 
 #[test]
 fn the_published_data_sets_give_debians_output_to_the_byte() {
-    const NAME: &str = "the_published_data_sets_give_debians_output_to_the_byte";
-    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
-        return;
-    };
-    let Some(folder) = ugeom_testkit::shared(NAME, "fixtures/ministat") else {
-        return;
-    };
+    let Some(_) = ugeom_testkit::program("ministat") else { return };
+    let Some(folder) = ugeom_testkit::shared("fixtures/ministat") else { return };
     let files = ["iguana", "chameleon"].map(|name| disks::text(&folder.join(name)));
     for confidence in ["80", "90", "95", "98", "99", "99.5"] {
         for flags in [&[][..], &["-s"], &["-A"], &["-n"], &["-s", "-w", "60"]] {
@@ -153,10 +148,7 @@ fn case(number: usize, folder: &Path, random: &mut Rng) -> Vec<String> {
 
 #[test]
 fn generated_data_sets_of_every_shape_give_debians_output_to_the_byte() {
-    const NAME: &str = "generated_data_sets_of_every_shape_give_debians_output_to_the_byte";
-    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
-        return;
-    };
+    let Some(_) = ugeom_testkit::program("ministat") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut random = Rng::with_seed(2003);
     let (mut proven, mut plots) = (0, 0);
@@ -174,10 +166,7 @@ fn generated_data_sets_of_every_shape_give_debians_output_to_the_byte() {
 
 #[test]
 fn every_entry_of_the_table_is_debians() {
-    const NAME: &str = "every_entry_of_the_table_is_debians";
-    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
-        return;
-    };
+    let Some(_) = ugeom_testkit::program("ministat") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -200,10 +189,7 @@ fn every_entry_of_the_table_is_debians() {
 
 #[test]
 fn of_an_option_given_twice_the_last_counts_as_in_debians() {
-    const NAME: &str = "of_an_option_given_twice_the_last_counts_as_in_debians";
-    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
-        return;
-    };
+    let Some(_) = ugeom_testkit::program("ministat") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("set");
     std::fs::write(&path, "1 5\n2 7\n3 90\n").expect("a data set");

@@ -17,13 +17,13 @@ struct Loop {
 
 impl Loop {
     /// `None`, after saying why, where block devices cannot be made.
-    fn new(test: &str) -> Option<Self> {
-        let mkfs = ugeom_testkit::program(test, "mkfs.ext4")?;
-        ugeom_testkit::program(test, "mount")?;
+    fn new() -> Option<Self> {
+        let mkfs = ugeom_testkit::program("mkfs.ext4")?;
+        ugeom_testkit::program("mount")?;
         let (folder, path) = disks::empty_image(8 << 20);
         let image = disks::text(&path);
         other(mkfs, &["-q", &image]);
-        let loop_device = LoopDevice::over(test, &path, &[])?;
+        let loop_device = LoopDevice::over(&path, &[])?;
         let device = loop_device.text();
         Some(Self {
             folder,
@@ -33,12 +33,12 @@ impl Loop {
         })
     }
 
-    fn mount(&self, test: &str) -> Option<PathBuf> {
+    fn mount(&self) -> Option<PathBuf> {
         let place = self.folder.path().join("mounted");
         std::fs::create_dir(&place).expect("a folder");
         let mounted = run(command("mount", &[&self.device, &disks::text(&place)]), b"");
         if mounted.code != 0 {
-            ugeom_testkit::skip(test, &format!("no mount: {}", mounted.stderr.trim()));
+            ugeom_testkit::skip(&format!("no mount: {}", mounted.stderr.trim()));
             return None;
         }
         Some(place)
@@ -47,9 +47,7 @@ impl Loop {
 
 #[test]
 fn a_block_device_is_what_its_image_is() {
-    let Some(disk) = Loop::new("a_block_device_is_what_its_image_is") else {
-        return;
-    };
+    let Some(disk) = Loop::new() else { return };
     let info = ugeom(&["diskinfo", &disk.device]).quiet();
     let name = disk.device.trim_start_matches("/dev/");
     assert_eq!(info, format!("{name}\t512\t8388608\t16384\t0\t0\n"));
@@ -76,8 +74,7 @@ fn a_block_device_is_what_its_image_is() {
 
 #[test]
 fn a_block_device_is_swept_with_several_blocks_at_a_time() {
-    let test = "a_block_device_is_swept_with_several_blocks_at_a_time";
-    let Some(disk) = Loop::new(test) else { return };
+    let Some(disk) = Loop::new() else { return };
     for target in [disk.device.clone(), format!("{} | nop", disk.device)] {
         let sizes = ["--min", "4k", "--max", "32k", "--budget", "1s", "--all"];
         let sweep = [&["lab", "sweep", "--direct"], &sizes[..], &[&target]].concat();
@@ -89,11 +86,8 @@ fn a_block_device_is_swept_with_several_blocks_at_a_time() {
 
 #[test]
 fn what_is_mounted_is_not_written_to() {
-    let test = "what_is_mounted_is_not_written_to";
-    let Some(disk) = Loop::new(test) else { return };
-    let Some(place) = disk.mount(test) else {
-        return;
-    };
+    let Some(disk) = Loop::new() else { return };
+    let Some(place) = disk.mount() else { return };
     for target in [&disk.device, &disk.image] {
         let place = place.display();
         let expected =
@@ -145,15 +139,12 @@ fn words(line: &str, image: &str) -> Vec<String> {
 
 #[test]
 fn an_image_behind_a_loop_device_is_not_written_to() {
-    let test = "an_image_behind_a_loop_device_is_not_written_to";
     let (_folder, path) = disks::empty_image(8 << 20);
     let image = disks::text(&path);
     ugeom(&["part", "create", "-s", "gpt", &image]).quiet();
     ugeom(&["part", "add", "-t", "linux-data", "-s", "2m", &image]).quiet();
     let before = std::fs::read(&path).expect("the image");
-    let Some(over) = LoopDevice::over(test, &path, &[]) else {
-        return;
-    };
+    let Some(over) = LoopDevice::over(&path, &[]) else { return };
     let attached = format!("is attached to {}", over.text());
     for (line, input) in WRITERS {
         let ended = ugeom_with(&words(line, &image), input.as_bytes());
@@ -171,11 +162,8 @@ fn an_image_behind_a_loop_device_is_not_written_to() {
 
 #[test]
 fn a_mounted_image_is_not_written_to_with_the_flags_that_overwrite() {
-    let test = "a_mounted_image_is_not_written_to_with_the_flags_that_overwrite";
-    let Some(disk) = Loop::new(test) else { return };
-    let Some(place) = disk.mount(test) else {
-        return;
-    };
+    let Some(disk) = Loop::new() else { return };
+    let Some(place) = disk.mount() else { return };
     let mounted = format!("is mounted at {}", place.display());
     let before = std::fs::read(&disk.image).expect("the image");
     for (line, input) in WRITERS.iter().filter(|(line, _)| !line.contains("@p1")) {
@@ -189,13 +177,10 @@ fn a_mounted_image_is_not_written_to_with_the_flags_that_overwrite() {
 
 #[test]
 fn no_result_goes_into_an_image_that_is_in_use() {
-    let test = "no_result_goes_into_an_image_that_is_in_use";
     // Nothing is known of its content, which is in the way of results otherwise.
     let (_folder, path, before) = disks::random_image(1 << 20, 7);
     let image = disks::text(&path);
-    let Some(over) = LoopDevice::over(test, &path, &[]) else {
-        return;
-    };
+    let Some(over) = LoopDevice::over(&path, &[]) else { return };
     let attached = format!("is attached to {}", over.text());
     let results = [
         "lab cached --force --json IMAGE",
@@ -220,8 +205,7 @@ fn no_result_goes_into_an_image_that_is_in_use() {
 
 #[test]
 fn every_scheduler_is_tried_and_the_first_is_put_back_also_after_ctrl_c() {
-    let test = "every_scheduler_is_tried_and_the_first_is_put_back";
-    let Some(disk) = Loop::new(test) else { return };
+    let Some(disk) = Loop::new() else { return };
     let name = disk.device.trim_start_matches("/dev/");
     let path = format!("/sys/block/{name}/queue/scheduler");
     let scheduler = || std::fs::read_to_string(&path).unwrap_or_default();
@@ -229,7 +213,7 @@ fn every_scheduler_is_tried_and_the_first_is_put_back_also_after_ctrl_c() {
     let writable = std::fs::File::options().write(true).open(&path).is_ok();
     if !writable || before.split_whitespace().count() < 2 {
         let reason = format!("{path} ({}) cannot be changed here", before.trim());
-        return ugeom_testkit::skip(test, &reason);
+        return ugeom_testkit::skip(&reason);
     }
     let lab = [
         "lab",
@@ -274,9 +258,9 @@ struct Unanswered {
 }
 
 impl Unanswered {
-    fn new(test: &str) -> Option<Self> {
+    fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
-            ugeom_testkit::skip(test, "only root mounts without /etc/fstab");
+            ugeom_testkit::skip("only root mounts without /etc/fstab");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -315,7 +299,7 @@ impl Drop for Unanswered {
 
 #[test]
 fn a_file_system_that_does_not_answer_stops_no_write_elsewhere() {
-    let Some(_unanswered) = Unanswered::new("a_file_system_that_does_not_answer") else {
+    let Some(_unanswered) = Unanswered::new() else {
         return;
     };
     let (_folder, image) = disks::empty_image(1 << 20);

@@ -156,9 +156,7 @@ fn documents_stay_valid() {
         "{}",
         xml.text()
     );
-    let Some(xmllint) = ugeom_testkit::program("documents_stay_valid", "xmllint") else {
-        return;
-    };
+    let Some(xmllint) = ugeom_testkit::program("xmllint") else { return };
     let checked = crate::run::run(crate::run::command(xmllint, &["--noout", "-"]), &xml.stdout);
     assert_eq!(checked.code, 0, "{}", checked.stderr);
 }
@@ -197,8 +195,7 @@ fn a_file_of_a_mount_has_the_bytes_of_the_name() {
     ]);
     let listed = ugeom(&words.collect::<Vec<_>>());
     if listed.code != 0 && crate::files::lacks_mounts(&listed.stderr) {
-        let test = "a_file_of_a_mount_has_the_bytes_of_the_name";
-        return ugeom_testkit::skip(test, listed.stderr.trim());
+        return ugeom_testkit::skip(listed.stderr.trim());
     }
     assert_eq!(listed.code, 0, "{}", listed.stderr);
     let mut names: Vec<&[u8]> = listed.stdout.split(|byte| *byte == 0).collect();

@@ -27,9 +27,7 @@ fn image() -> (TempDir, PathBuf, Vec<u8>) {
 
 #[test]
 fn an_odd_image_is_copied_over_nbd_as_it_is() {
-    let Some(nbdcopy) = program("an_odd_image_is_copied_over_nbd", "nbdcopy") else {
-        return;
-    };
+    let Some(nbdcopy) = program("nbdcopy") else { return };
     let (folder, path, bytes) = image();
     let copy = folder.path().join("copy");
     let served = Served::start(folder, &disks::text(&path), &[]);
@@ -46,9 +44,7 @@ fn an_odd_image_is_copied_over_nbd_as_it_is() {
 
 #[test]
 fn an_odd_export_is_padded_by_the_class_nbd_and_served_as_it_is() {
-    let Some(nbdcopy) = program("an_odd_export_is_padded", "nbdcopy") else {
-        return;
-    };
+    let Some(nbdcopy) = program("nbdcopy") else { return };
     let (folder, path, bytes) = image();
     let copy = disks::text(&folder.path().join("copy"));
     let served = Served::start(folder, &disks::text(&path), &[]);
@@ -70,9 +66,7 @@ fn an_odd_export_is_padded_by_the_class_nbd_and_served_as_it_is() {
 
 #[test]
 fn layers_that_keep_the_size_serve_an_odd_image_as_it_is() {
-    let Some(nbdcopy) = program("layers_that_keep_the_size", "nbdcopy") else {
-        return;
-    };
+    let Some(nbdcopy) = program("nbdcopy") else { return };
     let (folder, path, bytes) = image();
     let copy = disks::text(&folder.path().join("copy"));
     let run_copy = format!("{} \"$uri\" {copy}", disks::text(&nbdcopy));
@@ -98,7 +92,7 @@ fn an_odd_image_is_a_file_of_its_own_size() {
         all.extend([&place, "--run", copy]);
         let ended = ugeom(&all);
         if crate::files::lacks_mounts(&ended.stderr) {
-            return skip("an_odd_image_is_a_file", ended.stderr.trim());
+            return skip(ended.stderr.trim());
         }
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         let mut expected = bytes.clone();

@@ -28,9 +28,9 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(test: &str) -> Option<Self> {
+    fn new() -> Option<Self> {
         for name in FORMATS {
-            program(test, name)?;
+            program(name)?;
         }
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("disk.img").display().to_string();
@@ -54,9 +54,7 @@ impl Bench {
 
 #[test]
 fn a_compressed_disk_is_a_target_like_the_disk() {
-    let Some(bench) = Bench::new("a_compressed_disk_is_a_target_like_the_disk") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     for format in FORMATS {
         let path = bench.packed(format);
         let shown = ugeom(&["show", &path]).quiet();
@@ -83,9 +81,7 @@ fn a_compressed_disk_is_a_target_like_the_disk() {
 
 #[test]
 fn a_compressed_disk_is_not_overwritten() {
-    let Some(bench) = Bench::new("a_compressed_disk_is_not_overwritten") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     for format in FORMATS {
         let path = bench.packed(format);
         let before = std::fs::read(&path).expect("the file");
@@ -109,9 +105,7 @@ fn a_compressed_disk_is_not_overwritten() {
 
 #[test]
 fn damage_is_named_with_its_place() {
-    let Some(bench) = Bench::new("damage_is_named_with_its_place") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     for format in FORMATS {
         let path = bench.packed(format);
         let whole = std::fs::read(&path).expect("the file");
@@ -150,13 +144,8 @@ fn damage_is_named_with_its_place() {
 
 #[test]
 fn a_file_that_holds_much_takes_no_memory() {
-    let test = "a_file_that_holds_much_takes_no_memory";
-    let Some(prlimit) = program(test, "prlimit") else {
-        return;
-    };
-    let Some(bench) = Bench::new(test) else {
-        return;
-    };
+    let Some(prlimit) = program("prlimit") else { return };
+    let Some(bench) = Bench::new() else { return };
     // 96 MiB of zeroes a file, three of them behind each other, which each format allows.
     let zeroes = bench.path("zeroes");
     let file = std::fs::File::create(&zeroes).expect("a file");

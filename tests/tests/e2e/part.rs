@@ -46,9 +46,7 @@ fn a_new_gpt_is_what_sgdisk_calls_sound() {
         raw.contains("  516e7cb6-6ecf-11d6-8ff8-00022d09712b  (16M)\n"),
         "{raw}"
     );
-    let Some(sgdisk) = ugeom_testkit::program("a_new_gpt_is_what_sgdisk", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = ugeom_testkit::program("sgdisk") else { return };
     let verdict = other(sgdisk, &["-v", &disk]);
     assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
 }
@@ -134,9 +132,7 @@ fn a_label_in_a_slice_is_listed_once() {
     assert!(label.starts_with("=>   0  1985  disk.imgs1  BSD") && expected.ends_with(&label));
     let tables = json(&part(&["show", "--json", &disk]));
     assert_eq!(tables[1]["rows"][1]["provider"], "disk.imgs1a");
-    let Some(sfdisk) = ugeom_testkit::program("a_label_in_a_slice", "sfdisk") else {
-        return;
-    };
+    let Some(sfdisk) = ugeom_testkit::program("sfdisk") else { return };
     let dump = other(sfdisk, &["--dump", &disk]);
     let dump = String::from_utf8_lossy(&dump).into_owned();
     assert!(
@@ -205,9 +201,8 @@ fn what_does_not_fit_is_refused_with_the_reason() {
 /// What other programs make of a table: they call it sound, and list these partitions with their
 /// first and last sector.
 fn judged(disk: &str, scheme: &str, expected: &[(u32, u64, u64)]) {
-    let test = "part_judged_by_others";
     let run = |program: &str, arguments: &[&str]| {
-        let program = ugeom_testkit::program(test, program)?;
+        let program = ugeom_testkit::program(program)?;
         let said = other(program, &[arguments, &[disk]].concat());
         Some(String::from_utf8_lossy(&said).into_owned())
     };
@@ -285,7 +280,7 @@ fn partitions_of_a_gpt_are_modified_resized_and_destroyed_as_gpart_does() {
     judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
     refused(&["show", &disk], 1);
-    if let Some(wipefs) = ugeom_testkit::program("part_destroyed", "wipefs") {
+    if let Some(wipefs) = ugeom_testkit::program("wipefs") {
         assert_eq!(other(wipefs, &["-n", &disk]), b"", "nothing is left");
     }
 }

@@ -53,13 +53,11 @@ fn a_missing_protective_mbr_is_reported_and_mended() {
     let line = format!("disk.img: the sectors that were overwritten are in {kept}\n");
     assert_eq!(done, format!("disk.img recovered\n{line}"));
     assert!(std::fs::read(&path).expect("the image") == sound);
-    if let Some(sfdisk) = program("a_missing_protective_mbr", "sfdisk") {
+    if let Some(sfdisk) = program("sfdisk") {
         let dump = String::from_utf8(other(sfdisk, &["-d", &disk])).expect("text");
         assert!(dump.contains("label: gpt"), "{dump}");
     }
-    let Some(xxd) = program("a_missing_protective_mbr", "xxd") else {
-        return;
-    };
+    let Some(xxd) = program("xxd") else { return };
     other(xxd, &["-r", &kept, &disk]);
     assert!(
         std::fs::read(&path).expect("the image") == bytes,
@@ -113,9 +111,7 @@ fn a_table_with_wrong_checksums_is_listed_and_recovered_from_a_named_copy() {
     assert!(std::fs::read(&path).expect("the image") == sound);
     changed(&path, &sound, &[512 + 56, last + 16]);
     assert!(recover("primary").contains("are in disk.img.before-recover.2\n"));
-    let Some(sgdisk) = program("a_table_with_wrong_checksums", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = program("sgdisk") else { return };
     let verdict = other(sgdisk, &["-v", &disk]);
     assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
 }
@@ -133,9 +129,7 @@ fn nothing_is_written_where_the_old_sectors_cannot_be_kept() {
 
 #[test]
 fn other_sector_sizes_are_tried_and_named() {
-    let Some(sgdisk) = program("other_sector_sizes_are_tried", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = program("sgdisk") else { return };
     let (_folder, path) = disks::empty_image(16 << 20);
     let disk = disks::text(&path);
     other(sgdisk, &["-n", "1:2048:4095", &disk]);
@@ -167,9 +161,7 @@ fn other_sector_sizes_are_tried_and_named() {
 
 #[test]
 fn tables_of_many_and_of_long_entries_are_what_sgdisk_lists() {
-    let Some(sgdisk) = program("tables_of_many_entries", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = program("sgdisk") else { return };
     let (_folder, path) = disks::empty_image(64 << 20);
     let disk = disks::text(&path);
     other(

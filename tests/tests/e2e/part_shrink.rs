@@ -73,9 +73,7 @@ const MAKERS: [(&str, &[&str], &str); 11] = [
 #[test]
 fn a_partition_is_not_made_shorter_than_its_file_system() {
     for (maker, arguments, title) in MAKERS {
-        let Some(program) = ugeom_testkit::program("a_partition_is_not_made_shorter", maker) else {
-            continue;
-        };
+        let Some(program) = ugeom_testkit::program(maker) else { continue };
         let disk = Disk::new();
         let content = disk.content();
         other(program, &[arguments, &[&content]].concat());
@@ -107,10 +105,7 @@ fn a_partition_is_not_made_shorter_than_its_file_system() {
 
 #[test]
 fn a_file_system_that_was_made_smaller_before_is_no_reason() {
-    let test = "a_file_system_that_was_made_smaller_before_is_no_reason";
-    let Some(mkfs) = ugeom_testkit::program(test, "mkfs.ext4") else {
-        return;
-    };
+    let Some(mkfs) = ugeom_testkit::program("mkfs.ext4") else { return };
     let disk = Disk::new();
     let content = disk.content();
     other(mkfs, &["-q", &content]);
@@ -125,7 +120,6 @@ fn a_file_system_that_was_made_smaller_before_is_no_reason() {
 
 #[test]
 fn what_reaches_to_the_end_of_its_partition_is_not_cut() {
-    let test = "what_reaches_to_the_end_of_its_partition_is_not_cut";
     let disk = Disk::new();
     let p1 = format!("{}@p1", disk.text);
     // GELI's metadata is in the last sector.
@@ -141,9 +135,7 @@ fn what_reaches_to_the_end_of_its_partition_is_not_cut() {
     ugeom(&["geli", "clear", "--destroy", &p1]).quiet();
     disk.resize("383m").quiet();
 
-    let Some(cryptsetup) = ugeom_testkit::program(test, "cryptsetup") else {
-        return;
-    };
+    let Some(cryptsetup) = ugeom_testkit::program("cryptsetup") else { return };
     let content = disk.content();
     let format = [
         "luksFormat",

@@ -99,7 +99,7 @@ fn every_verb_works_on_every_scheme() {
 
 /// What parted lists: number, first and last sector.
 pub fn parted(disk: &str, label: &str) -> Option<Vec<(u32, u64, u64)>> {
-    let parted = ugeom_testkit::program("part_verbs", "parted")?;
+    let parted = ugeom_testkit::program("parted")?;
     let said = other(parted, &["-s", "-m", disk, "unit", "s", "print"]);
     let said = String::from_utf8_lossy(&said).into_owned();
     assert!(said.contains(&format!(":{label}:")), "{said}");
@@ -132,9 +132,7 @@ fn parted_lists_what_is_made_on_apple_and_sun_disks() {
         part(&["create", "-s", scheme, &disk]);
         part(&["add", "-t", kind, "-s", "10080", &disk]);
         part(&["add", "-t", kind, "-s", "10080", &disk]);
-        let Some(listed) = parted(&disk, label) else {
-            return;
-        };
+        let Some(listed) = parted(&disk, label) else { return };
         assert_eq!(listed, expected, "{scheme}");
     }
 }
@@ -147,9 +145,7 @@ fn parted_lists_what_is_made_on_a_pc98() {
         part(&["add", "-t", "freebsd", "-s", "13600", &disk]);
     }
     // The table counts in cylinders; those of parted have 128 sectors, GEOM's 136.
-    let Some(listed) = parted(&disk, "pc98") else {
-        return;
-    };
+    let Some(listed) = parted(&disk, "pc98") else { return };
     let starts: Vec<(u32, u64)> = listed.iter().map(|it| (it.0, it.1 / 128)).collect();
     assert_eq!(starts, [(1, 1), (2, 101)]);
 }
@@ -181,7 +177,7 @@ fn logical_partitions_are_made_in_an_extended_one() {
         assert_eq!(part(&add), expected);
     }
     let judged = |expected: &[(u32, u64, u64)]| {
-        if let Some(sfdisk) = ugeom_testkit::program("part_verbs", "sfdisk") {
+        if let Some(sfdisk) = ugeom_testkit::program("sfdisk") {
             let said = other(sfdisk, &["--verify", &disk]);
             let said = String::from_utf8_lossy(&said).into_owned();
             assert!(said.contains("No errors detected."), "{said}");
@@ -279,7 +275,7 @@ fn a_table_goes_from_one_disk_to_several_with_its_labels() {
     assert!(part(&["show", "-l", &two]).contains("  1  (null)  (512K)\n"));
     let wrong = ugeom_with(&["part", "restore", "-F", &two], b"GPT 128\n1 efi\n").failed(1);
     assert!(wrong.contains("line 2 of the backup: 2 words"), "{wrong}");
-    if let Some(sgdisk) = ugeom_testkit::program("part_verbs", "sgdisk") {
+    if let Some(sgdisk) = ugeom_testkit::program("sgdisk") {
         let verdict = other(sgdisk, &["-v", &one]);
         assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
     }

@@ -37,18 +37,14 @@ fn results_become_one_file_that_another_program_calls_valid() {
     for elsewhere in ["src=", "href=\"http", "<script", "<link", "@import"] {
         assert!(!html.contains(elsewhere), "{elsewhere}");
     }
-    let Some(tidy) = ugeom_testkit::program("report_is_valid_html", "tidy") else {
-        return;
-    };
+    let Some(tidy) = ugeom_testkit::program("tidy") else { return };
     // Prints errors and warnings alone, and fails with them.
     other(tidy, &["-quiet", "-errors", "-utf8", &report]);
 }
 
 #[test]
 fn every_plot_is_well_formed_xml() {
-    let Some(xmllint) = ugeom_testkit::program("plots_are_well_formed_xml", "xmllint") else {
-        return;
-    };
+    let Some(xmllint) = ugeom_testkit::program("xmllint") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = measured(folder.path());
     let html = ugeom(&["report", &result, "-o", "-"]).quiet();
@@ -113,9 +109,7 @@ except ImportError:
 
 #[test]
 fn csv_is_one_table_that_python_reads_without_options() {
-    let Some(python) = ugeom_testkit::program("csv_is_one_table_for_python", "python3") else {
-        return;
-    };
+    let Some(python) = ugeom_testkit::program("python3") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = measured(folder.path());
     let strange = disks::text(&folder.path().join("strange.json"));
@@ -167,9 +161,7 @@ fn read_everywhere(result: &str, format: &str, case: &str) {
 
 #[test]
 fn what_fio_writes_is_read() {
-    let Some(fio) = ugeom_testkit::program("what_fio_writes_is_read", "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = disks::text(&folder.path().join("fio.json"));
     let job = [
@@ -196,10 +188,7 @@ fn what_fio_writes_is_read() {
 
 #[test]
 fn what_hyperfine_writes_is_read() {
-    let Some(hyperfine) = ugeom_testkit::program("what_hyperfine_writes_is_read", "hyperfine")
-    else {
-        return;
-    };
+    let Some(hyperfine) = ugeom_testkit::program("hyperfine") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = disks::text(&folder.path().join("hyperfine.json"));
     let runs = [
@@ -218,9 +207,7 @@ fn what_hyperfine_writes_is_read() {
 
 #[test]
 fn what_iostat_writes_is_read() {
-    let Some(iostat) = ugeom_testkit::program("what_iostat_writes_is_read", "iostat") else {
-        return;
-    };
+    let Some(iostat) = ugeom_testkit::program("iostat") else { return };
     let printed = other(iostat, &["-x", "-d", "-o", "JSON", "1", "2"]);
     let folder = tempfile::tempdir().expect("a folder");
     let result = disks::text(&folder.path().join("iostat.json"));
@@ -234,8 +221,7 @@ fn what_iostat_writes_is_read() {
     };
     let disk = disks.iter().find(is_busy).or(disks.first());
     let Some(disk) = disk.and_then(|disk| disk["disk_device"].as_str()) else {
-        println!("SKIP what_iostat_writes_is_read: there is no disk here");
-        return;
+        return ugeom_testkit::skip("there is no disk here");
     };
     std::fs::write(&result, &printed).expect("the result");
     read_everywhere(&result, "iostat", disk);

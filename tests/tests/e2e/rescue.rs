@@ -88,9 +88,7 @@ fn faulty(path: &str) -> String {
 
 #[test]
 fn what_can_be_read_of_a_faulty_disk_is_read_and_ddrescue_continues() {
-    let test = "what_can_be_read_of_a_faulty_disk";
-    let (Some(ddrescue), Some(log)) = (program(test, "ddrescue"), program(test, "ddrescuelog"))
-    else {
+    let (Some(ddrescue), Some(log)) = (program("ddrescue"), program("ddrescuelog")) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -233,7 +231,6 @@ fn old_disk(folder: &Path, mkfs: (&Path, &Path), mcopy: &Path, data: &[u8]) -> S
 /// The steps of docs/rescue.md, from the disk and from an image of a virtual machine.
 #[test]
 fn files_come_out_of_an_old_disk() {
-    let test = "files_come_out_of_an_old_disk";
     let programs = [
         "mkfs.vfat",
         "mkfs.ext4",
@@ -242,13 +239,8 @@ fn files_come_out_of_an_old_disk() {
         "qemu-img",
         "sfdisk",
     ];
-    let programs: Vec<_> = programs
-        .iter()
-        .map_while(|name| program(test, name))
-        .collect();
-    let [fat, ext, mcopy, debugfs, qemu_img, _] = programs.as_slice() else {
-        return;
-    };
+    let programs: Vec<_> = programs.iter().map_while(|name| program(name)).collect();
+    let [fat, ext, mcopy, debugfs, qemu_img, _] = programs.as_slice() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let data = noise(9, 300_000);

@@ -90,7 +90,7 @@ fn comes_out(folder: &Path, disk: &Path, partition: &str, take: &str, data: &[u8
     fresh();
     shell(folder, take, "part.img");
     same("a copy of the partition");
-    if !has_files("files_come_out_of_each_file_system") {
+    if !has_files() {
         return;
     }
     fresh();
@@ -120,17 +120,10 @@ fn with_table(folder: &Path, sfdisk: &Path) -> PathBuf {
 
 #[test]
 fn files_come_out_of_each_file_system() {
-    let test = "files_come_out_of_each_file_system";
-    let Some(sfdisk) = program(test, "sfdisk") else {
-        return;
-    };
+    let Some(sfdisk) = program("sfdisk") else { return };
     let data = noise(11, DATA_BYTES);
     for steps in &STEPS {
-        if !steps
-            .programs
-            .iter()
-            .all(|name| program(test, name).is_some())
-        {
+        if !steps.programs.iter().all(|name| program(name).is_some()) {
             continue;
         }
         let folder = tree(&data);
@@ -148,10 +141,7 @@ fn files_come_out_of_each_file_system() {
 /// An Apple partition map with an HFS+ of xorriso.
 #[test]
 fn files_come_out_of_an_apple_disk() {
-    let test = "files_come_out_of_an_apple_disk";
-    let (Some(_), Some(xorriso)) = (program(test, "7z"), program(test, "xorriso")) else {
-        return;
-    };
+    let (Some(_), Some(xorriso)) = (program("7z"), program("xorriso")) else { return };
     let data = noise(12, DATA_BYTES);
     let folder = tree(&data);
     let path = |name: &str| folder.path().join(name);

@@ -85,10 +85,7 @@ fn nbdinfo(program: &Path, arguments: &[&str]) -> Value {
 
 #[test]
 fn nbdinfo_lists_every_partition_and_says_what_it_may_do() {
-    let test = "nbdinfo_lists_every_partition";
-    let (Some(info), Some(sfdisk)) = (program(test, "nbdinfo"), program(test, "sfdisk")) else {
-        return;
-    };
+    let (Some(info), Some(sfdisk)) = (program("nbdinfo"), program("sfdisk")) else { return };
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let script = b"label: dos\n2048,4096,a5\n8192,1024,83\n";
@@ -126,10 +123,7 @@ fn nbdinfo_lists_every_partition_and_says_what_it_may_do() {
 
 #[test]
 fn the_map_of_an_image_is_the_one_that_qemu_finds_in_the_file() {
-    let test = "the_map_of_an_image";
-    let (Some(info), Some(qemu)) = (program(test, "nbdinfo"), program(test, "qemu-img")) else {
-        return;
-    };
+    let (Some(info), Some(qemu)) = (program("nbdinfo"), program("qemu-img")) else { return };
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let map = |what: &str| {
@@ -160,9 +154,7 @@ fn the_map_of_an_image_is_the_one_that_qemu_finds_in_the_file() {
 
 #[test]
 fn nbdcopy_takes_an_image_out_and_brings_one_in() {
-    let Some(copy) = program("nbdcopy_takes_an_image_out", "nbdcopy") else {
-        return;
-    };
+    let Some(copy) = program("nbdcopy") else { return };
     let (folder, path) = sparse_image();
     let before = std::fs::read(&path).expect("the image");
     let mut served = Served::start(folder, &disks::text(&path), &["--rw"]);
@@ -183,10 +175,7 @@ fn nbdcopy_takes_an_image_out_and_brings_one_in() {
 
 #[test]
 fn qemu_converts_compares_and_writes_where_it_likes() {
-    let test = "qemu_converts_compares_and_writes";
-    let (Some(qemu), Some(io)) = (program(test, "qemu-img"), program(test, "qemu-io")) else {
-        return;
-    };
+    let (Some(qemu), Some(io)) = (program("qemu-img"), program("qemu-io")) else { return };
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let served = Served::start(folder, &image, &["--rw", "--threads", "2"]);
@@ -237,12 +226,10 @@ fn qemu_converts_compares_and_writes_where_it_likes() {
 
 #[test]
 fn fio_verifies_what_it_has_written() {
-    let Some(fio) = program("fio_verifies_what_it_has_written", "fio") else {
-        return;
-    };
+    let Some(fio) = program("fio") else { return };
     let engines = other(&fio, &["--enghelp"]);
     if !String::from_utf8_lossy(&engines).contains("nbd") {
-        return ugeom_testkit::skip("fio_verifies_what", "this fio has no engine nbd");
+        return ugeom_testkit::skip("this fio has no engine nbd");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let state = disks::text(folder.path());
@@ -274,9 +261,7 @@ fn fio_verifies_what_it_has_written() {
 
 #[test]
 fn a_command_gets_the_uri_and_its_failure_is_ours() {
-    let Some(_) = program("a_command_gets_the_uri", "nbdinfo") else {
-        return;
-    };
+    let Some(_) = program("nbdinfo") else { return };
     let ended = ugeom(&["serve", "md:3m", "--run", "nbdinfo --size \"$uri\""]);
     assert_eq!(
         (ended.code, ended.text().as_str()),
@@ -306,10 +291,7 @@ fn a_command_gets_the_uri_and_its_failure_is_ours() {
 
 #[test]
 fn nbdkit_passes_a_disk_on() {
-    let test = "nbdkit_passes_a_disk_on";
-    let (Some(nbdkit), Some(_)) = (program(test, "nbdkit"), program(test, "nbdcopy")) else {
-        return;
-    };
+    let (Some(nbdkit), Some(_)) = (program("nbdkit"), program("nbdcopy")) else { return };
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let served = Served::start(folder, &image, &["--rw"]);

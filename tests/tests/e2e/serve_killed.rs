@@ -143,10 +143,8 @@ fn a_cache_keeps_what_was_acknowledged_however_often_its_server_is_killed() {
 
 /// Kills the server of a server, too, which forgets what was not flushed: now the one, now the
 /// other, and in the end both. `UGEOM_KILLS` says how often.
-fn kill_both_again_and_again(test: &str, layers: &str) {
-    let Some(mut upstream) = Upstream::start(test, BLOCKS * BLOCK_BYTES as u64) else {
-        return;
-    };
+fn kill_both_again_and_again(layers: &str) {
+    let Some(mut upstream) = Upstream::start(BLOCKS * BLOCK_BYTES as u64) else { return };
     let wanted = std::env::var("UGEOM_KILLS").ok();
     let wanted = wanted.map(|text| text.parse().expect("UGEOM_KILLS is a number"));
     let (mut number, mut durable, mut kills) = (0, Durable::new(), 0);
@@ -192,13 +190,13 @@ fn kill_both_again_and_again(test: &str, layers: &str) {
 
 #[test]
 fn what_was_flushed_is_there_however_often_the_upstream_is_killed() {
-    kill_both_again_and_again("what_was_flushed_is_there", "");
+    kill_both_again_and_again("");
 }
 
 #[test]
 fn what_was_flushed_through_a_cache_is_there_however_often_the_upstream_is_killed() {
     let layers = " | cache:size=1m,write=back";
-    kill_both_again_and_again("what_was_flushed_through_a_cache", layers);
+    kill_both_again_and_again(layers);
 }
 
 #[test]

@@ -124,12 +124,9 @@ fn watch(folder: &Path) -> (Child, impl Iterator<Item = String>, Sums) {
 
 #[test]
 fn csv_adds_up_to_the_requests_that_fio_has_sent() {
-    let test = "csv_adds_up_to_the_requests";
-    let Some(fio) = program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = program("fio") else { return };
     if !String::from_utf8_lossy(&other(&fio, &["--enghelp"])).contains("nbd") {
-        return ugeom_testkit::skip(test, "this fio has no engine nbd");
+        return ugeom_testkit::skip("this fio has no engine nbd");
     }
     let folder = folder();
     let folder = folder.path();
@@ -187,13 +184,8 @@ fn csv_adds_up_to_the_requests_that_fio_has_sent() {
 
 #[test]
 fn exports_come_and_go_and_stat_shows_them() {
-    let test = "exports_come_and_go";
-    let (Some(copy), Some(info)) = (program(test, "nbdcopy"), program(test, "nbdinfo")) else {
-        return;
-    };
-    let Some(sfdisk) = program(test, "sfdisk") else {
-        return;
-    };
+    let (Some(copy), Some(info)) = (program("nbdcopy"), program("nbdinfo")) else { return };
+    let Some(sfdisk) = program("sfdisk") else { return };
     let folder = folder();
     let folder = folder.path();
     let served = Served::start(folder, "nbd", "md:8m", &["--rw"]);
@@ -256,7 +248,7 @@ fn what_is_read_from_a_file_of_the_mount_is_counted_like_any_other() {
         let mut reason = String::new();
         let mut stderr = served.stderr.take().expect("stderr");
         stderr.read_to_string(&mut reason).expect("UTF-8");
-        return ugeom_testkit::skip("what_is_read_from_a_file", reason.trim());
+        return ugeom_testkit::skip(reason.trim());
     }
     let (mut watching, mut lines, mut sums) = watch(folder);
     let input = format!("if={}", mount.join("md0.nop").display());
@@ -349,9 +341,7 @@ fn the_socket_lies_where_it_was_asked_for_or_nowhere() {
 
 #[test]
 fn another_user_may_not_look() {
-    let Some(setpriv) = program("another_user_may_not_look", "setpriv") else {
-        return;
-    };
+    let Some(setpriv) = program("setpriv") else { return };
     let folder = folder();
     let folder = folder.path();
     let socket = disks::text(&folder.join("here"));
@@ -365,7 +355,7 @@ fn another_user_may_not_look() {
     );
     if can.code != 0 {
         let reason = "only root can be another user, and the program must be readable for all";
-        return ugeom_testkit::skip("another_user_may_not_look", reason);
+        return ugeom_testkit::skip(reason);
     }
     let look = [&who[..], &[UGEOM, "stat", "-b", "--socket", &socket]].concat();
     let error = run(command(&setpriv, &look), b"").failed(1);
@@ -405,9 +395,7 @@ fn a_server_that_goes_ends_the_watching_and_what_was_shown_stays() {
 
 #[test]
 fn clients_of_the_control_socket_disturb_no_client_of_the_server() {
-    let Some(copy) = program("clients_of_the_control_socket", "nbdcopy") else {
-        return;
-    };
+    let Some(copy) = program("nbdcopy") else { return };
     let folder = folder();
     let folder = folder.path();
     let image = folder.join("disk.img");
@@ -422,9 +410,7 @@ fn clients_of_the_control_socket_disturb_no_client_of_the_server() {
         scope.spawn(|| {
             let mut random = fastrand::Rng::with_seed(6);
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                let Ok(mut stream) = UnixStream::connect(&control) else {
-                    continue;
-                };
+                let Ok(mut stream) = UnixStream::connect(&control) else { continue };
                 let junk: Vec<u8> = (0..random.usize(..9000)).map(|_| random.u8(..)).collect();
                 // It may leave us in the middle.
                 let _ = stream.write_all(&junk);
@@ -509,8 +495,8 @@ print("cursor", seen.rfind(b"\x1b[?25h") > seen.rfind(b"\x1b[?25l"))
 print("after", repr(seen[seen.rfind(b"\x1b[?1049l") + 8:].decode()))
 "#;
 
-fn on_a_terminal(test: &str, how: &str) -> Option<String> {
-    let python = program(test, "python3")?;
+fn on_a_terminal(how: &str) -> Option<String> {
+    let python = program("python3")?;
     let folder = folder();
     let folder = folder.path();
     let served = Served::start(folder, "nbd", "md:1m | nop", &[]);
@@ -524,11 +510,8 @@ fn on_a_terminal(test: &str, how: &str) -> Option<String> {
 
 #[test]
 fn the_view_obeys_keys_and_leaves_the_terminal_as_it_was() {
-    let name = "the_view_obeys_keys";
     for how in ["keys", "interrupt", "term"] {
-        let Some(text) = on_a_terminal(name, how) else {
-            return;
-        };
+        let Some(text) = on_a_terminal(how) else { return };
         let expected = "raw True\ncode 0\nsame True\nentered 1 left 1\ncursor True\nafter ''\n";
         assert_eq!(text, expected, "{how}");
     }
@@ -536,9 +519,7 @@ fn the_view_obeys_keys_and_leaves_the_terminal_as_it_was() {
 
 #[test]
 fn a_view_whose_server_goes_ends_with_the_reason_below_the_last_figures() {
-    let Some(text) = on_a_terminal("a_view_whose_server_goes", "gone") else {
-        return;
-    };
+    let Some(text) = on_a_terminal("gone") else { return };
     let expected = "raw True\ncode 1\nsame True\nentered 1 left 1\ncursor True\nafter 'dT: ";
     assert!(text.starts_with(expected), "{text}");
     let after = text.split("after").nth(1).expect("the end");

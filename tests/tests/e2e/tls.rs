@@ -106,10 +106,7 @@ fn qemu_info(qemu: &Path, served: &Served, certificates: Option<&str>) -> Ended 
 
 #[test]
 fn who_is_served_follows_the_mode_and_the_certificates() {
-    let test = "who_is_served_follows_the_mode";
-    let (Some(info), Some(qemu)) = (program(test, "nbdinfo"), program(test, "qemu-img")) else {
-        return;
-    };
+    let (Some(info), Some(qemu)) = (program("nbdinfo"), program("qemu-img")) else { return };
     // The server's options, then who is served: without TLS, with TLS and no certificate, with one,
     // with one of another authority.
     for (options, served) in [
@@ -125,9 +122,7 @@ fn who_is_served_follows_the_mode_and_the_certificates() {
             [false, false, true, false],
         ),
     ] {
-        let Some(folder) = certificates(test) else {
-            return;
-        };
+        let Some(folder) = certificates() else { return };
         let server = Served::start(folder, options);
         let clients = [None, Some("bare"), Some("pki"), Some("stranger")];
         for (client, is_served) in clients.into_iter().zip(served) {
@@ -160,13 +155,8 @@ fn who_is_served_follows_the_mode_and_the_certificates() {
 
 #[test]
 fn data_travels_both_ways_through_tls() {
-    let test = "data_travels_both_ways_through_tls";
-    let (Some(copy), Some(nbdsh)) = (program(test, "nbdcopy"), program(test, "nbdsh")) else {
-        return;
-    };
-    let Some(folder) = certificates(test) else {
-        return;
-    };
+    let (Some(copy), Some(nbdsh)) = (program("nbdcopy"), program("nbdsh")) else { return };
+    let Some(folder) = certificates() else { return };
     let served = Served::start(folder, &["--tls", "require", "--tls-verify-peer"]);
     let bytes = noise(7, 3 << 20);
     let source = served.folder.path().join("source");
@@ -219,9 +209,7 @@ assert b''.join(b.to_bytearray() for _, b in bufs) == want
 
 #[test]
 fn what_is_wrong_with_tls_is_said() {
-    let Some(folder) = certificates("what_is_wrong_with_tls") else {
-        return;
-    };
+    let Some(folder) = certificates() else { return };
     let pki = disks::text(&folder.path().join("pki"));
     let serve = |arguments: &[&str]| {
         let all = [&["serve", "md:1m", "--run", "true"], arguments].concat();
@@ -292,10 +280,7 @@ const ERR_TLS_REQD: u32 = 1 << 31 | 5;
 
 #[test]
 fn what_is_sent_in_the_clear_never_counts() {
-    let test = "what_is_sent_in_the_clear";
-    let (Some(info), Some(folder)) = (program(test, "nbdinfo"), certificates(test)) else {
-        return;
-    };
+    let (Some(info), Some(folder)) = (program("nbdinfo"), certificates()) else { return };
     let served = Served::start(folder, &["--tls", "require"]);
     // Without TLS there is nothing but TLS.
     let mut stream = raw(&served);

@@ -119,13 +119,8 @@ fn an_input_that_is_too_short_is_written_and_said() {
 
 #[test]
 fn a_file_system_made_inside_a_partition_is_read_whole_and_not_overwritten() {
-    let test = "a_file_system_made_inside_a_partition";
-    let Some(mkfs) = ugeom_testkit::program(test, "mkfs.ext4") else {
-        return;
-    };
-    let Some(fsck) = ugeom_testkit::program(test, "e2fsck") else {
-        return;
-    };
+    let Some(mkfs) = ugeom_testkit::program("mkfs.ext4") else { return };
+    let Some(fsck) = ugeom_testkit::program("e2fsck") else { return };
     let (folder, path) = disks::partitioned_image(40_960, 2048, 32_768);
     let image = disks::text(&path);
     let offset = format!("offset={}", 2048 * 512);

@@ -435,9 +435,7 @@ impl Linker {
     }
 
     fn advance(&mut self, event: &Event, phase: Phase) {
-        let Some(group) = self.groups.of_request(event) else {
-            return;
-        };
+        let Some(group) = self.groups.of_request(event) else { return };
         for serial in self.groups.members(group) {
             self.live.phase(serial, event.time_ns, phase);
         }
@@ -587,9 +585,7 @@ impl Linker {
         let mut next = Some(serial);
         while let Some(serial) = next {
             self.groups.forget(serial);
-            let Some(ended) = self.live.end(serial, time_ns) else {
-                return;
-            };
+            let Some(ended) = self.live.end(serial, time_ns) else { return };
             self.quality.spans += 1;
             self.quality.ambiguous += u64::from(ended.ambiguous);
             match ended.parent {

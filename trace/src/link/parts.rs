@@ -23,9 +23,7 @@ pub struct Part {
 /// spans and phases. The sum is the length of the root.
 #[must_use]
 pub fn divide(tree: &Tree) -> Vec<Part> {
-    let Some(root) = tree.spans.first() else {
-        return Vec::new();
-    };
+    let Some(root) = tree.spans.first() else { return Vec::new() };
     let clipped = clip(tree);
     let mut times: Vec<u64> = clipped
         .iter()

@@ -89,9 +89,7 @@ fn mentions(source: &Source, name: &str) -> bool {
 
 /// The public modules of `format`, each of which is one layout; private ones are their tools.
 fn formats(tree: &Tree) -> Vec<String> {
-    let Some(root) = tree.source(FORMATS) else {
-        return Vec::new();
-    };
+    let Some(root) = tree.source(FORMATS) else { return Vec::new() };
     let layouts = root
         .tokens
         .windows(3)

@@ -108,9 +108,7 @@ pub fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
     let of_tests = tree.test_files(sources);
     let mut libraries: BTreeMap<&str, Library> = BTreeMap::new();
     for source in sources {
-        let Some((folder, file)) = source.path.split_once("/src/") else {
-            continue;
-        };
+        let Some((folder, file)) = source.path.split_once("/src/") else { continue };
         if tree.has(&format!("{folder}/src/lib.rs"))
             && !tree.has(&format!("{folder}/src/main.rs"))
             && !of_tests.contains(source.path)
@@ -311,9 +309,7 @@ fn types_of_impls(all: &[tokens::Token]) -> BTreeMap<usize, String> {
         if token.text != "impl" || !starts_item {
             continue;
         }
-        let Some(open) = (index..all.len()).find(|at| all[*at].text == "{") else {
-            continue;
-        };
+        let Some(open) = (index..all.len()).find(|at| all[*at].text == "{") else { continue };
         let head = &all[index + 1..open];
         let head = match head.iter().position(|token| token.text == "for") {
             Some(at) => &head[at + 1..],

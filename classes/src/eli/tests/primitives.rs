@@ -31,8 +31,7 @@ fn key() -> [u8; 64] {
 
 #[test]
 fn cbc_ciphers_give_what_openssl_gives() {
-    let name = "cbc_ciphers_give_what_openssl_gives";
-    if ugeom_testkit::program(name, "openssl").is_none() {
+    if ugeom_testkit::program("openssl").is_none() {
         return;
     }
     let rows = [
@@ -82,8 +81,7 @@ fn cbc_ciphers_give_what_openssl_gives() {
 
 #[test]
 fn pbkdf2_gives_what_openssl_gives() {
-    let name = "pbkdf2_gives_what_openssl_gives";
-    if ugeom_testkit::program(name, "openssl").is_none() {
+    if ugeom_testkit::program("openssl").is_none() {
         return;
     }
     for rounds in [1, 2, 1000, 5000] {

@@ -191,9 +191,7 @@ mod tests {
             let screen = Screen::open().expect("a screen");
             assert!(screen.size().0 == 0, "this is the panic");
         }
-        let Some(script) = ugeom_testkit::program(name, "script") else {
-            return;
-        };
+        let Some(script) = ugeom_testkit::program("script") else { return };
         let own = std::env::current_exe().expect("our own name");
         let command = format!(
             "stty -g; '{}' --nocapture commands::stat::terminal::tests::{name}; stty -g",
