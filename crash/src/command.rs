@@ -145,7 +145,6 @@ pub struct CommandCheck {
 
 impl CommandCheck {
     /// The shell command `command`.
-    #[must_use]
     pub fn new(command: &str, view: &View) -> Self {
         Self {
             command: command.to_owned(),

@@ -70,7 +70,6 @@ impl Disk {
     }
 
     /// The size of the media, bytes.
-    #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.media.size_bytes
     }

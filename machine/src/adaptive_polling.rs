@@ -17,7 +17,6 @@ pub struct AdaptivePolling {
 impl AdaptivePolling {
     /// Polls for `longest_ns` at most, in nanoseconds; for 0 never. At first it does not poll, so
     /// that a thread with a request an hour sleeps.
-    #[must_use]
     pub const fn new(longest_ns: u64) -> Self {
         Self {
             longest_ns,
@@ -45,7 +44,6 @@ impl AdaptivePolling {
 
     /// How long to poll now, in nanoseconds.
     #[inline]
-    #[must_use]
     pub fn poll_ns(&self) -> u64 {
         if self.typical_ns <= self.longest_ns {
             self.longest_ns

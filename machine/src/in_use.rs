@@ -49,7 +49,6 @@ impl Mounts {
 
 /// What a block device or an image is used for (`is mounted at /mnt`, `is attached to /dev/loop0`),
 /// if for anything. What cannot be looked at is taken for unused: opening it will say why.
-#[must_use]
 pub fn use_of(path: &Path) -> Option<String> {
     Uses::default().use_of(path)
 }

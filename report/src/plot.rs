@@ -65,7 +65,6 @@ impl Seen {
     }
 
     /// The same in another unit, by a function that keeps or turns the order of all values.
-    #[must_use]
     pub fn map(&self, unit: impl Fn(f64) -> f64) -> Self {
         let ends = [self.interval.low, self.interval.high].map(&unit);
         let interval = Interval {

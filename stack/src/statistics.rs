@@ -371,7 +371,6 @@ pub struct TimeTotals {
 impl Totals {
     /// Requests that entered and have not ended. A request that needs no waiting is done before
     /// any thread can look.
-    #[must_use]
     pub fn in_flight(&self) -> u64 {
         // The threads were read one after the other, so the sum can be off by what happened
         // meanwhile, but a queue is never shorter than empty.
@@ -379,7 +378,6 @@ impl Totals {
     }
 
     /// All requests that ended.
-    #[must_use]
     pub fn ended(&self) -> u64 {
         self.operations.iter().sum()
     }

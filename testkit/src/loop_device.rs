@@ -13,7 +13,6 @@ pub struct LoopDevice {
 impl LoopDevice {
     /// A device over `file`; `None`, after reporting why, where there can be none. `arguments` go
     /// to losetup(8).
-    #[must_use]
     pub fn over(file: &Path, arguments: &[&str]) -> Option<Self> {
         let losetup = program("losetup")?;
         let mut command = Command::new(losetup);
@@ -29,7 +28,6 @@ impl LoopDevice {
     }
 
     /// The path as an argument of a program.
-    #[must_use]
     pub fn text(&self) -> String {
         self.path.display().to_string()
     }

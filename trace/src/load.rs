@@ -138,7 +138,6 @@ fn wait(child: &mut Child, mut session: Option<&mut Session>) -> io::Result<()> 
 
 impl Effect {
     /// The effect as a page, for every form of output.
-    #[must_use]
     pub fn page(&self) -> Page {
         let (targets, command) = (self.targets.join(" "), self.command.join(" "));
         let mut page = Page::new(

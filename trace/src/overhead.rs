@@ -176,14 +176,12 @@ impl Reader {
 
 impl Overhead {
     /// The cost of an event, ns, where it can be told.
-    #[must_use]
     pub fn event_ns(&self) -> Option<Interval> {
         let can = self.synchronous && self.events_per_read > 0.0;
         can.then(|| self.added_ns.scaled(1.0 / self.events_per_read))
     }
 
     /// The result as a page, for every form of output.
-    #[must_use]
     pub fn page(&self) -> Page {
         let device = &self.device;
         let mut page = Page::new("overhead", &format!("ugeom trace {device} --overhead"));

@@ -9,7 +9,6 @@ use ugeom_measure::units::grouped;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
 
 /// The page of a trace.
-#[must_use]
 pub fn page(traced: &Traced) -> Page {
     let targets = traced.targets.join(", ");
     let asked = traced.targets.join(" ");
@@ -180,7 +179,6 @@ fn layers(traced: &Traced) -> Table {
 }
 
 /// Where workers ran, as the lab shows it, too.
-#[must_use]
 pub fn workers(all: &[WorkerFigures]) -> Table {
     let columns = [
         Column::text("device"),

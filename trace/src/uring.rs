@@ -55,7 +55,6 @@ pub struct UringFigures {
 
 impl UringFigures {
     /// From the beginning to the posted result, ns, all requests.
-    #[must_use]
     pub fn whole_ns(&self) -> u64 {
         self.before_ns + self.queued_ns + self.devices_ns + self.after_ns
     }
@@ -102,7 +101,6 @@ pub struct Uring {
 
 impl Uring {
     /// For requests to these devices; to all when there are none.
-    #[must_use]
     pub fn new(tops: &[Dev]) -> Self {
         Self {
             tops: tops.to_vec(),
@@ -312,7 +310,6 @@ impl Uring {
     }
 
     /// What was counted; requests whose bios' ends were not seen are left out.
-    #[must_use]
     pub fn figures(&self) -> Vec<UringFigures> {
         let mut figures = self.figures;
         figures[1].workers = true;

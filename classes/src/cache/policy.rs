@@ -78,7 +78,6 @@ const PROMOTED_FROM: u8 = 1;
 
 impl S3Fifo {
     /// Queues for about `slots` buffers.
-    #[must_use]
     pub fn new(slots: usize) -> Self {
         Self {
             small: VecDeque::with_capacity(slots / 4 + 8),
@@ -211,7 +210,6 @@ impl S3Fifo {
     }
 
     /// Memory that it takes, bytes.
-    #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let queues = self.small.capacity() + self.main.capacity();
         queues * size_of::<u32>() + size_of_val(&*self.ghost.sets)

@@ -140,13 +140,11 @@ impl Recorder {
     }
 
     /// The file that it is written to.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// How many records there are.
-    #[must_use]
     pub fn records(&self) -> u64 {
         self.lock().next
     }

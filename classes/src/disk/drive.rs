@@ -81,7 +81,6 @@ pub struct Drive {
 
 impl Drive {
     /// A drive with its heads at the first track, as nothing had happened yet.
-    #[must_use]
     pub const fn new(parameters: Parameters) -> Self {
         Self {
             parameters,
@@ -92,7 +91,6 @@ impl Drive {
     }
 
     /// What it can do.
-    #[must_use]
     pub const fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -128,7 +126,6 @@ impl Drive {
 
     /// How long the mechanics would need to reach a request that the drive began at `start_ns`:
     /// what a drive that chooses compares.
-    #[must_use]
     pub(crate) fn distance_ns(&self, work: Work, start_ns: u64) -> u64 {
         match work.range() {
             Some((write, offset_bytes, _)) if !self.follows(write, offset_bytes) => {

@@ -88,7 +88,6 @@ impl Interest {
     };
 
     /// Reading, writing, both or nothing, reported for as long as it holds.
-    #[must_use]
     pub const fn of(read: bool, write: bool) -> Interest {
         let edge = false;
         Interest { read, write, edge }
@@ -181,7 +180,6 @@ impl Reactor {
     }
 
     /// How it waits: `io_uring` or `epoll`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self.back {
             Back::Ring(_) => "io_uring",
@@ -304,7 +302,6 @@ impl Reactor {
 
     /// A descriptor that is readable when a wait would find a source ready: for those who wait for
     /// the whole reactor among other things. Timers do not make it readable.
-    #[must_use]
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
         match &self.back {
             Back::Ring(ring) => ring.wait_fd(),

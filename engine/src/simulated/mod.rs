@@ -89,7 +89,6 @@ struct World {
 
 impl Simulation {
     /// A machine with an empty cache at time 0.
-    #[must_use]
     pub fn new(faults: Faults) -> Simulation {
         let world = World {
             random: fastrand::Rng::with_seed(faults.seed),
@@ -116,7 +115,6 @@ impl Simulation {
     }
 
     /// The simulated time, nanoseconds.
-    #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.world().now_ns
     }

@@ -291,7 +291,6 @@ impl Totals {
     }
 
     /// The totals of a list.
-    #[must_use]
     pub fn of(requests: &[Request]) -> Self {
         let mut totals = Self::default();
         for request in requests {

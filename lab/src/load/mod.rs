@@ -157,7 +157,6 @@ fn typical(times: &Observed, id: &str, case: &str, what: &str) -> Option<Figure>
 }
 
 /// The report: the machine, the times, and what was to be reached.
-#[must_use]
 pub fn goals_page(document: &Document<()>) -> Page {
     let mut page = Page::new(EXPERIMENT, "cargo bench -p ugeom-lab --bench load");
     let left_out = match document.figure("times.timed") {

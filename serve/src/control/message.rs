@@ -224,7 +224,6 @@ impl Question {
     }
 
     /// The question as a line.
-    #[must_use]
     pub fn line(&self) -> String {
         line(self)
     }
@@ -249,7 +248,6 @@ impl Answer {
     }
 
     /// The answer as a line.
-    #[must_use]
     pub fn line(&self) -> String {
         line(self)
     }

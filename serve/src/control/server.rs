@@ -98,7 +98,6 @@ impl Control {
     }
 
     /// Where the socket lies.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -96,7 +96,6 @@ impl Metrics {
     }
 
     /// Where the metrics are; for a Unix socket a path, `unix:PATH`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }

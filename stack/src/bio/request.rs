@@ -102,14 +102,12 @@ impl<'a> Request<'a> {
 
     /// READ, WRITE or another command.
     #[inline]
-    #[must_use]
     pub fn command(&self) -> Command {
         self.body().command
     }
 
     /// Its modifiers.
     #[inline]
-    #[must_use]
     pub fn flags(&self) -> Flags {
         self.body().flags
     }
@@ -117,21 +115,18 @@ impl<'a> Request<'a> {
     /// Where, in bytes from the start of the provider that was asked. Always a multiple of that
     /// provider's sector size.
     #[inline]
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
     /// How much, in bytes; inside the provider's media.
     #[inline]
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.body().length
     }
 
     /// Which provider of the geom was asked, by its position in the geom's plan.
     #[inline]
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.body().port
     }
@@ -169,7 +164,6 @@ impl<'a> Request<'a> {
     /// True when the caller of a READ takes memory that a layer lends him, in place of a copy
     /// ([`Request::lend`]).
     #[inline]
-    #[must_use]
     pub fn may_lend(&self) -> bool {
         matches!(self.body().payload, Payload::Lendable { .. })
     }
@@ -208,7 +202,6 @@ impl<'a> Request<'a> {
     }
 
     /// Which bio this is.
-    #[must_use]
     pub fn id(&self) -> BioId {
         id_of(self.slot)
     }
@@ -288,7 +281,6 @@ impl<'a> Request<'a> {
     }
 
     /// The name that a GETATTR asks for; empty for other commands.
-    #[must_use]
     pub fn attribute(&self) -> &str {
         match &self.body().payload {
             Payload::Attribute { name, .. } => name,

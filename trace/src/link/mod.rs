@@ -222,7 +222,6 @@ pub struct Linker {
 
 impl Linker {
     /// A linker for these devices.
-    #[must_use]
     pub fn new(topology: Topology) -> Self {
         Self {
             topology,
@@ -278,7 +277,6 @@ impl Linker {
     }
 
     /// How complete the links are so far.
-    #[must_use]
     pub fn quality(&self) -> Quality {
         Quality {
             unmatched_starts: self.quality.unmatched_starts + self.live.given_up,

@@ -54,7 +54,6 @@ pub struct WindowQueue {
 
 impl WindowQueue {
     /// For windows of at most so many blocks.
-    #[must_use]
     pub fn new(most: u64) -> Self {
         Self {
             state: Mutex::new(State {

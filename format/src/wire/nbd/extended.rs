@@ -66,7 +66,6 @@ impl ExtendedRequest {
     /// The length of the payload that follows, bytes: that of a WRITE, and of what says that it
     /// has one.
     #[inline]
-    #[must_use]
     pub fn payload_bytes(&self) -> u64 {
         let says_so = self.flags & command_flag::PAYLOAD_LEN != 0;
         if self.command == command::WRITE || says_so {
@@ -150,7 +149,6 @@ pub struct ExtendedStatus {
 }
 
 /// The data of a chunk of kind BLOCK_STATUS_EXT: a context, and stretches without a gap.
-#[must_use]
 pub fn encode_extended_status(context: u32, stretches: &[ExtendedStatus]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(STATUS_HEAD_BYTES + stretches.len() * STATUS_BYTES);
     bytes.extend(context.to_be_bytes());

@@ -66,7 +66,6 @@ impl Request {
 
     /// The length of the data that follows, bytes.
     #[inline]
-    #[must_use]
     pub fn payload_bytes(&self) -> u32 {
         if self.command == super::command::WRITE {
             self.length_bytes
@@ -112,7 +111,6 @@ impl SimpleReply {
 
     /// Whether these bytes begin a simple reply, and no chunk.
     #[inline]
-    #[must_use]
     pub fn begins(bytes: &[u8]) -> bool {
         u32_be(bytes, 0) == SIMPLE_REPLY_MAGIC
     }
@@ -162,7 +160,6 @@ impl ChunkHeader {
 
     /// Whether it is the last chunk of its reply.
     #[inline]
-    #[must_use]
     pub fn is_last(self) -> bool {
         self.flags & chunk::DONE != 0
     }
@@ -211,7 +208,6 @@ pub struct ErrorChunk {
 
 impl ErrorChunk {
     /// The data. A message that is too long for its field is cut.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut end = self.message.len().min(super::STRING_BYTES_MAX);
         while !self.message.is_char_boundary(end) {
@@ -255,7 +251,6 @@ pub struct Status {
 }
 
 /// The data of a chunk of kind BLOCK_STATUS: a context, and stretches without a gap.
-#[must_use]
 pub fn encode_block_status(context: u32, stretches: &[Status]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + stretches.len() * STATUS_BYTES);
     bytes.extend(context.to_be_bytes());

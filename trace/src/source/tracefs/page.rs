@@ -31,7 +31,6 @@ const TIME_BITS: u32 = 59;
 
 impl PageForm {
     /// Reads `events/header_page`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = |name: &str| {
             let line = text.lines().find(|line| {
