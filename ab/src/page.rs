@@ -25,8 +25,7 @@ pub fn page(document: &Document) -> Page {
     page.head(document, &[]);
     facts(document, &contest, &mut page);
     page.heading("Candidates");
-    let columns = [Column::text("name"), Column::text("what")];
-    let mut table = Table::new("", columns);
+    let mut table = Table::headed("", "name | what", "");
     for one in &subject.candidates {
         table.row([Cell::text(&one.name), Cell::text(one.side.to_string())]);
     }

@@ -21,8 +21,7 @@ fn a_page_is_read_from_the_question_down() {
     let mut page = page();
     page.heading("As published");
     page.paragraph("One read.");
-    let columns = [Column::text("what"), Column::number("time", "ns")];
-    let mut table = Table::new("Reads", columns);
+    let mut table = Table::headed("Reads", "what", "time (ns)");
     table.row([Cell::text("md0"), Cell::interval(&around(21.25, 0.5), 2)]);
     table.row([Cell::text("all of it"), Cell::count(12_345)]);
     page.push(table);

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_measure::{Blocks, Interval};
-use ugeom_report::{Cell, Column, Page, Table};
+use ugeom_report::{Cell, Page, Table};
 
 /// Bytes of a read.
 const BLOCK: usize = 4096;
@@ -211,8 +211,7 @@ impl Overhead {
                 self.rounds, self.reads
             ),
         );
-        let columns = [Column::text("what"), Column::number("value", "ns")];
-        let mut table = Table::new("", columns);
+        let mut table = Table::headed("", "what", "value (ns)");
         let mut row = |what: &str, interval: &Interval| {
             table.row([Cell::text(what), Cell::interval(interval, 0)]);
         };

@@ -306,7 +306,7 @@ fn recycled(page: &mut Page, document: &Document) {
 }
 
 fn lookups(page: &mut Page, document: &Document) {
-    let mut printed = Printed::new("", [Column::text("what"), Column::number("time", "")]);
+    let mut printed = Printed::headed("", "what", "time");
     let ids = [
         "lookup.hash.hot",
         "lookup.splay.hot",
@@ -399,12 +399,8 @@ fn profile_section(page: &mut Page, profiles: &[Profile]) {
 
 fn then_and_now(page: &mut Page, document: &Document) {
     page.heading("Then and now");
-    let columns = [
-        Column::text("2006"),
-        Column::text("order"),
-        Column::number("speed", "MB/s"),
-    ];
-    let mut printed = Printed::new("Cached reads of 16 KiB as published", columns);
+    let title = "Cached reads of 16 KiB as published";
+    let mut printed = Printed::headed(title, "2006 | order", "speed (MB/s)");
     for speed in SPEEDS {
         let cells = [Cell::text(speed.kernel), Cell::text(speed.order)];
         printed.row(cells.into_iter().chain([Cell::count(speed.mb_per_s)]));

@@ -58,17 +58,9 @@ fn reads(page: &mut Page, document: &Document, times: &Observed) {
     reads_words(page, document);
     let title = "The time of one read";
     let mut bars = Rows::bars(title, Axis::linear("time of one read", "ns"), [""]);
-    let columns = [
-        Column::text("provider"),
-        Column::text("layers"),
-        Column::number("samples", ""),
-        Column::number("average", "ns"),
-        Column::number("standard deviation", "ns"),
-    ];
-    let mut table = Table::new(
-        "As published in 2002: number, average and standard deviation, here of processes",
-        columns,
-    );
+    let title = "As published in 2002: number, average and standard deviation, here of processes";
+    let columns = "samples | average (ns) | standard deviation (ns)";
+    let mut table = Table::headed(title, "provider | layers", columns);
     let mut add = |name: &str, layers: &str, case: &str, drawn: bool| {
         let values = times
             .position(case)
@@ -264,11 +256,8 @@ fn dispatch(page: &mut Page, document: &Document) {
          ticks and includes other work; it has no interval.",
         document.subject.bottom()
     ));
-    let names = ["wall", "caller's CPU", "helpers' CPU", "system-wide CPU"];
-    let columns = [Column::text("dispatch")]
-        .into_iter()
-        .chain(names.map(|name| Column::number(name, "ns")));
-    let mut table = Table::new("", columns);
+    let columns = "wall (ns) | caller's CPU (ns) | helpers' CPU (ns) | system-wide CPU (ns)";
+    let mut table = Table::headed("", "dispatch", columns);
     for dispatch in ["direct", "queued"] {
         let cpu = ["caller", "helpers", "machine"].map(|who| format!("cpu.{dispatch}.{who}"));
         let ids = [format!("wall.{dispatch}")].into_iter().chain(cpu);
