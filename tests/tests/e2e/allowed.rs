@@ -3,7 +3,7 @@
 
 use crate::disks;
 use crate::pki::certificates;
-use crate::run::{Ended, UGEOM, command, run};
+use crate::run::{Ended, UGEOM, command, json_of, run};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -17,7 +17,7 @@ fn listed(info: &Path, uri: &str) -> Vec<String> {
         // nbdinfo fails on an empty list.
         return Vec::new();
     }
-    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let found = json_of(&ended.stdout);
     let exports = found["exports"].as_array().expect("exports");
     let name = |export: &serde_json::Value| export["export-name"].as_str().expect("one").to_owned();
     let mut names: Vec<String> = exports.iter().map(name).collect();

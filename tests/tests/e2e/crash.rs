@@ -1,7 +1,7 @@
 //! `ugeom crash`: what forgets to sync is caught, what syncs survives, what is reported can be
 //! replayed, and nothing is left behind.
 
-use crate::run::{Ended, UGEOM, command, end_within, ugeom};
+use crate::run::{Ended, UGEOM, command, end_within, has, json_of, ugeom};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
         &[&arguments[..], &["--check", READER]].concat(),
     );
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let found = json_of(&ended.stdout);
     assert_eq!(found["smallest"]["verdict"], "durability");
     assert_eq!(found["smallest"]["damage"], 1);
     assert_eq!(found["barriers"], 0, "closing a file syncs nothing");
@@ -81,23 +81,16 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
     }
     let log = found["log"].as_str().expect("a log is kept");
     let replay = found["replay"].as_str().expect("a command");
-    assert!(
-        replay.contains(&format!("--log {log} --state {state}")),
-        "{replay}"
-    );
+    has(&replay, &format!("--log {log} --state {state}"));
     let same = ["--log", log, "--check", READER, "--state"];
     let again = crash(folder.path(), &[&same[..], &[state]].concat());
     assert_eq!(again.code, 1, "{}", again.stderr);
-    assert!(
-        again.text().contains("fails (durability)"),
-        "{}",
-        again.text()
-    );
+    has(&again.text(), "fails (durability)");
     let cut = state.split(',').next().expect("the cut");
     let whole = crash(folder.path(), &[&same[..], &[cut]].concat());
     assert_eq!(whole.code, 0, "nothing is lost: {}", whole.text());
     let wrong = crash(folder.path(), &[&same[..], &["cut=99999"]].concat());
-    assert!(wrong.stderr.contains("the log has"), "{}", wrong.stderr);
+    has(&wrong.stderr, "the log has");
 }
 
 /// Each report names a command that builds a state of its own log, so a later run keeps the logs of
@@ -123,14 +116,14 @@ fn a_later_failure_leaves_the_log_of_an_earlier_one() {
         ];
         let ended = crash(folder.path(), &[&fixed[..], &[&run]].concat());
         assert_eq!(ended.code, 1, "{}", ended.stderr);
-        let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+        let found = json_of(&ended.stdout);
         let replay = found["replay"].as_str().expect("a command").to_owned();
-        assert!(replay.contains(" --timeout 50s"), "{replay}");
+        has(&replay, " --timeout 50s");
         replay
     };
     let (first, second) = (replay("one"), replay("two"));
-    assert!(first.contains(" --log crash-0.log "), "{first}");
-    assert!(second.contains(" --log crash-0.2.log "), "{second}");
+    has(&first, " --log crash-0.log ");
+    has(&second, " --log crash-0.2.log ");
     assert_eq!(replay("one"), first, "the same log is kept once");
     let logs = std::fs::read_dir(folder.path()).expect("a folder").count();
     assert_eq!(logs, 2);
@@ -150,7 +143,7 @@ fn a_write_that_is_synced_survives() {
     assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
     let text = ended.quiet();
     assert!(text.starts_with("0 of "), "{text}");
-    assert!(text.contains("10 barriers, 10 acknowledgements"), "{text}");
+    has(&text, "10 barriers, 10 acknowledgements");
 }
 
 /// Whole sectors go one way through the server, parts of sectors another.
@@ -218,7 +211,7 @@ fn wrong_uses_are_refused() {
     let log = folder.path().join("log");
     std::fs::write(&log, "this is no log, but it is long enough").expect("written");
     let problem = crash(folder.path(), &["--log", "log", "--check", "true"]).failed(1);
-    assert!(problem.contains("this is no crash log"), "{problem}");
+    has(&problem, "this is no crash log");
 }
 
 /// The loop devices on disks of runs that have ended: their file is shown without its mount point.

@@ -2,7 +2,7 @@
 //! there. `UGEOM_CRASH_STATES=10000` is the long mode.
 
 use crate::crash::{PATIENCE, crash, has_files, states};
-use crate::run::{Ended, UGEOM, command, end_within};
+use crate::run::{Ended, UGEOM, command, end_within, has, json_of};
 
 /// Whether file systems can be mounted here; says so if not.
 pub fn can_mount(programs: &[&str]) -> bool {
@@ -100,7 +100,7 @@ fn sqlite_with_a_deleted_journal_and_full_stays_whole_but_loses_the_last_commit(
     if let Some(ended) = sqlite("delete", "full", "") {
         caught(&ended, &["durability"]);
         let text = ended.text();
-        assert!(text.contains("  0 writes lost or torn"), "{text}");
+        has(&text, "  0 writes lost or torn");
         assert!(!text.contains("by verdict: check"), "{text}");
     }
 }
@@ -150,7 +150,7 @@ fn postgresql_without_fsync_is_caught() {
 fn postgresql_without_full_page_writes_is_caught_with_torn_pages() {
     if let Some(ended) = postgresql(150, "full_page_writes=off") {
         caught(&ended, &["check"]);
-        assert!(ended.text().contains("torn="), "{}", ended.text());
+        has(&ended.text(), "torn=");
     }
 }
 
@@ -224,7 +224,7 @@ fn fsck_finds_what_nobarrier_breaks() {
         "true",
     ];
     let ended = crash(folder.path(), &arguments);
-    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let found = json_of(&ended.stdout);
     let failures = found["failures"].as_array().expect("failures");
     let by_fsck = |failure: &&serde_json::Value| {
         let detail = failure["detail"].as_str().unwrap_or_default();

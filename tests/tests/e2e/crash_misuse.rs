@@ -2,7 +2,7 @@
 //! that are too small, results that must not depend on the moment.
 
 use crate::crash::{PATIENCE, crash, has_files, left, loops_left};
-use crate::run::{UGEOM, command, end_within};
+use crate::run::{UGEOM, command, end_within, has, json_of};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -27,12 +27,12 @@ fn commands_that_fail_are_named_with_what_they_printed() {
     ] {
         let all = [&["--size", "1m", "--check", "true"], &arguments[..]].concat();
         let problem = crash(folder.path(), &all).failed(1);
-        assert!(problem.contains(what), "{problem}");
-        assert!(problem.contains("exit status: 3: the words"), "{problem}");
+        has(&problem, what);
+        has(&problem, "exit status: 3: the words");
     }
     let nothing = ["--size", "1m", "--check", "true", "--run", "true"];
     let problem = crash(folder.path(), &nothing).failed(1);
-    assert!(problem.contains("the run wrote nothing"), "{problem}");
+    has(&problem, "the run wrote nothing");
 }
 
 #[test]
@@ -44,17 +44,14 @@ fn commands_that_hang_are_ended() {
     let common = ["--size", "1m", "--timeout", "300ms"];
     let run = [&common[..], &["--run", "sleep 1000", "--check", "true"]].concat();
     let problem = crash(folder.path(), &run).failed(1);
-    assert!(
-        problem.contains("it had not ended after 0.3 s"),
-        "{problem}"
-    );
+    has(&problem, "it had not ended after 0.3 s");
     // A check that hangs is a finding.
     let check = "dd if=$dev bs=4096 skip=3 count=1 | grep -q block || sleep 1000";
     let arguments = ["--timeout", "5s", "--size", "1m", "--points", "6", "--json"];
     let arguments = [&arguments[..], &["--run", RUN, "--check", check]].concat();
     let ended = crash(folder.path(), &arguments);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let found = json_of(&ended.stdout);
     assert_eq!(found["smallest"]["verdict"], "check");
     let detail = found["smallest"]["detail"].as_str().expect("words");
     assert!(detail.starts_with("it had not ended after 5 s"), "{detail}");
@@ -115,7 +112,7 @@ fn ctrl_c_ends_it_with_130_and_leaves_nothing() {
         interrupt_once(&mut crash, &folder.path().join("begun"));
         let ended = end_within(crash, Duration::from_secs(60));
         assert_eq!(ended.code, 130, "{}{}", ended.text(), ended.stderr);
-        assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
+        has(&ended.stderr, "interrupted");
         assert_eq!(ended.text(), "", "there is no result");
         assert_eq!(left(folder.path()), Vec::<String>::new());
         let files = std::fs::read_dir(folder.path().join("tmp")).expect("a folder");
@@ -139,7 +136,7 @@ fn a_device_that_is_too_small_is_refused_by_its_file_system() {
         "--size", "1m", "--fs", "btrfs", "--run", "true", "--check", "true",
     ];
     let problem = crash(folder.path(), &arguments).failed(1);
-    assert!(problem.contains("mkfs.btrfs: exit status"), "{problem}");
+    has(&problem, "mkfs.btrfs: exit status");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! device, fsx, fusermount3.
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end_within, other, run, ugeom};
+use crate::run::{PATIENCE, UGEOM, command, end_within, has, other, run, ugeom};
 use crate::serve::noise;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -332,7 +332,7 @@ fn who_is_not_root_mounts_through_fusermount3() {
     }
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let text = ended.text();
-    assert!(text.contains("/md0 1048576 600\n"), "{text}");
+    has(&text, "/md0 1048576 600\n");
     assert!(text.ends_with("data"), "{text}");
 }
 
@@ -368,7 +368,7 @@ fn one_server_has_both_and_a_command_gets_both() {
         "{}",
         ended.stderr
     );
-    assert!(ended.stderr.contains("FUSE over "), "{}", ended.stderr);
+    has(&ended.stderr, "FUSE over ");
     assert_eq!(std::fs::read_dir(&mount).expect("a list").count(), 0);
 }
 
@@ -378,14 +378,14 @@ fn what_cannot_be_mounted_on_is_said_in_plain_words() {
     let path = |name: &str| disks::text(&folder.path().join(name));
     let refusal = |place: &str| ugeom(&["serve", "md:1m", "--fuse", place]).failed(1);
     let error = refusal(&path("none"));
-    assert!(error.contains("there is no such directory"), "{error}");
+    has(&error, "there is no such directory");
     std::fs::write(path("file"), b"x").expect("a file");
     let error = refusal(&path("file"));
-    assert!(error.contains("it is not a directory"), "{error}");
+    has(&error, "it is not a directory");
     let error = refusal(&disks::text(folder.path()));
-    assert!(error.contains("it is not empty"), "{error}");
+    has(&error, "it is not empty");
     let error = refusal("/proc");
-    assert!(error.contains("is mounted here already"), "{error}");
+    has(&error, "is mounted here already");
     let error = ugeom(&[
         "serve",
         "md:1m",
@@ -395,7 +395,7 @@ fn what_cannot_be_mounted_on_is_said_in_plain_words() {
         "2",
     ]);
     let error = error.failed(2);
-    assert!(error.contains("--fuse"), "{error}");
+    has(&error, "--fuse");
     let wrong = [
         "serve",
         "md:1m",
@@ -405,7 +405,7 @@ fn what_cannot_be_mounted_on_is_said_in_plain_words() {
         "pigeon",
     ];
     let error = ugeom(&wrong).failed(2);
-    assert!(error.contains("classic"), "{error}");
+    has(&error, "classic");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::disks;
 use crate::files::Mounted;
-use crate::run::{command, other, part, run, ugeom, ugeom_with};
+use crate::run::{command, has, other, part, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::fs;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ fn a_disk_of_freenas_is_opened_step_by_step() {
         assert!(listed.lines().any(|line| line == slot), "{listed}");
     }
     let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
-    assert!(shown.contains("ext"), "{shown}");
+    has(&shown, "ext");
     let Some((mut served, decrypted)) = disk.served() else { return };
     let read = other(debugfs, &["-R", "cat /file", &disks::text(&decrypted)]);
     assert!(read == file);
@@ -186,8 +186,8 @@ fn the_label_of_a_pool_is_found_inside() {
     let locked = ugeom(&["show", &disk.image]).quiet();
     assert!(!locked.contains("tank"), "{locked}");
     let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
-    assert!(shown.contains("ZFS pool"), "{shown}");
-    assert!(shown.contains("tank"), "{shown}");
+    has(&shown, "ZFS pool");
+    has(&shown, "tank");
     let Some(blkid) = program("blkid") else { return };
     let Some((_served, decrypted)) = disk.served() else { return };
     let read = other(blkid, &["-p", "-o", "export", &disks::text(&decrypted)]);
@@ -260,7 +260,7 @@ fn a_pool_inside_geli_is_imported_and_read() {
     let locked = ugeom(&["show", &disk.image]).quiet();
     assert!(!locked.contains("tank"), "{locked}");
     let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
-    assert!(shown.contains("ZFS pool tank"), "{shown}");
+    has(&shown, "ZFS pool tank");
 
     let Some((mut served, decrypted)) = disk.served_with(&["--rw"]) else { return };
     let folder = decrypted.parent().expect("a folder");

@@ -1,7 +1,7 @@
 //! Images of virtual machines as targets, beside qemu's own programs: what is read is what qemu
 //! reads, what is written passes `qemu-img check`, names in an image reach no other files.
 
-use crate::run::{Ended, UGEOM, command, other, run, ugeom, ugeom_with};
+use crate::run::{Ended, UGEOM, command, has, other, run, ugeom, ugeom_with};
 use crate::serve::{Served, noise};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -135,7 +135,7 @@ fn every_kind_of_image_is_read_as_qemu_reads_it() {
         );
     }
     let shown = ugeom(&["show", &bench.path("v3.qcow2")]).quiet();
-    assert!(shown.contains("a qcow2 image, opened as such"), "{shown}");
+    has(&shown, "a qcow2 image, opened as such");
 }
 
 #[test]
@@ -173,10 +173,7 @@ fn what_is_written_to_an_image_is_what_qemu_reads() {
     }
     assert!(bench.convert("qed", &[], "disk.qed"));
     let refused = ugeom_with(&["write", &bench.path("disk.qed")], b"x").failed(1);
-    assert!(
-        refused.contains("a qed image can only be read"),
-        "{refused}"
-    );
+    has(&refused, "a qed image can only be read");
 }
 
 #[test]
@@ -200,7 +197,7 @@ fn the_footer_of_a_fixed_vhd_is_no_part_of_its_disk() {
     // The bytes of the file are those of an image.
     let bytes = format!("{image}?format=raw");
     let refused = ugeom_with(&["write", &bytes], b"x").failed(1);
-    assert!(refused.contains("carries a VHD image"), "{refused}");
+    has(&refused, "carries a VHD image");
 }
 
 #[test]
@@ -298,18 +295,14 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
         "{}",
         told.stderr
     );
-    assert!(
-        told.stderr.contains(&format!("based on {secret}")),
-        "{}",
-        told.stderr
-    );
+    has(&told.stderr, &format!("based on {secret}"));
     let text = "# Disk DescriptorFile\nversion=1\nCID=fffffffe\nparentCID=ffffffff\n\
                 createType=\"monolithicFlat\"\nRW 2048 FLAT \"../secret\" 0\n";
     let escapes = text.replace("../secret", &secret);
     for text in [text, &escapes, &text.replace("../secret", "link.img")] {
         std::fs::write(bench.path("hostile.vmdk"), text).expect("a descriptor");
         let error = ugeom(&["read", &bench.path("hostile.vmdk")]).failed(1);
-        assert!(error.contains("its extent"), "{error}");
+        has(&error, "its extent");
     }
 }
 
@@ -333,13 +326,13 @@ fn a_child_ends_with_ugeom_and_leaves_nothing() {
     let mut without = command(UGEOM, &["show", &bench.path("disk.vmdk")]);
     without.env("PATH", "/nowhere");
     let error = run(without, b"").failed(1);
-    assert!(
-        error.contains("qemu-nbd, which is not installed (Debian: qemu-utils)"),
-        "{error}"
+    has(
+        &error,
+        "qemu-nbd, which is not installed (Debian: qemu-utils)",
     );
     std::fs::write(bench.path("broken.vhdx"), b"vhdxfile and no more").expect("an image");
     let error = ugeom(&["show", &bench.path("broken.vhdx")]).failed(1);
-    assert!(error.contains("qemu-nbd refuses it: "), "{error}");
+    has(&error, "qemu-nbd refuses it: ");
     assert!(!error.contains("json:"), "{error}");
 }
 
@@ -375,7 +368,7 @@ fn locks_go_together_with_qemus() {
         &bench.img(&["resize", "-q", "-f", "raw", "raw.img", "25M"])
     ));
     let error = ugeom(&["part", "create", "-s", "mbr", "--destroy", &image]).failed(1);
-    assert!(error.contains("relies on it"), "{error}");
+    has(&error, "relies on it");
     drop(served);
     // qemu writes: ugeom reads and does not write.
     let mut qemu = command("qemu-io", &["-f", "raw", &image]);

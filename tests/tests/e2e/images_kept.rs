@@ -3,7 +3,7 @@
 
 use crate::images_killed::Image;
 use crate::images_killed::QCOW2_MENDED;
-use crate::run::{Ended, UGEOM, command, run, ugeom, ugeom_with};
+use crate::run::{Ended, UGEOM, command, has, run, ugeom, ugeom_with};
 use crate::serve::Served;
 use std::process::Stdio;
 
@@ -85,15 +85,12 @@ fn bitmaps_of_an_image_stay_valid() {
     let checked = image.done(&["check", "-f", "qcow2", "a.qcow2"]);
     assert!(!checked.stderr.contains("bitmap"), "{}", checked.stderr);
     let info = image.done(&["info", "--output=json", "a.qcow2"]).text();
-    assert!(info.contains("\"backup\""), "{info}");
+    has(&info, "\"backup\"");
     assert!(!info.contains("in-use"), "{info}");
     let mut without = command(UGEOM, &["write", &image.path("a.qcow2")]);
     without.env("PATH", "/nowhere");
     let error = run(without, b"x").failed(1);
-    assert!(
-        error.contains("qemu-nbd, which is not installed"),
-        "{error}"
-    );
+    has(&error, "qemu-nbd, which is not installed");
 }
 
 /// Every crash state of the medium below an image that is written to in small pieces: what lies

@@ -3,7 +3,7 @@
 //!
 //! `UGEOM_IMAGE_KILLS=1000` sets the number of kills of one image; the default is some few.
 
-use crate::run::{Ended, UGEOM, command, run, ugeom};
+use crate::run::{Ended, UGEOM, command, has, run, ugeom};
 use crate::serve::{Served, noise};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -193,7 +193,7 @@ fn a_file_that_cannot_grow_leaves_a_sound_image() {
             let shell = ["-c", &script, UGEOM, &image.path("a.qcow2")];
             let written = run(command("bash", &shell), &data);
             let error = written.failed(1);
-            assert!(error.contains("a.qcow2"), "{error}");
+            has(&error, "a.qcow2");
             let disk = image.sound(blocks);
             // What was not written is what was there: zeroes.
             for (old, new) in disk.chunks(512).zip(data.chunks(512)) {

@@ -1,7 +1,7 @@
 //! `ugeom trace` beside what is known of a load: a delay that was planted in a layer, fio's own
 //! latencies, and the replay of what was recorded.
 
-use crate::run::{PATIENCE, UGEOM, command, run};
+use crate::run::{PATIENCE, UGEOM, command, has, json_of, run};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -98,7 +98,7 @@ fn failing(_: &Path, mounted: &Path) {
         trace.args(["--", "sh", "-c", read, &device.text()]);
         let ended = run(trace, b"");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        let trace: Value = serde_json::from_str(&ended.text()).expect("JSON");
+        let trace = json_of(&ended.text());
         let top = layer(&trace, device.text().trim_start_matches("/dev/"));
         let (requests, failed) = (top["requests"].as_u64(), top["failed"].as_u64());
         assert!(failed >= Some(1) && failed <= requests, "{trace:#}");
@@ -138,7 +138,7 @@ fn both_halves(mounted: &Path, device: &str) {
     let clear = (0..20).any(|_| {
         let stat = ["stat", "--kernel", device, "-b", "--json", "-I", "500ms"];
         let text = run(command(UGEOM, &stat), b"").text();
-        last = serde_json::from_str(&text).expect("JSON");
+        last = json_of(&text);
         has_both_halves(&last, mounted, device.trim_start_matches("/dev/"))
     });
     load.kill()
@@ -192,7 +192,7 @@ fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
         trace.args([job, &device.text(), UGEOM]);
         let ended = run(trace, b"");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        let trace: Value = serde_json::from_str(&ended.text()).expect("JSON");
+        let trace = json_of(&ended.text());
         let requests = trace["requests"].as_u64().expect("requests");
         assert!(requests > 0, "{trace:#}");
         assert_eq!(trace["parts_ns"], trace["whole_ns"]);
@@ -204,8 +204,7 @@ fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
         assert!(sample["counted"].as_u64() >= Some(requests), "{trace:#}");
         // The recording tells where windows begin and end.
         let show = ["trace", "show", &record, "--json"];
-        let shown = run(command(UGEOM, &show), b"").text();
-        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        let shown = json_of(run(command(UGEOM, &show), b"").text());
         for key in ["requests", "whole_ns", "parts_ns", "layers"] {
             assert_eq!(shown[key], trace[key], "{key}");
         }
@@ -262,9 +261,9 @@ fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
     trace.args(["--output", &record, "--", "sh", "-c", LOAD, device, &fio]);
     let trace = run(trace, b"");
     assert_eq!(trace.code, 0, "{}", trace.stderr);
-    let trace = serde_json::from_str(&trace.text()).expect("JSON");
+    let trace = json_of(&trace.text());
     let fio = std::fs::read_to_string(fio).expect("fio's result");
-    (trace, serde_json::from_str(&fio).expect("JSON"))
+    (trace, json_of(&fio))
 }
 
 /// A loop device over a new file of so many MiB.
@@ -291,8 +290,7 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     let (trace, _) = traced(folder.path(), &device.text(), "bpf");
     let [record, log] = ["t.trace", "x.log"].map(|name| text(&folder.path().join(name)));
     let show = ["trace", "show", &record, "--json", "--iolog", &log];
-    let shown: Value =
-        serde_json::from_str(&run(command(UGEOM, &show), b"").quiet()).expect("JSON");
+    let shown = json_of(&run(command(UGEOM, &show), b"").quiet());
     for key in ["requests", "whole_ns", "parts_ns", "layers"] {
         assert_eq!(shown[key], trace[key], "{key}");
     }
@@ -307,7 +305,7 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     let replay = format!("--read_iolog={log}");
     let replayed = ["run", "--name=x", &replay, "--output-format=json"];
     let replayed = run(command(UGEOM, &replayed), b"");
-    let replayed: Value = serde_json::from_str(&replayed.text()).expect("JSON");
+    let replayed = json_of(&replayed.text());
     let reads = &replayed["jobs"][0]["read"]["total_ios"];
     // Some kernels run no program at a few events: the recording has what the trace saw.
     assert_eq!(reads, &trace["requests"], "{replayed:#}");
@@ -316,20 +314,17 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     std::fs::write(&record, &bytes[..bytes.len() - 1]).expect("the recording");
     let cut = run(command(UGEOM, &["trace", "show", &record]), b"");
     assert_eq!(cut.code, 0);
-    assert!(cut.stderr.contains("not written whole"), "{}", cut.stderr);
+    has(&cut.stderr, "not written whole");
     std::fs::write(&record, b"no recording").expect("the recording");
     let refused = run(command(UGEOM, &["trace", "show", &record]), b"").failed(1);
-    assert!(
-        refused.contains("not a recording of ugeom trace"),
-        "{refused}"
-    );
+    has(&refused, "not a recording of ugeom trace");
 }
 
 #[test]
 fn wrong_devices_and_sources_are_refused_by_name() {
     let refused = |arguments: &[&str], code, word: &str| {
         let why = run(command(UGEOM, arguments), b"").failed(code);
-        assert!(why.contains(word), "{why}");
+        has(&why, word);
     };
     refused(&["trace", "no-such-device"], 1, "no-such-device");
     refused(
@@ -367,7 +362,7 @@ fn a_device_named_twice_is_followed_once() {
     let mut trace = command(UGEOM, &["trace", &name, short, &name, "--json"]);
     let read = "dd if=$0 of=/dev/null bs=4k count=1; true";
     trace.args(["--", "sh", "-c", read, &name]);
-    let found: Value = serde_json::from_str(&run(trace, b"").text()).expect("JSON");
+    let found = json_of(&run(trace, b"").text());
     assert_eq!(found["targets"], serde_json::json!([name]));
     let tops = found["layers"].as_array().expect("layers").iter();
     assert_eq!(tops.filter(|layer| layer["depth"] == 0).count(), 1);
@@ -397,7 +392,7 @@ fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
         &["lab", "layers", "--kernel", &device.text(), "--faithful"],
     );
     layers.args(["--bottom", "memory", "--json", "-"]);
-    let found: Value = serde_json::from_str(&run(layers, b"").text()).expect("JSON");
+    let found = json_of(&run(layers, b"").text());
     let rows = found["faithful"]["rows"].as_array().expect("rows");
     let classes: Vec<&str> = rows
         .iter()
@@ -428,7 +423,7 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
     layers.args(["--budget", "100ms", "--json", "-"]);
     let ended = run(layers, b"");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let found = json_of(&ended.text());
     let rows = found["cases"][0]["rows"].as_array().expect("rows");
     let classes: Vec<&str> = rows
         .iter()
@@ -473,7 +468,7 @@ fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
     let ended = run(layers, b"");
     run(command("delpart", &[&device, "1"]), b"");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let found = json_of(&ended.text());
     let rows = found["cases"][0]["rows"].as_array().expect("rows");
     let classes = rows.iter().map(|row| row["class"].as_str());
     let classes: Vec<&str> = classes.flatten().collect();
@@ -495,7 +490,7 @@ fn a_file_is_a_layer_of_its_own_above_its_device() {
         return skip(ended.stderr.trim());
     }
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let found = json_of(&ended.text());
     let top = &found["cases"][0]["rows"][0];
     assert_eq!(
         (top["name"].as_str(), top["class"].as_str()),

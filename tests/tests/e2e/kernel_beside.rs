@@ -1,7 +1,7 @@
 //! `ugeom trace` beside other tools on the same run, which files requests are for, what requests of
 //! io_urings wait for, and what is left when a trace breaks off.
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, command, has, json_of, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +50,7 @@ fn traced(device: &str, load: &dyn Fn() -> Command) -> Option<(Value, String)> {
         // What the load prints comes before the result.
         let text = ended.text();
         let begin = text.rfind("\n{\n").map_or(0, |at| at + 1);
-        last = serde_json::from_str(&text[begin..]).expect("JSON");
+        last = json_of(&text[begin..]);
         let checks = last["checks"].as_array().expect("checks");
         let agrees = checks.iter().all(|check| {
             let counted = &check["reads_counted"];
@@ -302,8 +302,8 @@ fn a_recording_without_room_ends_and_the_trace_goes_on() {
     let ended = run(trace, b"");
     assert_eq!(ended.code, 1);
     let why = "/dev/full: recording: No space left on device";
-    assert!(ended.stderr.contains(why), "{}", ended.stderr);
-    let shown: Value = serde_json::from_str(&ended.text()).expect("the result all the same");
+    has(&ended.stderr, why);
+    let shown = json_of(&ended.text());
     assert!(shown["requests"].as_u64() > Some(0), "{shown:#}");
 }
 
@@ -341,7 +341,7 @@ fn a_trace_that_is_killed_leaves_a_recording_and_no_instance_for_long() {
         killed.wait().expect("it ends");
         let shown = run(command(UGEOM, &["trace", "show", &record, "--json"]), b"");
         assert_eq!(shown.code, 0, "{}", shown.stderr);
-        let shown: Value = serde_json::from_str(&shown.text()).expect("JSON");
+        let shown = json_of(&shown.text());
         assert!(shown["requests"].as_u64() > Some(0), "{shown:#}");
         assert_eq!(shown["parts_ns"], shown["whole_ns"]);
         // The next trace removes an instance that was left.

@@ -2,7 +2,7 @@
 //! exit code of commands.
 
 use crate::disks;
-use crate::run::{UGEOM, command as process, end, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command as process, end, has, run, ugeom, ugeom_with};
 use crate::serve::Served;
 use crate::upstream::{Upstream, ask, connect, flush};
 use std::collections::BTreeMap;
@@ -395,14 +395,14 @@ fn jobs_that_lose_data_exit_with_1_and_print_their_result() {
     let ended = ugeom(&[&["run", &file][..], &job].concat());
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
-    assert!(ended.text().contains("total=0,4,0,0"), "{}", ended.text());
+    has(&ended.text(), "total=0,4,0,0");
 
     // A second job that cannot run ends the run; the data of the first is lost all the same.
     let second = "--name=b --stonewall --rw=read --size=4k --cpus_allowed=4000";
     let second: Vec<&str> = second.split(' ').collect();
     let ended = ugeom(&[&["run"][..], &job, &[&file], &second, &[&file]].concat());
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    assert!(ended.stderr.contains("cpus_allowed"), "{}", ended.stderr);
+    has(&ended.stderr, "cpus_allowed");
     says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
 }
 

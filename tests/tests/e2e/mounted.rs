@@ -1,7 +1,7 @@
 //! A real block device, a file system mounted from it, and what ugeom may do to them.
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end, other, part, run, ugeom, ugeom_with};
+use crate::run::{PATIENCE, UGEOM, command, end, has, other, part, run, ugeom, ugeom_with};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -62,10 +62,7 @@ fn a_block_device_is_what_its_image_is() {
     let image = std::fs::read(&disk.image).expect("the image");
     assert!(bytes.stdout == image[1001..71_001]);
     let refused = ugeom_with(&["write", &disk.device], b"x").failed(1);
-    assert!(
-        refused.contains("carries an ext4 file system (at byte 1080)"),
-        "{refused}"
-    );
+    has(&refused, "carries an ext4 file system (at byte 1080)");
     let write = ["write", &disk.device, "--destroy", "--offset", "5m"];
     ugeom_with(&write, b"through the device").quiet();
     let image = std::fs::read(&disk.image).expect("the image");
@@ -79,7 +76,7 @@ fn a_block_device_is_swept_with_several_blocks_at_a_time() {
         let sizes = ["--min", "4k", "--max", "32k", "--budget", "1s", "--all"];
         let sweep = [&["lab", "sweep", "--direct"], &sizes[..], &[&target]].concat();
         let report = ugeom(&sweep).text();
-        assert!(report.contains("at depth 32"), "{report}");
+        has(&report, "at depth 32");
         assert!(!report.contains("is in use"), "{report}");
     }
 }
@@ -99,12 +96,9 @@ fn what_is_mounted_is_not_written_to() {
         );
     }
     let forced = ugeom_with(&["write", "--destroy", &disk.device], b"x").failed(1);
-    assert!(
-        forced.contains(&format!("is mounted at {}", place.display())),
-        "{forced}"
-    );
+    has(&forced, &format!("is mounted at {}", place.display()));
     let shared = ugeom(&["show", &format!("{}?shared=1", disk.device)]).quiet();
-    assert!(shared.contains("  block device"), "{shared}");
+    has(&shared, "  block device");
 }
 
 /// Commands that write to an image, with every flag that overwrites what it carries; the text on
@@ -195,11 +189,7 @@ fn no_result_goes_into_an_image_that_is_in_use() {
     let shell = format!("'{UGEOM}' read md:1m 1<>'{image}'");
     let read = run(command("sh", &["-c", &shell]), b"");
     assert_eq!(read.code, 1, "{}", read.stderr);
-    assert!(
-        read.stderr.contains(&format!("stdout {attached}")),
-        "{}",
-        read.stderr
-    );
+    has(&read.stderr, &format!("stdout {attached}"));
     assert!(std::fs::read(&path).expect("the image") == before);
 }
 

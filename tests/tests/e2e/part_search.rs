@@ -2,7 +2,7 @@
 //! asked, too.
 
 use crate::disks;
-use crate::run::{other, ugeom};
+use crate::run::{has, json_of, other, ugeom};
 use serde_json::Value;
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -102,7 +102,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
 
 fn searched(disk: &str, more: &[&str]) -> Value {
     let arguments = [&["part", "search", "--json"], more, &[disk]].concat();
-    serde_json::from_str(&ugeom(&arguments).quiet()).expect("JSON")
+    json_of(&ugeom(&arguments).quiet())
 }
 
 /// Start, length in sectors and kind of what is offered.
@@ -255,8 +255,8 @@ fn a_physical_volume_is_found_with_its_group_and_uuid() {
     assert_eq!(found["partitions"][0]["uuid"], Physical::UUID);
     assert_eq!(found["partitions"][0]["content"], "LVM2 PV of lost_group");
     let table = ugeom(&["part", "search", &physical.path("disk.img")]).quiet();
-    assert!(table.contains("LVM2 PV of lost_group"), "{table}");
-    assert!(table.contains("it has no logical volumes"), "{table}");
+    has(&table, "LVM2 PV of lost_group");
+    has(&table, "it has no logical volumes");
 }
 
 #[test]
@@ -343,8 +343,7 @@ fn table_is_taken(disk: &str, folder: &Path, count: usize) {
     let mut command = crate::run::command(sfdisk, &["-q", &copy]);
     command.env("LC_ALL", "C");
     crate::run::run(command, script.as_bytes());
-    let shown = ugeom(&["show", "--json", &copy]).quiet();
-    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let shown = json_of(ugeom(&["show", "--json", &copy]).quiet());
     let parts = shown["providers"][0]["geoms"][0]["providers"].as_array();
     assert_eq!(parts.map(Vec::len), Some(count), "{script}");
 }
@@ -502,5 +501,5 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     let table = ugeom(&["part", "search", "--format", "gpart", &disk]).quiet();
     assert_eq!(table, "GPT 128\n1 efi 2048 4096\n");
     let listed = ugeom(&["part", "search", &disk]).quiet();
-    assert!(listed.contains("entry of a GPT's backup"), "{listed}");
+    has(&listed, "entry of a GPT's backup");
 }

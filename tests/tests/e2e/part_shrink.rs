@@ -2,7 +2,7 @@
 //! that states its length and for what reaches to the end of its partition.
 
 use crate::disks;
-use crate::run::{command, other, part, run, ugeom, ugeom_with};
+use crate::run::{command, has, other, part, run, ugeom, ugeom_with};
 
 /// What is made in the partition: 320 MiB, the least that xfs takes.
 const CONTENT_BYTES: u64 = 320 << 20;
@@ -49,7 +49,7 @@ impl Disk {
         let said = self.resize(size).failed(1);
         assert_eq!(part(&["backup", &self.text]), before, "{said}");
         let end = ", --destroy cuts it off\n";
-        assert!(said.contains("; nothing was written"), "{said}");
+        has(&said, "; nothing was written");
         assert!(said.ends_with(end), "{said}");
         said
     }
@@ -79,14 +79,8 @@ fn a_partition_is_not_made_shorter_than_its_file_system() {
         other(program, &[arguments, &[&content]].concat());
         disk.copy_in(&content);
         let said = disk.refuses("300m");
-        assert!(
-            said.contains(&format!("disk.imgp1 carries {title}")),
-            "{said}"
-        );
-        assert!(
-            said.contains(" bytes, and would have 314572800 bytes"),
-            "{said}"
-        );
+        has(&said, &format!("disk.imgp1 carries {title}"));
+        has(&said, " bytes, and would have 314572800 bytes");
         // It fits exactly, or states a little less.
         disk.resize("320m").quiet();
         let cut = [
@@ -114,7 +108,7 @@ fn a_file_system_that_was_made_smaller_before_is_no_reason() {
     let said = disk.refuses("99m");
     let expected = "carries an ext4 file system (at byte 1080) of 104857600 bytes, and would have \
                     103809024 bytes; nothing was written, --destroy cuts it off";
-    assert!(said.contains(expected), "{said}");
+    has(&said, expected);
     disk.resize("100m").quiet();
 }
 
@@ -180,7 +174,7 @@ fn partitions_in_a_partition_are_not_cut() {
         let resize = ["part", "resize", "-i", index, "-s", size, &disk];
         let said = ugeom_with(&resize, b"").failed(1);
         let expected = format!("carries the {scheme} of its partitions of ");
-        assert!(said.contains(&expected), "{said}");
+        has(&said, &expected);
         assert!(std::fs::read(&path).expect("the image") == before, "{said}");
     }
     for index in ["1", "2"] {

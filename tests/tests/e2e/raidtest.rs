@@ -1,8 +1,7 @@
 //! `ugeom raidtest`: files, output and refusals of raidtest(8).
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end, ugeom};
-use serde_json::Value;
+use crate::run::{PATIENCE, UGEOM, command, end, has, json_of, ugeom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -63,7 +62,7 @@ fn all_requests_are_run_by_however_many_workers() {
             "raidtest", "test", "-r", "--json", "-d", device, "-n", workers, &file,
         ]);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
-        let json: Value = serde_json::from_str(&ended.text()).expect("JSON");
+        let json = json_of(&ended.text());
         assert_eq!(
             (&json["requests"], &json["reads"]),
             (&10.into(), &10.into())
@@ -90,7 +89,7 @@ fn writes_change_the_image_and_nothing_else() {
     );
     assert_eq!(ended.stderr, "", "two processes write to one image");
     let all = ["raidtest", "test", "--json", "-d", &image, "-n", "2", &file];
-    let json: Value = serde_json::from_str(&ugeom(&all).quiet()).expect("JSON");
+    let json = json_of(&ugeom(&all).quiet());
     assert_eq!(
         (&json["are_processes"], &json["writes"]),
         (&true.into(), &5.into())
@@ -111,7 +110,7 @@ fn what_somebody_else_writes_to_is_refused() {
     assert_eq!(end(child).code, 0);
     assert_eq!(refused.code, 1);
     let error = refused.stderr;
-    assert!(error.contains("it is locked"), "{error}");
+    has(&error, "it is locked");
 }
 
 /// Waits until `image` is locked, by looking only: a try for the lock may take it
@@ -139,7 +138,7 @@ fn what_is_on_a_disk_is_not_overwritten_unasked() {
     let before = std::fs::read(&disk).expect("the image");
     let ended = ugeom(&["raidtest", "test", "-d", &image, &file]);
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("carries"), "{}", ended.stderr);
+    has(&ended.stderr, "carries");
     assert!(std::fs::read(&disk).expect("the image") == before);
     let ended = ugeom(&["raidtest", "test", "--destroy", "-d", &image, &file]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);

@@ -2,7 +2,7 @@
 //! by `ugeom read` and as a file of a mount, and the file that comes out of both.
 
 use crate::crash::has_files;
-use crate::run::{UGEOM, command, other, run, ugeom};
+use crate::run::{UGEOM, command, has, other, run, ugeom};
 use crate::serve::noise;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -152,7 +152,7 @@ fn files_come_out_of_an_apple_disk() {
     ];
     other(&xorriso, &make);
     let shown = ugeom(&["show", &name]).quiet();
-    assert!(shown.contains("HFS+ \"OLD\""), "{shown}");
+    has(&shown, "HFS+ \"OLD\"");
     comes_out(
         folder.path(),
         &disk,

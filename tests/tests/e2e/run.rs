@@ -45,6 +45,18 @@ impl Ended {
     }
 }
 
+/// Fails, and shows the text, unless it has these words.
+#[track_caller]
+pub fn has(text: impl AsRef<str>, words: impl AsRef<str>) {
+    let (text, words) = (text.as_ref(), words.as_ref());
+    assert!(text.contains(words), "no `{words}` in: {text}");
+}
+
+/// What a program prints with `--json`.
+pub fn json_of(text: impl AsRef<[u8]>) -> serde_json::Value {
+    serde_json::from_slice(text.as_ref()).expect("JSON")
+}
+
 /// Runs ugeom without input.
 pub fn ugeom<A: AsRef<OsStr>>(arguments: &[A]) -> Ended {
     ugeom_with(arguments, b"")

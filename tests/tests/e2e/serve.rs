@@ -1,7 +1,7 @@
 //! `ugeom serve --nbd` beside the programs that speak NBD: libnbd's, qemu's, nbdkit, fio.
 
 use crate::disks;
-use crate::run::{UGEOM, command, other, run, ugeom};
+use crate::run::{UGEOM, command, has, json_of, other, run, ugeom};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ fn sparse_image() -> (TempDir, PathBuf) {
 
 fn nbdinfo(program: &Path, arguments: &[&str]) -> Value {
     let text = other(program, &[arguments, &["--json"]].concat());
-    serde_json::from_slice(&text).expect("JSON")
+    json_of(&text)
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn nbdinfo_lists_every_partition_and_says_what_it_may_do() {
     let ended = run(command(&info, &[&served.export("disk.imgs9")]), b"");
     assert_ne!(ended.code, 0);
     let words = "No such file or directory for export: disk.imgs9";
-    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    has(&ended.stderr, words);
 }
 
 #[test]
@@ -127,8 +127,7 @@ fn the_map_of_an_image_is_the_one_that_qemu_finds_in_the_file() {
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let map = |what: &str| {
-        let text = other(&qemu, &["map", "-f", "raw", "--output=json", what]);
-        let map: Value = serde_json::from_slice(&text).expect("JSON");
+        let map = json_of(other(&qemu, &["map", "-f", "raw", "--output=json", what]));
         let stretch = |it: &Value| {
             let number = |key: &str| it[key].as_u64().expect("a number");
             (number("start"), number("length"), it["data"].clone())
@@ -253,7 +252,7 @@ fn fio_verifies_what_it_has_written() {
     let text = other(&fio, &job);
     let text = String::from_utf8(text).expect("UTF-8");
     let json = text.find('{').map_or("", |at| &text[at..]);
-    let json: Value = serde_json::from_str(json).expect("JSON");
+    let json = json_of(json);
     let job = &json["jobs"][0];
     assert_eq!(job["error"], 0);
     assert!(job["write"]["total_ios"].as_u64() > Some(100), "{job}");
@@ -271,7 +270,7 @@ fn a_command_gets_the_uri_and_its_failure_is_ours() {
     );
     let ended = ugeom(&["serve", "md:3m", "--run", "exit 3"]);
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("`exit 3` failed"), "{}", ended.stderr);
+    has(&ended.stderr, "`exit 3` failed");
     let tcp = [
         "serve",
         "md:3m",
@@ -322,18 +321,15 @@ fn what_cannot_be_listened_to_is_said_in_plain_words() {
     let folder = tempfile::tempdir().expect("a folder");
     let long = format!("unix:{}", folder.path().join("x".repeat(120)).display());
     let error = ugeom(&["serve", "md:1m", "--nbd", &long]).failed(1);
-    assert!(error.contains("a Unix socket's has at most 107"), "{error}");
+    has(&error, "a Unix socket's has at most 107");
     let error = ugeom(&["serve", "md:1m", "--nbd", "here"]).failed(2);
-    assert!(
-        error.contains("write unix:PATH or tcp:HOST:PORT"),
-        "{error}"
-    );
+    has(&error, "write unix:PATH or tcp:HOST:PORT");
     let error = ugeom(&["serve", "md:1m"]).failed(2);
-    assert!(error.contains("--nbd"), "{error}");
+    has(&error, "--nbd");
     let served = Served::start(folder, "md:1m", &[]);
     let again = format!("unix:{}", served.path("nbd"));
     let error = ugeom(&["serve", "md:1m", "--nbd", &again]).failed(1);
-    assert!(error.contains("another server listens to it"), "{error}");
+    has(&error, "another server listens to it");
     let error = ugeom(&["serve", "/no/such/disk", "--nbd", &again]).failed(1);
-    assert!(error.contains("/no/such/disk"), "{error}");
+    has(&error, "/no/such/disk");
 }

@@ -2,7 +2,7 @@
 //! there afterwards, and clients of the class `nbd` go on with the next server.
 
 use crate::disks;
-use crate::run::{UGEOM, command as process, run};
+use crate::run::{UGEOM, command as process, has, run};
 use crate::serve::Served;
 use crate::upstream::{Upstream, ask, connect};
 use std::collections::BTreeMap;
@@ -245,11 +245,11 @@ fn a_job_goes_on_with_the_next_server_and_reads_what_it_has_written() {
     let ended = job.join().expect("a job");
     server.kill().expect("killed");
     server.wait().expect("it has ended");
-    assert!(ended.text().contains("err= 0"), "{}", ended.text());
+    has(&ended.text(), "err= 0");
     assert_eq!(kills, 4, "it was done too soon: {}", ended.text());
     // Each byte was read back as it was written, but no FLUSH had covered what a killed server had
     // acknowledged: whether it is durable is unknown, and the exit code tells so.
     let unknown = "data is lost: the connection broke before, and writes that no FLUSH had covered";
-    assert!(ended.stderr.contains(unknown), "{}", ended.stderr);
+    has(&ended.stderr, unknown);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
 }

@@ -1,6 +1,6 @@
 //! More programs that speak NBD, at `ugeom serve`: copies between servers, measuring, mounting.
 
-use crate::run::{command, other, run};
+use crate::run::{command, has, other, run};
 use crate::serve::{Served, noise};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -109,7 +109,7 @@ fn qemu_img_bench_reads_and_writes() {
         let all = [&["bench", "-f", "raw"], way, &[&served.uri]].concat();
         let said = other(&qemu, &all);
         let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("Run completed"), "{said}");
+        has(&said, "Run completed");
     }
 }
 

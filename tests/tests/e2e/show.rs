@@ -1,7 +1,7 @@
 //! `ugeom show`: the tree for people, and its forms for programs.
 
 use crate::disks;
-use crate::run::{UGEOM, command, other, run, ugeom};
+use crate::run::{UGEOM, command, has, json_of, other, run, ugeom};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -71,8 +71,7 @@ fn providers<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
 #[test]
 fn the_json_has_every_provider_of_the_recorded_listing() {
     let Some(disk) = disks::real("msdos.ext") else { return };
-    let json = ugeom(&["show", "--json", &disk.target]).quiet();
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let json = json_of(ugeom(&["show", "--json", &disk.target]).quiet());
     let mut found = Vec::new();
     providers(&json, &mut found);
     let shown: BTreeSet<String> = found
@@ -151,7 +150,7 @@ fn the_engine_of_a_file_is_named_with_the_reason() {
     let (_folder, path) = disks::empty_image(1 << 20);
     let path = disks::text(&path);
     let shown = ugeom(&["show", "-v", &format!("{path}?engine=sync")]).quiet();
-    assert!(shown.contains("engine: sync: asked for"), "{shown}");
+    has(&shown, "engine: sync: asked for");
     let shown = ugeom(&["show", "-v", &path]).quiet();
     let lines = shown.lines().filter(|line| line.contains("engine: "));
     let allowed = [
@@ -205,5 +204,5 @@ fn the_kernels_devices_are_those_of_diskstats() {
         }
     }
     let error = ugeom(&["show", "--kernel", "/proc/version"]).failed(2);
-    assert!(error.contains("no block device of this kernel"), "{error}");
+    has(&error, "no block device of this kernel");
 }

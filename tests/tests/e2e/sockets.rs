@@ -2,7 +2,7 @@
 //! stdout.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, run};
+use crate::run::{UGEOM, command, end, has, run};
 use crate::serve::noise;
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -167,7 +167,7 @@ fn the_socket_of_a_killed_server_is_replaced_and_that_of_a_live_one_is_not() {
     let address = format!("unix:{}", disks::text(&socket));
     let stale = UnixListener::bind(&socket).expect("a socket");
     let error = run(command(UGEOM, &["serve", &image, "--nbd", &address]), b"").failed(1);
-    assert!(error.contains("another server listens to it"), "{error}");
+    has(&error, "another server listens to it");
     drop(stale);
     let all = [
         "serve",

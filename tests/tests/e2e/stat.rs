@@ -1,9 +1,8 @@
 //! `ugeom stat` beside servers with real clients: what it counts, where it looks, how it ends.
 
 use crate::disks;
-use crate::run::{Ended, UGEOM, command, end, other, run};
+use crate::run::{Ended, UGEOM, command, end, has, json_of, other, run};
 use crate::serve::uri_of;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -60,8 +59,7 @@ fn stat(folder: &Path, arguments: &[&str]) -> Ended {
 
 /// The names in one report.
 fn names(folder: &Path) -> Vec<String> {
-    let text = stat(folder, &["--json", "-b", "-I", "50ms"]).quiet();
-    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let report = json_of(stat(folder, &["--json", "-b", "-I", "50ms"]).quiet());
     let rows = report["rows"].as_array().expect("rows").iter();
     rows.map(|row| row["name"].as_str().expect("a name").to_owned())
         .collect()
@@ -151,7 +149,7 @@ fn csv_adds_up_to_the_requests_that_fio_has_sent() {
     let text = other(&fio, &[&job[..], &more[..]].concat());
     let text = String::from_utf8(text).expect("UTF-8");
     let json = text.find('{').map_or("", |at| &text[at..]);
-    let json: Value = serde_json::from_str(json).expect("JSON");
+    let json = json_of(json);
     let sent = |kind: &str| {
         json["jobs"][0][kind]["total_ios"]
             .as_f64()
@@ -199,8 +197,7 @@ fn exports_come_and_go_and_stat_shows_them() {
     other(&copy, &["--flush", &image, &served.uri]);
     // The last writer has left: classes look again.
     wait_for("a partition", || names(folder) == ["md0", "md0s1", "md0s2"]);
-    let list = other(&info, &["--list", "--json", &served.uri]);
-    let list: Value = serde_json::from_slice(&list).expect("JSON");
+    let list = json_of(other(&info, &["--list", "--json", &served.uri]));
     assert_eq!(list["exports"].as_array().map(Vec::len), Some(3));
     let export = served.uri.replacen("///", "///md0s2", 1);
     let before = stat_command(folder, &["-C", "-I", "100ms", "-f", "s2$"]).spawn();
@@ -272,7 +269,7 @@ fn the_socket_is_the_owners_and_goes_with_the_server() {
     let folder = folder();
     let folder = folder.path();
     let error = stat(folder, &["-b"]).failed(1);
-    assert!(error.contains("no server of this user runs"), "{error}");
+    has(&error, "no server of this user runs");
     let mut first = Served::start(folder, "1", "md:1m", &[]);
     let socket = first.control(folder);
     let mode = |path: &Path| {
@@ -295,7 +292,7 @@ fn the_socket_is_the_owners_and_goes_with_the_server() {
             "--socket {socket}   {target} (process {})",
             served.child.id()
         );
-        assert!(error.contains(&named), "{error}");
+        has(&error, &named);
     }
     let one = disks::text(&socket);
     stat(folder, &["-b", "-I", "50ms", "--socket", &one]).quiet();
@@ -310,7 +307,7 @@ fn the_socket_is_the_owners_and_goes_with_the_server() {
     first.child.signal("-TERM");
     assert!(!socket.exists());
     let error = stat(folder, &["-b", "--socket", &one]).failed(1);
-    assert!(error.contains("no server listens to"), "{error}");
+    has(&error, "no server listens to");
 }
 
 #[test]
@@ -324,7 +321,7 @@ fn the_socket_lies_where_it_was_asked_for_or_nowhere() {
     let nbd = format!("unix:{}", folder.join("other").display());
     let again = ["serve", "md:1m", "--nbd", &nbd, "--control", &socket];
     let error = run(command(UGEOM, &again), b"").failed(1);
-    assert!(error.contains("another server listens to it"), "{error}");
+    has(&error, "another server listens to it");
     drop(served);
     let silent = Served::start(folder, "nbd2", "md:1m", &["--control", "none"]);
     assert!(!silent.control(folder).exists());
@@ -335,7 +332,7 @@ fn the_socket_lies_where_it_was_asked_for_or_nowhere() {
         (&["-C", "--json"], "--json"),
     ] {
         let error = stat(folder, wrong).failed(2);
-        assert!(error.contains(reason), "{error}");
+        has(&error, reason);
     }
 }
 
@@ -359,15 +356,12 @@ fn another_user_may_not_look() {
     }
     let look = [&who[..], &[UGEOM, "stat", "-b", "--socket", &socket]].concat();
     let error = run(command(&setpriv, &look), b"").failed(1);
-    assert!(error.contains("belongs to another user"), "{error}");
+    has(&error, "belongs to another user");
     // Even with an open door.
     let open = std::fs::Permissions::from_mode(0o666);
     std::fs::set_permissions(&socket, open).expect("a socket for all");
     let error = run(command(&setpriv, &look), b"").failed(1);
-    assert!(
-        error.contains("only root and the user who started the server"),
-        "{error}"
-    );
+    has(&error, "only root and the user who started the server");
 }
 
 #[test]
@@ -390,7 +384,7 @@ fn a_server_that_goes_ends_the_watching_and_what_was_shown_stays() {
     );
     let ended = end(watching);
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("has gone"), "{}", ended.stderr);
+    has(&ended.stderr, "has gone");
 }
 
 #[test]
@@ -534,5 +528,5 @@ fn a_server_that_counts_nothing_says_so() {
     let _served = Served::start(folder, "nbd", "md:1m", &["--set", "statistics=off"]);
     let ended = stat(folder, &["-b", "-I", "50ms"]);
     assert_eq!(ended.code, 0);
-    assert!(ended.stderr.contains("counts nothing"), "{}", ended.stderr);
+    has(&ended.stderr, "counts nothing");
 }

@@ -3,7 +3,7 @@
 
 use crate::disks;
 use crate::pki::certificates;
-use crate::run::{Ended, UGEOM, command, other, run};
+use crate::run::{Ended, UGEOM, command, has, other, run};
 use crate::serve::noise;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -216,17 +216,14 @@ fn what_is_wrong_with_tls_is_said() {
         run(command(UGEOM, &all), b"")
     };
     let usage = serve(&["--tls", "on"]).failed(2);
-    assert!(usage.contains("--tls-certificates DIR"), "{usage}");
+    has(&usage, "--tls-certificates DIR");
     let usage = serve(&["--tls-certificates", &pki]).failed(2);
-    assert!(usage.contains("--tls on"), "{usage}");
+    has(&usage, "--tls on");
     let usage = serve(&["--tls", "on", "--tls-psk", "keys"]).failed(2);
-    assert!(
-        usage.contains("pre-shared keys are not supported"),
-        "{usage}"
-    );
+    has(&usage, "pre-shared keys are not supported");
     let all = ["--tls", "require", "--tls-certificates"];
     let missing = serve(&[&all[..], &["/nowhere"]].concat()).failed(1);
-    assert!(missing.contains("/nowhere/server-key.pem"), "{missing}");
+    has(&missing, "/nowhere/server-key.pem");
     let empty = disks::text(&folder.path().join("empty"));
     std::fs::create_dir(&empty).expect("a folder");
     for name in ["server-key.pem", "ca-cert.pem"] {
@@ -234,15 +231,12 @@ fn what_is_wrong_with_tls_is_said() {
     }
     std::fs::write(format!("{empty}/server-cert.pem"), "nothing").expect("a file");
     let nothing = serve(&[&all[..], &[&empty]].concat()).failed(1);
-    assert!(
-        nothing.contains("server-cert.pem: there is no certificate"),
-        "{nothing}"
-    );
+    has(&nothing, "server-cert.pem: there is no certificate");
     // A key that belongs to another certificate.
     let from = folder.path().join("stranger/server-cert.pem");
     std::fs::copy(from, format!("{empty}/server-cert.pem")).expect("a copy");
     let wrong = serve(&[&all[..], &[&empty]].concat()).failed(1);
-    assert!(wrong.contains("server-cert.pem"), "{wrong}");
+    has(&wrong, "server-cert.pem");
 }
 
 /// A client that has sent its flags.

@@ -2,7 +2,7 @@
 
 use crate::disks;
 use crate::pki::certificates;
-use crate::run::{UGEOM, command, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, has, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -137,9 +137,9 @@ fn data_travels(server: &TlsServer) {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(std::fs::read(&back).expect("a copy") == bytes);
     let trust = server.refused(&server.target("stranger", ""));
-    assert!(trust.contains("invalid peer certificate"), "{trust}");
+    has(&trust, "invalid peer certificate");
     let name = server.refused(&server.target("pki", "&tls-hostname=example.org"));
-    assert!(name.contains("not valid for name"), "{name}");
+    has(&name, "not valid for name");
     let own = server.refused(&server.target("bare", ""));
     assert!(
         own.contains("TLS") || own.contains("client certificate"),
@@ -153,7 +153,7 @@ fn data_travels_to_nbdkit_over_tls() {
     data_travels(&server);
     let plain = format!("nbd+unix:///?socket={}", server.path("socket"));
     let refused = server.refused(&plain);
-    assert!(refused.contains("TLS only: nbds://"), "{refused}");
+    has(&refused, "TLS only: nbds://");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn data_travels_to_ugeom_over_tls() {
 fn a_server_without_tls_is_not_used_with_it() {
     let Some(server) = nbdkit(&["--tls=off"]) else { return };
     let refused = server.refused(&server.target("pki", ""));
-    assert!(refused.contains("the server offers no TLS"), "{refused}");
+    has(&refused, "the server offers no TLS");
 }
 
 #[test]
@@ -238,5 +238,5 @@ fn wrong_options_are_usage() {
     }
     let target = format!("nbds://h/?tls-certificates={}", no_folder.display());
     let missing = ugeom(&["show", &target]).failed(1);
-    assert!(missing.contains("/nowhere/ca-cert.pem"), "{missing}");
+    has(&missing, "/nowhere/ca-cert.pem");
 }
