@@ -23,6 +23,43 @@
 //! Source: "The NBD protocol", `doc/proto.md` of <https://github.com/NetworkBlockDevice/nbd>;
 //! `docs/formats/nbd.md`.
 
+/// A message of fixed size in big-endian numbers: a magic number of 32 bits, then fields at these
+/// byte offsets.
+macro_rules! message {
+    (
+        $(#[$about:meta])*
+        $name:ident, $what:literal, $size:ident, $magic:ident:
+        $($(#[$meaning:meta])* $at:literal $field:ident: $number:ident,)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$meaning])* pub $field: $number,)*
+        }
+
+        impl $name {
+            /// The bytes on the wire; a payload follows them.
+            #[inline]
+            pub fn encode(self) -> [u8; $size] {
+                let mut bytes = [0; $size];
+                crate::bytes::put_u32_be(&mut bytes, 0, $magic);
+                $(crate::bytes::put(&mut bytes, $at, &self.$field.to_be_bytes());)*
+                bytes
+            }
+
+            /// Reads it.
+            ///
+            /// # Errors
+            /// The magic number is another: where the next message begins cannot be known any more.
+            #[inline]
+            pub fn decode(bytes: &[u8; $size]) -> Result<Self, Error> {
+                super::magic($what, crate::bytes::u32_be(bytes, 0), $magic, "")?;
+                Ok(Self { $($field: $number::from_be_bytes(crate::bytes::take(bytes, $at)),)* })
+            }
+        }
+    };
+}
+
 mod extended;
 mod handshake;
 mod options;
