@@ -20,6 +20,17 @@ fn open(text: &str) -> Target {
     open_target(text, &TargetOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+/// Each target is refused where it is written, with these words.
+pub(crate) fn refuses(rows: &[(&str, &str)]) {
+    for (text, words) in rows {
+        let error = refused(text);
+        assert!(
+            error.contains(words) && error.contains("column"),
+            "{text}: {error}"
+        );
+    }
+}
+
 fn refused(text: &str) -> String {
     match open_target(text, &TargetOptions::default()) {
         Ok(target) => panic!("{text} opened as {}", target.name),
