@@ -1,10 +1,10 @@
 //! `ugeom crash`: what forgets to sync is caught, what syncs survives, what is reported can be
 //! replayed, and nothing is left behind.
 
-use crate::run::{Ended, UGEOM, command, end_within, has, json_of, ugeom};
+use crate::run::{Ended, UGEOM, command, end_within, has, json_of, ugeom, wait_for};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A campaign runs its check some hundreds of times.
 pub const PATIENCE: Duration = Duration::from_secs(7200);
@@ -275,24 +275,15 @@ fn a_run_that_is_killed_leaves_nothing() {
             .stderr(Stdio::null())
             .spawn()
             .expect("starts");
-        let started = Instant::now();
-        while std::fs::metadata(&begun).map_or(0, |it| it.len()) < u64::from(round) * 2 + 1 {
-            assert!(started.elapsed() < PATIENCE, "no check begins");
+        wait_for("a check", || {
             assert!(crash.try_wait().expect("waits").is_none(), "it ended early");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+            let written = std::fs::metadata(&begun).map_or(0, |it| it.len());
+            written > u64::from(round) * 2
+        });
         std::thread::sleep(Duration::from_millis(u64::from(round) * 7));
         crash.kill().expect("killed");
         crash.wait().expect("it ends");
-        let killed = Instant::now();
-        while !left(folder.path()).is_empty() {
-            let left = left(folder.path());
-            assert!(
-                killed.elapsed() < Duration::from_secs(120),
-                "left: {left:#?}"
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for("the end of what is left", || left(folder.path()).is_empty());
         let mut loops = loops_left();
         loops.retain(|device| !before.contains(device));
         assert_eq!(loops, Vec::<String>::new());

@@ -2,10 +2,10 @@
 //! that are too small, results that must not depend on the moment.
 
 use crate::crash::{PATIENCE, crash, has_files, left, loops_left};
-use crate::run::{UGEOM, command, end_within, has, json_of};
+use crate::run::{UGEOM, command, end_within, has, json_of, wait_for};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Writes four blocks, each synced.
 const RUN: &str = "for i in 0 1 2 3; do
@@ -66,12 +66,10 @@ fn start(folder: &Path, arguments: &[&str]) -> Child {
 
 /// Waits until `file` is there, then presses Ctrl-C.
 fn interrupt_once(crash: &mut Child, file: &Path) {
-    let started = Instant::now();
-    while !file.exists() {
-        assert!(started.elapsed() < PATIENCE, "nothing begins");
+    wait_for("a command of the campaign", || {
         assert!(crash.try_wait().expect("waits").is_none(), "it ended early");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        file.exists()
+    });
     let pid = rustix::process::Pid::from_child(crash);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is there");
 }

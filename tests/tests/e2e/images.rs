@@ -1,12 +1,11 @@
 //! Images of virtual machines as targets, beside qemu's own programs: what is read is what qemu
 //! reads, what is written passes `qemu-img check`, names in an image reach no other files.
 
-use crate::run::{Ended, UGEOM, command, has, other, run, ugeom, ugeom_with};
+use crate::run::{
+    Ended, UGEOM, command, has, other, run, ugeom, ugeom_with, wait_for, wait_for_lock,
+};
 use crate::serve::{Served, noise};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 use tempfile::TempDir;
 use ugeom_testkit::program;
 
@@ -238,14 +237,8 @@ fn an_overlay_is_written_and_its_base_stays() {
 
 /// Waits until no process holds a lock of an image: a child of a killed server ends a moment later.
 fn wait_for_free(path: &str) {
-    let began = Instant::now();
-    while ugeom_with(&["write", path, "--destroy", "--length", "0"], b"").code != 0 {
-        assert!(
-            began.elapsed() < crate::run::PATIENCE,
-            "{path} stays locked"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let probe = ["write", path, "--destroy", "--length", "0"];
+    wait_for("the end of the lock", || ugeom(&probe).code == 0);
 }
 
 #[test]
@@ -403,21 +396,4 @@ fn bench_io(bench: &Bench, text: &str) -> Ended {
     let mut io = command("qemu-io", &["-f", "raw", "-c", text, "raw.img"]);
     io.current_dir(bench.folder.path());
     run(io, b"")
-}
-
-fn wait_for_lock(path: &str) {
-    use std::os::unix::fs::MetadataExt;
-    let inode = Path::new(path).metadata().expect("the image").ino();
-    let began = Instant::now();
-    let is_locked = |line: &str| line.contains(&format!(":{inode} "));
-    while !std::fs::read_to_string("/proc/locks")
-        .expect("locks")
-        .lines()
-        .any(is_locked)
-    {
-        assert!(began.elapsed() < crate::run::PATIENCE);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let file = File::open(path).expect("the image");
-    file.read_at(&mut [0], 0).expect("it can be read");
 }

@@ -1,11 +1,10 @@
 //! `ugeom trace` beside what is known of a load: a delay that was planted in a layer, fio's own
 //! latencies, and the replay of what was recorded.
 
-use crate::run::{PATIENCE, UGEOM, command, has, json_of, run};
+use crate::run::{UGEOM, command, has, json_of, run, wait_for};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 use ugeom_testkit::{LoopDevice, program, skip};
 
 /// The delay of each read, ns.
@@ -442,11 +441,7 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
     let backing = format!("/sys/block/{top}/loop/backing_file");
     // The kernel detaches a device when its last user leaves; tests beside this one read all.
     let attached = || std::fs::read_to_string(&backing).is_ok_and(|backing| backing.contains(file));
-    let started = Instant::now();
-    while attached() {
-        assert!(started.elapsed() < PATIENCE, "{file} is attached to {top}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("a loop device without its file", || !attached());
 }
 
 #[test]

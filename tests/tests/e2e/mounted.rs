@@ -1,10 +1,10 @@
 //! A real block device, a file system mounted from it, and what ugeom may do to them.
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end, has, other, part, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, end, has, other, part, run, ugeom, ugeom_with, wait_for};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ugeom_testkit::LoopDevice;
 
 /// A loop device over an image with a file system; gone when dropped, with what is mounted there.
@@ -262,11 +262,9 @@ impl Unanswered {
         serve.stdout(Stdio::null()).stderr(Stdio::null());
         let server = serve.spawn().expect("a server");
         let made = Self { folder, server };
-        let started = Instant::now();
-        while !Path::new(&files).join("md0").exists() {
-            assert!(started.elapsed() < PATIENCE, "the server does not start");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for("the server's file", || {
+            Path::new(&files).join("md0").exists()
+        });
         // The server is asked for a name that it does not have each time.
         let source = format!("{files}/none");
         other("mount", &["-t", "tmpfs", &source, &other_mount]);

@@ -1,10 +1,8 @@
 //! `ugeom raidtest`: files, output and refusals of raidtest(8).
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end, has, json_of, ugeom};
-use std::os::unix::fs::MetadataExt;
+use crate::run::{UGEOM, command, end, has, json_of, ugeom, wait_for_lock};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// A folder with an empty image of 1 MiB and the path of the file of requests beside it.
 fn folder() -> (tempfile::TempDir, String, String) {
@@ -104,28 +102,13 @@ fn what_somebody_else_writes_to_is_refused() {
     let mut holder = command(UGEOM, &["write", &image]);
     let mut child = holder.spawn().expect("it starts");
     let stdin = child.stdin.take().expect("a pipe");
-    wait_for_a_lock(&image);
+    wait_for_lock(&image);
     let refused = ugeom(&["raidtest", "test", "-d", &image, "-n", "2", &file]);
     drop(stdin);
     assert_eq!(end(child).code, 0);
     assert_eq!(refused.code, 1);
     let error = refused.stderr;
     has(&error, "it is locked");
-}
-
-/// Waits until `image` is locked, by looking only: a try for the lock may take it
-/// from the one that is waited for.
-fn wait_for_a_lock(image: &str) {
-    let inode = std::fs::metadata(image).expect("the image").ino();
-    let ending = format!(":{inode} ");
-    let started = Instant::now();
-    while !std::fs::read_to_string("/proc/locks")
-        .expect("the kernel's list of locks")
-        .contains(&ending)
-    {
-        assert!(started.elapsed() < PATIENCE, "{image} is not locked");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 #[test]

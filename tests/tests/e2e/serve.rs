@@ -18,6 +18,18 @@ pub fn uri_of(server: &mut Child) -> String {
     uri.trim().to_owned()
 }
 
+/// Serves a target at the socket `name` of a folder, which is its home as well; with its URI.
+pub fn serve_nbd(folder: &Path, name: &str, target: &str, arguments: &[&str]) -> (Server, String) {
+    let socket = format!("unix:{}", folder.join(name).display());
+    let mut all = vec!["serve", target, "--nbd", &socket];
+    all.extend(arguments);
+    let mut serve = command(UGEOM, &all);
+    serve.env("XDG_RUNTIME_DIR", folder).env("TMPDIR", folder);
+    let mut child = serve.stderr(Stdio::null()).spawn().expect("a server");
+    let uri = uri_of(&mut child);
+    (Server(child), uri)
+}
+
 /// A server that runs, with a folder for its socket and its image.
 pub struct Served {
     child: Server,
@@ -28,16 +40,7 @@ pub struct Served {
 impl Served {
     /// Serves an image of `folder`, or another target that `{}` stands in for.
     pub fn start(folder: TempDir, target: &str, arguments: &[&str]) -> Self {
-        let socket = format!("unix:{}", folder.path().join("nbd").display());
-        let mut all = vec!["serve", target, "--nbd", &socket];
-        all.extend(arguments);
-        let mut serve = command(UGEOM, &all);
-        serve
-            .env("XDG_RUNTIME_DIR", folder.path())
-            .env("TMPDIR", folder.path());
-        let mut child = serve.stderr(Stdio::null()).spawn().expect("a server");
-        let uri = uri_of(&mut child);
-        let child = Server(child);
+        let (child, uri) = serve_nbd(folder.path(), "nbd", target, arguments);
         Self { child, uri, folder }
     }
 

@@ -2,7 +2,7 @@
 //! there afterwards, and clients of the class `nbd` go on with the next server.
 
 use crate::disks;
-use crate::run::{UGEOM, command as process, has, run};
+use crate::run::{UGEOM, command as process, has, run, ugeom, wait_for};
 use crate::serve::Served;
 use crate::upstream::{Upstream, ask, connect};
 use std::collections::BTreeMap;
@@ -79,16 +79,8 @@ pub fn check(bytes: &[u8], durable: &Durable) {
 /// Waits until the image is not held. The kernel lets go of a killed process's files a little
 /// after its parent has heard of its end when a ring of io_uring still has them.
 pub fn wait_for_the_lock(image: &Path) {
-    let image = disks::text(image);
-    while run(
-        process(UGEOM, &["serve", &image, "--rw", "--run", "true"]),
-        b"",
-    )
-    .code
-        != 0
-    {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let serve = ["serve", &disks::text(image), "--rw", "--run", "true"];
+    wait_for("the end of the lock", || ugeom(&serve).code == 0);
 }
 
 /// Calls it so often, or for as long, as the tests that kill servers are to go on.

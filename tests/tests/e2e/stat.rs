@@ -1,14 +1,14 @@
 //! `ugeom stat` beside servers with real clients: what it counts, where it looks, how it ends.
 
 use crate::disks;
-use crate::run::{Ended, UGEOM, command, end, has, json_of, other, run};
-use crate::serve::uri_of;
+use crate::run::{Ended, UGEOM, command, end, has, json_of, other, run, wait_for};
+use crate::serve::serve_nbd;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use ugeom_testkit::{Server, program};
@@ -28,17 +28,7 @@ fn folder() -> TempDir {
 
 impl Served {
     fn start(folder: &Path, name: &str, target: &str, arguments: &[&str]) -> Self {
-        let socket = format!("unix:{}", folder.join(name).display());
-        let mut all = vec!["serve", target, "--nbd", &socket];
-        all.extend(arguments);
-        let mut serve = command(UGEOM, &all);
-        serve
-            .env("XDG_RUNTIME_DIR", folder)
-            .env("TMPDIR", folder)
-            .stderr(Stdio::null());
-        let mut child = serve.spawn().expect("a server");
-        let uri = uri_of(&mut child);
-        let child = Server(child);
+        let (child, uri) = serve_nbd(folder, name, target, arguments);
         Self { child, uri }
     }
 
@@ -63,14 +53,6 @@ fn names(folder: &Path) -> Vec<String> {
     let rows = report["rows"].as_array().expect("rows").iter();
     rows.map(|row| row["name"].as_str().expect("a name").to_owned())
         .collect()
-}
-
-fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_there() {
-        assert!(started.elapsed() < PATIENCE, "{what} does not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Lines of CSV, added up: requests of each kind by name. The columns are named in the first line.
