@@ -23,7 +23,7 @@ pub struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// An empty list.
+    /// A list without pieces; it allocates nothing.
     #[inline]
     pub fn new() -> Self {
         Self {

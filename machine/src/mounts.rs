@@ -14,7 +14,7 @@ pub struct Mount {
     /// Major and minor number of the file system's device. Some file systems (btrfs, overlays) have
     /// a number that no block device has.
     pub number: (u32, u32),
-    /// The mount point.
+    /// Where it is mounted, with escapes of mountinfo(5) undone.
     pub point: PathBuf,
     /// Options of the mount: `rw,noatime`.
     pub options: String,

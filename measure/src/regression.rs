@@ -1,7 +1,7 @@
 //! Least squares lines.
 //!
-//! Source: Draper and Smith, *Applied Regression Analysis*, chapter 1; checked against the certified
-//! values of NIST's dataset Norris.
+//! Source: Draper and Smith, *Applied Regression Analysis*, chapter 1; checked against the
+//! certified values of NIST's dataset Norris.
 
 use crate::error::{Error, finite, require_count, require_pairs};
 use crate::summary::mean;

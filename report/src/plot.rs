@@ -159,7 +159,7 @@ pub struct Curves {
     pub title: String,
     /// The axis from left to right.
     pub x: Axis,
-    /// The vertical axis.
+    /// The vertical axis, with its unit.
     pub y: Axis,
     /// The curves, in the order of the legend.
     pub curves: Vec<Curve>,
@@ -223,7 +223,7 @@ impl Curves {
         }
     }
 
-    /// Adds a curve.
+    /// Adds a curve to the plot.
     pub fn push(&mut self, curve: Curve) {
         self.curves.push(curve);
     }

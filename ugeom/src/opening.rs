@@ -81,7 +81,7 @@ pub struct TargetsArgs {
 }
 
 impl TargetsArgs {
-    /// Each target alone.
+    /// The arguments of each target, as if it had been given alone.
     pub fn each(&self) -> impl Iterator<Item = TargetArgs> {
         self.targets.iter().map(|target| TargetArgs {
             target: target.clone(),

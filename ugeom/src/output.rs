@@ -150,7 +150,7 @@ pub fn style() -> ugeom_report::Style {
     }
 }
 
-/// Colours, or none.
+/// Paints words, or leaves them as they are.
 #[derive(Clone, Copy)]
 pub struct Paint {
     colours: bool,

@@ -44,7 +44,7 @@ impl Ordered {
     }
 }
 
-/// Least recently used.
+/// The block that was used least recently leaves first (LRU).
 pub struct Lru {
     keys: Ordered,
     room: usize,

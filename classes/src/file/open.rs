@@ -40,7 +40,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// For listings.
+    /// Its kind, as listings show it.
     pub(super) const fn kind(&self) -> &'static str {
         match (self.block_device, self.has_footer) {
             (true, _) => "block device",

@@ -108,7 +108,7 @@ pub(crate) enum Backing {
     /// Those in the folder of the image, or below.
     #[default]
     Near,
-    /// Any regular file.
+    /// Any regular file, wherever it lies.
     Any,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A finished sweep.
+/// The saved result of a sweep, with its processes and figures.
 pub type Document = ugeom_harness::document::Document<Subject>;
 
 /// The name of the experiment in documents.

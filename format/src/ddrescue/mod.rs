@@ -27,7 +27,7 @@ pub enum Status {
     Trimmed,
     /// `-`: sectors that could not be read.
     Bad,
-    /// `+`: read.
+    /// `+`: read without an error.
     Done,
 }
 

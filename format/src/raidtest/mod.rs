@@ -26,9 +26,9 @@ pub const REQUESTS_MAX: u64 = 1 << 26;
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RaidtestKind {
-    /// Type 0.
+    /// Type 0 of the file: a read.
     Read,
-    /// Type 1.
+    /// Type 1 of the file: a write.
     Write,
 }
 

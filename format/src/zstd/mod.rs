@@ -64,7 +64,7 @@ pub enum Frame {
     Data(Header),
     /// Bytes of no meaning here: the length of all of it.
     Skipped {
-        /// Header and bytes.
+        /// Length of header and content in the file, bytes.
         frame_bytes: u64,
     },
 }

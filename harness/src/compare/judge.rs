@@ -193,7 +193,7 @@ pub struct Row {
 /// The middle of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Middle {
-    /// Number of values.
+    /// Number of values that it is the middle of.
     pub n: usize,
     /// Median of the values, in the metric's unit.
     pub median: f64,

@@ -11,9 +11,9 @@ pub const NULL_ONE: &str = "null/1 thread";
 pub const NULL_TWO: &str = "null/2 threads";
 /// A thousand requests at once through a layer that delays each by 1 ms.
 pub const DELAY: &str = "delay/1000 requests";
-/// An empty loop.
+/// An empty loop: what iterating itself costs.
 pub const LOOP: &str = "floor/loop";
-/// Reading the clock.
+/// Reading the clock: what timing itself costs.
 pub const CLOCK: &str = "floor/clock";
 /// Reading the processor's ticks.
 pub const TICKS: &str = "floor/ticks";

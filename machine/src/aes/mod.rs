@@ -49,7 +49,7 @@ enum Direction {
     Decrypt,
 }
 
-/// An expanded key.
+/// A key, expanded for each round (FIPS 197, 5.2).
 #[derive(Clone)]
 #[repr(C, align(64))]
 struct RoundKeys {

@@ -56,7 +56,7 @@ impl Noise {
     }
 }
 
-/// What was counted.
+/// How often each verdict was given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub series: usize,

@@ -85,7 +85,7 @@ pub struct Figures {
 /// How times are taken, and what looking costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Requests are counted.
+    /// Whether the stack counts requests (`--set statistics`).
     pub counts: bool,
     /// One request in this many is timed from now on; 0 for none.
     pub one_in: u32,

@@ -103,7 +103,7 @@ impl Bio {
         self.body().command
     }
 
-    /// Its modifiers.
+    /// ORDERED, FUA and the other modifiers of the bio.
     pub fn flags(&self) -> Flags {
         self.body().flags
     }

@@ -106,7 +106,7 @@ impl<'a> Request<'a> {
         self.body().command
     }
 
-    /// Its modifiers.
+    /// ORDERED, FUA and the other modifiers of the bio.
     #[inline]
     pub fn flags(&self) -> Flags {
         self.body().flags

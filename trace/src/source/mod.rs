@@ -34,7 +34,7 @@ pub enum Choice {
     Bpf,
     /// An instance of tracefs.
     Tracefs,
-    /// perf_event_open(2).
+    /// perf_event_open(2), for rights that suffice for no other source.
     Perf,
 }
 

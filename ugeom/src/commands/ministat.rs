@@ -36,7 +36,7 @@ Examples:
   ugeom ministat -c 99 -s before after   at 99 %, each set with a bar of its own
   ugeom ministat -A -C 3 -d , runs.csv   the third column of a file, without the plot";
 
-/// The widest plot.
+/// The widest plot, columns.
 const WIDTH_MAX: i64 = 10_000;
 
 /// Compare data sets as ministat(1) does

@@ -73,9 +73,9 @@ impl InitReply {
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// S_IFDIR.
+    /// A directory (`S_IFDIR`).
     Directory,
-    /// S_IFREG.
+    /// A regular file (`S_IFREG`).
     File,
 }
 

@@ -198,7 +198,7 @@ pub mod info {
 
 /// Commands of the transmission phase.
 pub mod command {
-    /// Data comes back.
+    /// The data of a range comes back.
     pub const READ: u16 = 0;
     /// Data follows the request.
     pub const WRITE: u16 = 1;
@@ -266,15 +266,15 @@ pub mod error {
     pub const EPERM: u32 = 1;
     /// Input or output error.
     pub const EIO: u32 = 5;
-    /// Cannot allocate memory.
+    /// The server has no memory for the request.
     pub const ENOMEM: u32 = 12;
     /// The request makes no sense.
     pub const EINVAL: u32 = 22;
-    /// No space left.
+    /// There is no space left for what would be written.
     pub const ENOSPC: u32 = 28;
     /// The reply would be too long for what was asked (DF).
     pub const EOVERFLOW: u32 = 75;
-    /// Not supported.
+    /// The server does not support the command or one of its flags.
     pub const ENOTSUP: u32 = 95;
     /// The server is about to end.
     pub const ESHUTDOWN: u32 = 108;

@@ -237,7 +237,7 @@ impl MetaContext {
 /// The data of a reply of kind INFO: a fact about an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Info {
-    /// Size and flags.
+    /// Size and transmission flags (`NBD_INFO_EXPORT`).
     Export {
         /// Size of the export in bytes.
         size_bytes: u64,

@@ -165,7 +165,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Of Linux 6.18.
+    /// `events/block/block_bio_remap/format` of Linux 6.18.
     pub(in super::super) const REMAP: &str = "name: block_bio_remap\nID: 2091\nformat:\n\
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\

@@ -18,7 +18,7 @@
 pub struct PageForm {
     /// Where the length lies.
     pub commit_at: usize,
-    /// Where data begin.
+    /// Offset of the first event in a page, bytes.
     pub data_at: usize,
     /// Bytes of a page.
     pub bytes: usize,
