@@ -71,7 +71,7 @@ impl<'a> BuildContext<'a> {
         self.files.relayout
     }
 
-    /// The user asked that files are opened past the system's cache (`O_DIRECT`).
+    /// The user asked that files are opened for direct I/O (`O_DIRECT`).
     pub fn direct(&self) -> bool {
         self.files.direct
     }

@@ -169,7 +169,7 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
             Err(refused(path, problem))
         }
         Err(Errno::INVAL) if wanted.direct => {
-            let problem = "its file system has no direct I/O (direct=0 does without)";
+            let problem = "its file system has no direct I/O (direct=0 uses buffered I/O)";
             Err(refused(path, problem.into()))
         }
         Err(errno) => Err(system("opening", path, errno)),

@@ -214,7 +214,7 @@ fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
         format if format.is_compressed() => format!("a {name} file"),
         _ => format!("a {name} image"),
     };
-    let hint = format!("{what}, opened as such; ?format=raw is for its bytes");
+    let hint = format!("{what}, opened as such; ?format=raw opens the bytes of the file");
     vec![
         ("file".into(), settings.path.to_owned()),
         ("type".into(), name.to_owned()),

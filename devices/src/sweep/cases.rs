@@ -478,7 +478,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// One step of a sweep by itself: blocks of a file or block device, read past the system's cache
+/// One step of a sweep by itself: blocks of a file or block device, read directly (O_DIRECT)
 /// one after the other, over and over the first `region_bytes`. It is what a sweep measures, so
 /// that other programs can be run beside it.
 ///
@@ -509,7 +509,7 @@ fn has_queue() -> bool {
     open_engine::<Buffer>(Choice::Auto, 1).is_ok_and(|(engine, _)| engine.name() != "sync")
 }
 
-/// Empties the system's cache of a file or device, as far as it is neither mapped nor dirty.
+/// Empties the page cache of a file or device, as far as it is neither mapped nor dirty.
 fn forget(path: &Path) -> Result<(), HarnessError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(HarnessError::os(&name, "opening"))?;

@@ -21,7 +21,7 @@ pub const TICKS: &str = "floor/ticks";
 pub const STATISTICS_OFF: &str = "statistics/off";
 /// The deepest provider, counts and sampled times.
 pub const STATISTICS_TIME: &str = "statistics/time";
-/// The bottom of a target, past the system's cache: the disk itself.
+/// The bottom of a target, read directly (O_DIRECT): the disk itself.
 pub const DISK: &str = "disk/direct";
 /// Opening and tasting the large image.
 pub const SHOW: &str = "show/1 TiB image";

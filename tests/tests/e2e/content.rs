@@ -63,7 +63,7 @@ fn no_kind_of_content_is_overwritten_unasked() {
         if title.ends_with("image") {
             // Opened as such, this one is too damaged; its bytes are reached in another way.
             let opened = ugeom_with(&["write", "--destroy", &target], b"hello").failed(1);
-            assert!(opened.contains("?format=raw takes"), "{title}: {opened}");
+            assert!(opened.contains("?format=raw opens"), "{title}: {opened}");
             target += "?format=raw";
         }
         let writing = ugeom_with(&["write", &target], b"hello").failed(1);
