@@ -17,7 +17,7 @@ use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::plan::Scheme;
 use ugeom_format::{ebr, mbr};
 use ugeom_stack::{Channel, Delta, Opened, ProviderView, Tree};
-use ugeom_testkit::program;
+use ugeom_testkit::{has, program};
 
 const SIZE_BYTES: u64 = 64 << 20;
 
@@ -310,7 +310,7 @@ fn an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted() {
     let listed = numbered(&image.listed(""), 'p');
     assert_eq!(listed.len(), 125);
     if let Some(text) = image.run("sgdisk", &["-v"], "") {
-        assert!(text.contains("No problems found"), "{text}");
+        has(&text, "No problems found");
     }
     if let Some(table) = image.json(&[]) {
         assert_eq!(entries(&table), listed);
@@ -443,7 +443,7 @@ fn sgdisk_is_content_with_what_recover_wrote() {
         let repaired = image.edit("", edit::recover).expect("recovered");
         let text = image.run("sgdisk", &["-v"], "");
         let text = text.expect("it ran before");
-        assert!(text.contains("No problems found"), "{text}");
+        has(&text, "No problems found");
         (repaired, std::fs::read(&image.path).expect("the image"))
     };
     let before = std::fs::read(&image.path).expect("the image");

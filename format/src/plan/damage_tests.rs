@@ -121,10 +121,7 @@ fn a_hybrid_mbr_with_a_partition_of_its_own_keeps_the_table_from_changes() {
     });
     let mut table = load(&disk);
     let error = table.delete(1).unwrap_err().to_string();
-    assert!(
-        error.contains("entry 3 of the hybrid MBR (sectors 8000 to 8098)"),
-        "{error}"
-    );
+    ugeom_testkit::has(&error, "entry 3 of the hybrid MBR (sectors 8000 to 8098)");
     table.recover().unwrap();
     write(&table, &mut disk);
     let mbr = Mbr::decode(&disk).unwrap();

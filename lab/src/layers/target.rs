@@ -379,6 +379,6 @@ mod tests {
             .err()
             .unwrap()
             .to_string();
-        assert!(error.contains("--> column"), "{error}");
+        ugeom_testkit::has(&error, "--> column");
     }
 }

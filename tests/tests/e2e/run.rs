@@ -46,12 +46,7 @@ impl Ended {
     }
 }
 
-/// Fails, and shows the text, unless it has these words.
-#[track_caller]
-pub fn has(text: impl AsRef<str>, words: impl AsRef<str>) {
-    let (text, words) = (text.as_ref(), words.as_ref());
-    assert!(text.contains(words), "no `{words}` in: {text}");
-}
+pub use ugeom_testkit::has;
 
 /// What a program prints with `--json`.
 pub fn json_of(text: impl AsRef<[u8]>) -> serde_json::Value {
