@@ -18,7 +18,7 @@ pub use skip::{program, python, shared, skip, test_name};
 
 /// Fails, and shows the text, unless it has these words.
 #[track_caller]
-pub fn has(text: impl AsRef<str>, words: impl AsRef<str>) {
+pub fn has(text: &(impl AsRef<str> + ?Sized), words: &(impl AsRef<str> + ?Sized)) {
     let (text, words) = (text.as_ref(), words.as_ref());
     assert!(text.contains(words), "no `{words}` in: {text}");
 }

@@ -66,7 +66,7 @@ fn commands_are_told_from_targets_and_that_is_said() {
     let sides = ["ab", "echo took 2 ms; :", "echo took 3 ms; :"];
     let ended = ugeom(&[&sides, &said[..], &quick[..]].concat());
     assert_eq!((ended.code, words(&ended).as_str()), (0, ""));
-    let json = json_of(&ended.text());
+    let json = json_of(ended.text());
     assert_eq!(json["subject"]["printed"], "ms");
     let sample = &json["processes"][0]["rounds"][0]["samples"][1];
     let ns = sample["wall_ns"]
@@ -102,7 +102,7 @@ fn job_files_are_compared_by_the_request() {
     ] {
         assert!(said.contains(&part), "{part}: {said}");
     }
-    let json = json_of(&ended.text());
+    let json = json_of(ended.text());
     assert_eq!(json["subject"]["candidates"][0]["side"]["job"], *a);
     assert_eq!(json["subject"]["candidates"][1]["side"]["job"], *b);
     let samples = &json["processes"][0]["rounds"][0]["samples"];

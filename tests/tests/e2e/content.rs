@@ -132,7 +132,7 @@ fn show_lists_what_each_provider_carries() {
     assert!(lines[0].ends_with("CONTENT"), "{shown}");
     assert!(lines[1].ends_with("  MBR"), "{shown}");
     assert!(lines[2].ends_with("  ext4 \"root\""), "{shown}");
-    let json = json_of(&ugeom(&["show", "--json", &target]).quiet());
+    let json = json_of(ugeom(&["show", "--json", &target]).quiet());
     let inside = &json["providers"][0]["geoms"][0]["providers"][0]["contents"][0];
     assert_eq!(inside["name"], "ext4");
     assert_eq!(inside["label"], "root");

@@ -126,7 +126,7 @@ fn overhead_seeks_and_transfers_are_printed_as_freebsd_prints_them() {
 #[test]
 fn measured_seeks_are_there_for_programs_and_contain_the_delay_of_a_layer() {
     let json = ugeom(&["diskinfo", "-t", "--json", "md:2m | nop:delay=100us"]);
-    let json = json_of(&json.text());
+    let json = json_of(json.text());
     let seeks = json[0]["seeks"].as_array().expect("seeks");
     let counts: Vec<u64> = seeks
         .iter()
@@ -198,7 +198,7 @@ fn writing_takes_both_letters_and_an_empty_disk() {
     let options = ["diskinfo", "-wS", "--destroy", "--json", "--time=1ns"];
     let json = ugeom(&[options.as_slice(), &[&target]].concat());
     assert_eq!(json.code, 0, "{}", json.stderr);
-    let json = json_of(&json.text());
+    let json = json_of(json.text());
     assert_eq!(json[0]["random_writes"][0]["requests"], 250);
     assert!(std::fs::read(&path).expect("the image") != before);
 }

@@ -52,7 +52,7 @@ fn blk_io_trace(ns: u64, sector: u64, bytes: u32, action: u32) -> Vec<u8> {
 
 #[test]
 fn files_get_the_calls_that_fio_makes() {
-    let programs = ["fio", "strace"].map(|name| ugeom_testkit::program(name));
+    let programs = ["fio", "strace"].map(ugeom_testkit::program);
     let [Some(fio), Some(strace)] = programs else { return };
     let [fio, strace] = [&fio, &strace].map(|path| path.to_str().expect("UTF-8"));
     let (read, write, queued) = (1 << 16, 1 << 17, 1);

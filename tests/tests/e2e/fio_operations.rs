@@ -261,7 +261,7 @@ fn call(line: &str) -> Option<String> {
 
 #[test]
 fn files_are_opened_by_the_calls_of_fio() {
-    let programs = ["fio", "strace"].map(|name| ugeom_testkit::program(name));
+    let programs = ["fio", "strace"].map(ugeom_testkit::program);
     let [Some(fio), Some(strace)] = programs else { return };
     let [fio, strace] = [&fio, &strace].map(|path| path.to_str().expect("UTF-8"));
     for line in [

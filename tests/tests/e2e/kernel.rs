@@ -97,7 +97,7 @@ fn failing(_: &Path, mounted: &Path) {
         trace.args(["--", "sh", "-c", read, &device.text()]);
         let ended = run(trace, b"");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        let trace = json_of(&ended.text());
+        let trace = json_of(ended.text());
         let top = layer(&trace, device.text().trim_start_matches("/dev/"));
         let (requests, failed) = (top["requests"].as_u64(), top["failed"].as_u64());
         assert!(failed >= Some(1) && failed <= requests, "{trace:#}");
@@ -191,7 +191,7 @@ fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
         trace.args([job, &device.text(), UGEOM]);
         let ended = run(trace, b"");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        let trace = json_of(&ended.text());
+        let trace = json_of(ended.text());
         let requests = trace["requests"].as_u64().expect("requests");
         assert!(requests > 0, "{trace:#}");
         assert_eq!(trace["parts_ns"], trace["whole_ns"]);
@@ -260,7 +260,7 @@ fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
     trace.args(["--output", &record, "--", "sh", "-c", LOAD, device, &fio]);
     let trace = run(trace, b"");
     assert_eq!(trace.code, 0, "{}", trace.stderr);
-    let trace = json_of(&trace.text());
+    let trace = json_of(trace.text());
     let fio = std::fs::read_to_string(fio).expect("fio's result");
     (trace, json_of(&fio))
 }
@@ -289,7 +289,7 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     let (trace, _) = traced(folder.path(), &device.text(), "bpf");
     let [record, log] = ["t.trace", "x.log"].map(|name| text(&folder.path().join(name)));
     let show = ["trace", "show", &record, "--json", "--iolog", &log];
-    let shown = json_of(&run(command(UGEOM, &show), b"").quiet());
+    let shown = json_of(run(command(UGEOM, &show), b"").quiet());
     for key in ["requests", "whole_ns", "parts_ns", "layers"] {
         assert_eq!(shown[key], trace[key], "{key}");
     }
@@ -304,7 +304,7 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     let replay = format!("--read_iolog={log}");
     let replayed = ["run", "--name=x", &replay, "--output-format=json"];
     let replayed = run(command(UGEOM, &replayed), b"");
-    let replayed = json_of(&replayed.text());
+    let replayed = json_of(replayed.text());
     let reads = &replayed["jobs"][0]["read"]["total_ios"];
     // Some kernels run no program at a few events: the recording has what the trace saw.
     assert_eq!(reads, &trace["requests"], "{replayed:#}");
@@ -361,7 +361,7 @@ fn a_device_named_twice_is_followed_once() {
     let mut trace = command(UGEOM, &["trace", &name, short, &name, "--json"]);
     let read = "dd if=$0 of=/dev/null bs=4k count=1; true";
     trace.args(["--", "sh", "-c", read, &name]);
-    let found = json_of(&run(trace, b"").text());
+    let found = json_of(run(trace, b"").text());
     assert_eq!(found["targets"], serde_json::json!([name]));
     let tops = found["layers"].as_array().expect("layers").iter();
     assert_eq!(tops.filter(|layer| layer["depth"] == 0).count(), 1);
@@ -391,7 +391,7 @@ fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
         &["lab", "layers", "--kernel", &device.text(), "--faithful"],
     );
     layers.args(["--bottom", "memory", "--json", "-"]);
-    let found = json_of(&run(layers, b"").text());
+    let found = json_of(run(layers, b"").text());
     let rows = found["faithful"]["rows"].as_array().expect("rows");
     let classes: Vec<&str> = rows
         .iter()
@@ -422,7 +422,7 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
     layers.args(["--budget", "100ms", "--json", "-"]);
     let ended = run(layers, b"");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found = json_of(&ended.text());
+    let found = json_of(ended.text());
     let rows = found["cases"][0]["rows"].as_array().expect("rows");
     let classes: Vec<&str> = rows
         .iter()
@@ -463,7 +463,7 @@ fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
     let ended = run(layers, b"");
     run(command("delpart", &[&device, "1"]), b"");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found = json_of(&ended.text());
+    let found = json_of(ended.text());
     let rows = found["cases"][0]["rows"].as_array().expect("rows");
     let classes = rows.iter().map(|row| row["class"].as_str());
     let classes: Vec<&str> = classes.flatten().collect();
@@ -485,7 +485,7 @@ fn a_file_is_a_layer_of_its_own_above_its_device() {
         return skip(ended.stderr.trim());
     }
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found = json_of(&ended.text());
+    let found = json_of(ended.text());
     let top = &found["cases"][0]["rows"][0];
     assert_eq!(
         (top["name"].as_str(), top["class"].as_str()),

@@ -303,7 +303,7 @@ fn a_recording_without_room_ends_and_the_trace_goes_on() {
     assert_eq!(ended.code, 1);
     let why = "/dev/full: recording: No space left on device";
     has(&ended.stderr, why);
-    let shown = json_of(&ended.text());
+    let shown = json_of(ended.text());
     assert!(shown["requests"].as_u64() > Some(0), "{shown:#}");
 }
 
@@ -341,7 +341,7 @@ fn a_trace_that_is_killed_leaves_a_recording_and_no_instance_for_long() {
         killed.wait().expect("it ends");
         let shown = run(command(UGEOM, &["trace", "show", &record, "--json"]), b"");
         assert_eq!(shown.code, 0, "{}", shown.stderr);
-        let shown = json_of(&shown.text());
+        let shown = json_of(shown.text());
         assert!(shown["requests"].as_u64() > Some(0), "{shown:#}");
         assert_eq!(shown["parts_ns"], shown["whole_ns"]);
         // The next trace removes an instance that was left.

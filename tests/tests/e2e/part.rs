@@ -90,7 +90,7 @@ fn a_label_in_a_slice_is_listed_once() {
         part(&["create", "-s", "bsd", &slice]),
         "disk.imgs1 created\n"
     );
-    let added = json_of(&part(&[
+    let added = json_of(part(&[
         "add",
         "-t",
         "freebsd-ufs",
@@ -116,7 +116,7 @@ fn a_label_in_a_slice_is_listed_once() {
     assert_eq!(part(&["show", &disk]), expected);
     let label = part(&["show", "--scheme", "bsd", &disk]);
     assert!(label.starts_with("=>   0  1985  disk.imgs1  BSD") && expected.ends_with(&label));
-    let tables = json_of(&part(&["show", "--json", &disk]));
+    let tables = json_of(part(&["show", "--json", &disk]));
     assert_eq!(tables[1]["rows"][1]["provider"], "disk.imgs1a");
     let Some(sfdisk) = ugeom_testkit::program("sfdisk") else { return };
     let dump = other(sfdisk, &["--dump", &disk]);
@@ -239,7 +239,7 @@ fn partitions_of_a_gpt_are_modified_resized_and_destroyed_as_gpart_does() {
         "  2048    6144         1  home  [bootonce]  (3.0M)\n",
     );
     has(&shown, "  8192   81920         2  (null)  (40M)\n");
-    let resized = json_of(&part(&["resize", "-i", "2", "-a", "1m", "--json", &disk]));
+    let resized = json_of(part(&["resize", "-i", "2", "-a", "1m", "--json", &disk]));
     assert_eq!(resized["sectors"], 120_832, "59 MiB, up to the end");
     judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     let text = refused(&["resize", "-i", "1", "-s", "10m", &disk], 1);

@@ -183,7 +183,7 @@ fn part_show_prints_what_partitions_carry() {
     std::fs::write(&path, &bytes).expect("the image");
     let shown = part(&["show", &disk]);
     has(&shown, "  1  linux-data  (1.0M)  LUKS2\n");
-    let json = json_of(&part(&["show", "--json", &disk]));
+    let json = json_of(part(&["show", "--json", &disk]));
     let rows = json[0]["rows"].as_array().expect("rows");
     let first = rows
         .iter()

@@ -102,7 +102,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
 
 fn searched(disk: &str, more: &[&str]) -> Value {
     let arguments = [&["part", "search", "--json"], more, &[disk]].concat();
-    json_of(&ugeom(&arguments).quiet())
+    json_of(ugeom(&arguments).quiet())
 }
 
 /// Start, length in sectors and kind of what is offered.

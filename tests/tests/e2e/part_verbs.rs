@@ -386,7 +386,7 @@ fn types_are_listed_and_the_nearest_is_named() {
         "{gpt}: {efi}"
     );
     has(&gpt, "!c12a7328-f81f-11d2-ba4b-00a0c93ec93b\n");
-    let all = json_of(&part(&["types", "--json"]));
+    let all = json_of(part(&["types", "--json"]));
     let all = all.as_array().expect("a list");
     for scheme in ["APM", "BSD", "BSD64", "EBR", "GPT", "MBR", "PC98", "VTOC8"] {
         assert!(all.iter().any(|one| one["scheme"] == scheme), "{scheme}");

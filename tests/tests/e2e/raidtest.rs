@@ -60,7 +60,7 @@ fn all_requests_are_run_by_however_many_workers() {
             "raidtest", "test", "-r", "--json", "-d", device, "-n", workers, &file,
         ]);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
-        let json = json_of(&ended.text());
+        let json = json_of(ended.text());
         assert_eq!(
             (&json["requests"], &json["reads"]),
             (&10.into(), &10.into())
@@ -87,7 +87,7 @@ fn writes_change_the_image_and_nothing_else() {
     );
     assert_eq!(ended.stderr, "", "two processes write to one image");
     let all = ["raidtest", "test", "--json", "-d", &image, "-n", "2", &file];
-    let json = json_of(&ugeom(&all).quiet());
+    let json = json_of(ugeom(&all).quiet());
     assert_eq!(
         (&json["are_processes"], &json["writes"]),
         (&true.into(), &5.into())

@@ -23,6 +23,9 @@ pub struct All<'a> {
     pub report: Option<&'a Path>,
 }
 
+/// Runs one experiment.
+type One<A> = fn(&A) -> Result<Done>;
+
 /// An experiment that has ended.
 struct Done {
     saved: Saved,
@@ -68,7 +71,7 @@ impl All<'_> {
     }
 
     fn experiments(&self, results: &mut Vec<Saved>) -> Result<()> {
-        let experiments: [(&str, fn(&Self) -> Result<Done>); 5] = [
+        let experiments: [(&str, One<Self>); 5] = [
             ("layers", Self::one::<layers::Layers>),
             ("sweep", Self::one::<sweep::Sweep>),
             ("scaling", Self::one::<scaling::Scaling>),
