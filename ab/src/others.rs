@@ -6,9 +6,7 @@ use ugeom_harness::compare::Loaded;
 /// What A or B was something else in, of several results of `ugeom ab`: each has a case A and a
 /// case B, whatever was measured in them.
 pub fn other_sides(results: &[Loaded]) -> Vec<String> {
-    let Some((base, others)) = results.split_first() else {
-        return Vec::new();
-    };
+    let Some((base, others)) = results.split_first() else { return Vec::new() };
     others
         .iter()
         .flat_map(|other| sides_apart(base, other))

@@ -25,8 +25,7 @@ pub fn page(document: &Document) -> Page {
     page.head(document, &[]);
     facts(document, &contest, &mut page);
     page.heading("Candidates");
-    let columns = [Column::text("name"), Column::text("what")];
-    let mut table = Table::new("", columns);
+    let mut table = Table::headed("", "name | what", "");
     for one in &subject.candidates {
         table.row([Cell::text(&one.name), Cell::text(one.side.to_string())]);
     }
@@ -249,9 +248,7 @@ fn verdicts(contest: &Contest, page: &mut Page) {
     ];
     let mut table = Table::new("", columns);
     for Judged { metric, rows } in &contest.metrics {
-        let Some((base, others)) = rows.split_first() else {
-            continue;
-        };
+        let Some((base, others)) = rows.split_first() else { continue };
         for row in others {
             let Some(change) = row.change else { continue };
             table.row([

@@ -326,9 +326,7 @@ pub fn worker<'a>(
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Option<String>, HarnessError> {
-    let Some(request) = request(text)? else {
-        return Ok(None);
-    };
+    let Some(request) = request(text)? else { return Ok(None) };
     let jobs = jobs(&request.options)?;
     let document = one(&request.options, &request.share, &jobs, meter, control)?;
     Ok(Some(document.to_json()?))

@@ -62,9 +62,7 @@ impl Scan {
 }
 
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
-    let Some((from, rest)) = text.split_once("..") else {
-        return Ok(None);
-    };
+    let Some((from, rest)) = text.split_once("..") else { return Ok(None) };
     let (to, step) = rest.split_once(':').unwrap_or((rest, "1"));
     let number = |text: &str| {
         let wrong = || format!("`{text}` is not a whole number of a range FROM..TO:STEP");

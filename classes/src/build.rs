@@ -39,55 +39,46 @@ pub struct BuildContext<'a> {
 
 impl<'a> BuildContext<'a> {
     /// The surroundings of a geom that will stand in `stack`.
-    #[must_use]
     pub fn new(stack: &'a Stack, files: FileAccess, keys: KeyOptions) -> Self {
         Self { stack, files, keys }
     }
 
     /// The stack in which the geom will stand.
-    #[must_use]
     pub fn stack(&self) -> &Stack {
         self.stack
     }
 
     /// The descriptor that holds the passphrase, if the user named one.
-    #[must_use]
     pub fn passphrase_descriptor(&self) -> Option<u32> {
         self.keys.passphrase_descriptor
     }
 
     /// How long deriving a key from a passphrase may take, if the user says so.
-    #[must_use]
     pub fn kdf_time_max(&self) -> Option<Duration> {
         self.keys.kdf_time_max
     }
 
     /// The user asked for writing: files are opened for it, and locked.
-    #[must_use]
     pub fn writable(&self) -> bool {
         self.files.writable
     }
 
     /// Another process keeps the target for this one: it is neither locked nor opened exclusively.
-    #[must_use]
     pub fn unlocked(&self) -> bool {
         self.files.unlocked
     }
 
     /// What the target describes may be changed: nothing else may rely on it.
-    #[must_use]
     pub fn relayout(&self) -> bool {
         self.files.relayout
     }
 
-    /// The user asked that files are opened past the system's cache (`O_DIRECT`).
-    #[must_use]
+    /// The user asked that files are opened for direct I/O (`O_DIRECT`).
     pub fn direct(&self) -> bool {
         self.files.direct
     }
 
     /// The first of `md0`, `md1`, ... that no provider is called yet.
-    #[must_use]
     pub(crate) fn next_name(&self, prefix: &str) -> String {
         let tree = self.stack.tree();
         // Of one name more than there are providers, one is free.

@@ -2,7 +2,6 @@
 
 /// The `number`-th value of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
 /// generators", 2014).
-#[must_use]
 pub fn draw(seed: u64, number: u64) -> u64 {
     let mut z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -7,19 +7,16 @@ use std::path::{Path, PathBuf};
 use ugeom_format::text;
 
 /// The path that a text means.
-#[must_use]
 pub fn path_of(text: &str) -> PathBuf {
     OsString::from_vec(text::to_bytes(text)).into()
 }
 
 /// The text that means a path, or any other word of the system.
-#[must_use]
 pub fn text_of(path: impl AsRef<OsStr>) -> String {
     text::from_bytes(path.as_ref().as_bytes())
 }
 
 /// A path as one word of the stack language, in quotes.
-#[must_use]
 pub fn quoted_path(path: &Path) -> String {
     let text = text_of(path);
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))

@@ -32,25 +32,21 @@ static REGISTRY: &[ClassEntry] = &[
 ];
 
 /// All classes. Providers are tasted in this order.
-#[must_use]
 pub fn registry() -> &'static [ClassEntry] {
     REGISTRY
 }
 
 /// The class of that name in the stack language.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static ClassEntry> {
     REGISTRY.iter().find(|entry| entry.name == name)
 }
 
 /// The names that the stack language has to know.
-#[must_use]
 pub fn names() -> Vec<&'static str> {
     REGISTRY.iter().map(|entry| entry.name).collect()
 }
 
 /// The classes that taste, as a new stack takes them.
-#[must_use]
 pub fn tasting() -> Vec<Arc<dyn Class>> {
     let tasting = REGISTRY.iter().filter(|entry| entry.taste.is_some());
     tasting

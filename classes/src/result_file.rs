@@ -14,9 +14,7 @@ use ugeom_machine::result_file::refuse_disk;
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] with what it carries; it is a block device; it cannot be read.
 pub fn refuse_carrying(path: &Path, is_replaceable: impl Fn(&Content) -> bool) -> io::Result<()> {
-    let Ok(about) = std::fs::metadata(path) else {
-        return Ok(());
-    };
+    let Ok(about) = std::fs::metadata(path) else { return Ok(()) };
     refuse_disk(path)?;
     if !about.is_file() {
         return Ok(());

@@ -56,7 +56,6 @@ pub struct TargetOptions {
 impl TargetOptions {
     /// The defaults, but no class tastes by itself: its reads would be counted, delayed or decided
     /// about like those that are measured or tested.
-    #[must_use]
     pub fn untasted() -> Self {
         let mut options = Self::default();
         options.knobs.taste = false;
@@ -120,7 +119,6 @@ impl TargetText {
 
     /// The path of the file that the target stands on, if its bottom layer is one, also where a
     /// stack file names it.
-    #[must_use]
     pub fn bottom_path(&self) -> Option<&str> {
         let bottom = self.stack.target.layers.first()?;
         let path = bottom.positional.first()?;
@@ -128,14 +126,12 @@ impl TargetText {
     }
 
     /// The path that the target is, if it is nothing else: no further layer and no address.
-    #[must_use]
     pub fn single_path(&self) -> Option<&str> {
         let is_single = self.stack.target.layers.len() == 1 && !self.addressed;
         self.bottom_path().filter(|_| is_single)
     }
 
     /// The text ends with an address: a provider inside is meant.
-    #[must_use]
     pub fn is_addressed(&self) -> bool {
         self.addressed
     }

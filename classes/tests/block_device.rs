@@ -8,12 +8,12 @@ use ugeom_testkit::LoopDevice;
 const SIZE: u64 = 8 << 20;
 
 /// An image and a loop device over it.
-fn loop_device(test: &str) -> Option<(TempDir, LoopDevice)> {
+fn loop_device() -> Option<(TempDir, LoopDevice)> {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("image");
     let file = std::fs::File::create(&image).expect("an image");
     file.set_len(SIZE).expect("its size");
-    Some((folder, LoopDevice::over(test, &image, &[])?))
+    Some((folder, LoopDevice::over(&image, &[])?))
 }
 
 fn writable() -> TargetOptions {
@@ -22,11 +22,7 @@ fn writable() -> TargetOptions {
 
 #[test]
 fn a_device_is_read_and_written_with_its_own_sector_size() {
-    let Some((_folder, device)) =
-        loop_device("a_device_is_read_and_written_with_its_own_sector_size")
-    else {
-        return;
-    };
+    let Some((_folder, device)) = loop_device() else { return };
     for options in ["engine=sync", "engine=auto", "engine=auto&direct=1"] {
         let target = open_target(&format!("{}?{options}", device.text()), &writable());
         let target = target.unwrap_or_else(|error| panic!("{options}: {error}"));
@@ -63,10 +59,7 @@ fn a_device_is_read_and_written_with_its_own_sector_size() {
 
 #[test]
 fn a_device_is_opened_exclusively_unless_it_is_shared() {
-    let Some((_folder, device)) = loop_device("a_device_is_opened_exclusively_unless_it_is_shared")
-    else {
-        return;
-    };
+    let Some((_folder, device)) = loop_device() else { return };
     let first = open_target(&device.text(), &TargetOptions::default()).expect("the first");
     let refused = open_target(&device.text(), &TargetOptions::default())
         .err()

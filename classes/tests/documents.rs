@@ -17,8 +17,9 @@ fn docs() -> PathBuf {
 fn the_tables_of_options_are_those_that_the_code_declares() {
     for entry in registry() {
         let options = entry.options.docs();
+        let page = docs().join("classes").join(format!("{}.md", entry.name));
+        assert!(page.is_file(), "class {} has no page", entry.name);
         if !options.is_empty() {
-            let page = docs().join("classes").join(format!("{}.md", entry.name));
             compare(&page, &markdown_table(&options));
         }
     }
@@ -73,9 +74,7 @@ fn the_options_in_examples_are_options_of_the_class() {
             .lines()
             .filter_map(|line| line.strip_prefix("$ ugeom "));
         for word in commands.flat_map(words) {
-            let Ok(target) = spec::parse(&word, &names) else {
-                continue;
-            };
+            let Ok(target) = spec::parse(&word, &names) else { continue };
             for layer in &target.layers {
                 if let Some(entry) = registry::find(&layer.class.value) {
                     count += try_layer(entry, layer, &format!("{}: {word}", page.display()));

@@ -17,7 +17,7 @@ use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::plan::Scheme;
 use ugeom_format::{ebr, mbr};
 use ugeom_stack::{Channel, Delta, Opened, ProviderView, Tree};
-use ugeom_testkit::program;
+use ugeom_testkit::{has, program};
 
 const SIZE_BYTES: u64 = 64 << 20;
 
@@ -80,29 +80,29 @@ impl Image {
     }
 
     /// Runs a tool on the image and answers with what it printed.
-    fn run(&self, test: &str, tool: &str, arguments: &[&str], input: &str) -> Option<String> {
-        let mut command = Command::new(program(test, tool)?);
+    fn run(&self, tool: &str, arguments: &[&str], input: &str) -> Option<String> {
+        let mut command = Command::new(program(tool)?);
         command.args(arguments).arg(&self.path);
         Some(output(command, input))
     }
 
     /// parted, if it is there, finds these partitions.
-    fn parted_lists(&self, test: &str, listed: &[(u64, u64, u64)]) {
-        if let Some(text) = self.parted(test, &["unit", "s", "print"]) {
+    fn parted_lists(&self, listed: &[(u64, u64, u64)]) {
+        if let Some(text) = self.parted(&["unit", "s", "print"]) {
             assert_eq!(parted_entries(&text), listed, "{text}");
         }
     }
 
     /// `parted` takes its commands after the file.
-    fn parted(&self, test: &str, commands: &[&str]) -> Option<String> {
-        let mut command = Command::new(program(test, "parted")?);
+    fn parted(&self, commands: &[&str]) -> Option<String> {
+        let mut command = Command::new(program("parted")?);
         command.arg("-ms").arg(&self.path).args(commands);
         Some(output(command, ""))
     }
 
-    fn json(&self, test: &str, options: &[&str]) -> Option<Value> {
+    fn json(&self, options: &[&str]) -> Option<Value> {
         let arguments = [options, &["--json"]].concat();
-        let text = self.run(test, "sfdisk", &arguments, "")?;
+        let text = self.run("sfdisk", &arguments, "")?;
         let parsed: Value = serde_json::from_str(&text).expect("JSON");
         Some(parsed["partitiontable"].clone())
     }
@@ -138,9 +138,7 @@ fn place(tree: &Tree, part: &ProviderView, disk: &str) -> (String, u64, u64) {
 
 /// Where a partition begins on the disk, through all tables below it.
 fn absolute_bytes(tree: &Tree, part: &ProviderView) -> u64 {
-    let Some(offset) = part.fact("offset") else {
-        return 0;
-    };
+    let Some(offset) = part.fact("offset") else { return 0 };
     let geom = tree.geom(part.geom).expect("its geom");
     let below = geom.consumers[0].provider.expect("a provider below");
     let below = tree
@@ -207,12 +205,11 @@ start=40960, size=8192, type=c
 
 #[test]
 fn logical_partitions_made_by_sfdisk_are_listed() {
-    let test = "logical_partitions_made_by_sfdisk_are_listed";
     let image = Image::new();
-    if image.run(test, "sfdisk", &["-q"], LOGICAL).is_none() {
+    if image.run("sfdisk", &["-q"], LOGICAL).is_none() {
         return;
     }
-    let theirs = entries(&image.json(test, &[]).expect("it ran before"));
+    let theirs = entries(&image.json(&[]).expect("it ran before"));
     let listed = image.listed("");
     assert_eq!(numbered(&listed, 's'), theirs);
     assert_eq!(theirs.last(), Some(&(7, 40_960, 8192)));
@@ -220,7 +217,6 @@ fn logical_partitions_made_by_sfdisk_are_listed() {
 
 #[test]
 fn a_gpt_of_128_partitions_made_by_sgdisk_is_listed_with_labels_and_guids() {
-    let test = "a_gpt_of_128_partitions_made_by_sgdisk_is_listed_with_labels_and_guids";
     let image = Image::new();
     let mut arguments = vec!["-a1".to_owned()];
     for number in 1..=128 {
@@ -229,14 +225,12 @@ fn a_gpt_of_128_partitions_made_by_sgdisk_is_listed_with_labels_and_guids() {
         arguments.push(format!("-c{number}:Teil \u{e4}{number}"));
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if image.run(test, "sgdisk", &arguments, "").is_none() {
+    if image.run("sgdisk", &arguments, "").is_none() {
         return;
     }
     let listed = image.listed("");
     assert_eq!(listed.len(), 128);
-    let Some(table) = image.json(test, &[]) else {
-        return;
-    };
+    let Some(table) = image.json(&[]) else { return };
     assert_eq!(numbered(&listed, 'p'), entries(&table));
     let target = image.open("", false);
     let tree = target.stack.tree();
@@ -262,16 +256,15 @@ const FDISK_LIST: &[&str] = &["-b", "4096", "-o", "Start,Sectors", "-l"];
 
 #[test]
 fn tables_with_large_sectors_made_by_fdisk_are_listed() {
-    let test = "tables_with_large_sectors_made_by_fdisk_are_listed";
     let gpt = "g\nn\n1\n256\n+1M\nn\n128\n1024\n+2M\nw\n";
     let mbr = "o\nn\np\n1\n256\n+1M\nn\ne\n2\n1024\n+40M\nn\nl\n2048\n+1M\n\
                n\nl\n4096\n+2M\nw\n";
     for (script, numbers, letter) in [(gpt, &[1, 128][..], 'p'), (mbr, &[1, 2, 5, 6], 's')] {
         let image = Image::new();
-        if image.run(test, "fdisk", &["-b", "4096"], script).is_none() {
+        if image.run("fdisk", &["-b", "4096"], script).is_none() {
             return;
         }
-        let text = image.run(test, "fdisk", FDISK_LIST, "");
+        let text = image.run("fdisk", FDISK_LIST, "");
         let text = text.expect("it ran before");
         let theirs: Vec<(u64, u64, u64)> = fdisk_entries(&text)
             .into_iter()
@@ -285,19 +278,15 @@ fn tables_with_large_sectors_made_by_fdisk_are_listed() {
 
 #[test]
 fn a_disklabel_made_by_parted_is_listed() {
-    let test = "a_disklabel_made_by_parted_is_listed";
     let image = Image::new();
-    let made = image.parted(
-        test,
-        &[
-            "mklabel", "bsd", "mkpart", "ext2", "1MiB", "10MiB", "mkpart", "ext2", "10MiB", "20MiB",
-        ],
-    );
+    let made = image.parted(&[
+        "mklabel", "bsd", "mkpart", "ext2", "1MiB", "10MiB", "mkpart", "ext2", "10MiB", "20MiB",
+    ]);
     if made.is_none() {
         return;
     }
     let text = image
-        .parted(test, &["unit", "s", "print"])
+        .parted(&["unit", "s", "print"])
         .expect("it ran before");
     let letters = lettered(image.listed(""));
     assert_eq!(letters, parted_entries(&text));
@@ -306,7 +295,6 @@ fn a_disklabel_made_by_parted_is_listed() {
 
 #[test]
 fn an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted() {
-    let test = "an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted";
     let image = Image::new();
     image.edit("", |channel, opened| {
         create(channel, opened, Scheme::Gpt);
@@ -321,19 +309,18 @@ fn an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted() {
     });
     let listed = numbered(&image.listed(""), 'p');
     assert_eq!(listed.len(), 125);
-    if let Some(text) = image.run(test, "sgdisk", &["-v"], "") {
-        assert!(text.contains("No problems found"), "{text}");
+    if let Some(text) = image.run("sgdisk", &["-v"], "") {
+        has(&text, "No problems found");
     }
-    if let Some(table) = image.json(test, &[]) {
+    if let Some(table) = image.json(&[]) {
         assert_eq!(entries(&table), listed);
         assert_eq!(table["partitions"][0]["name"], "daten \u{fc} 1");
     }
-    image.parted_lists(test, &listed);
+    image.parted_lists(&listed);
 }
 
 #[test]
 fn an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted() {
-    let test = "an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted";
     let image = Image::new();
     image.edit("", |channel, opened| {
         create(channel, opened, Scheme::Mbr);
@@ -364,10 +351,10 @@ fn an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted() {
     drop(file);
     let listed = numbered(&image.listed(""), 's');
     assert_eq!(listed.len(), 8);
-    if let Some(table) = image.json(test, &[]) {
+    if let Some(table) = image.json(&[]) {
         assert_eq!(entries(&table), listed);
     }
-    image.parted_lists(test, &listed);
+    image.parted_lists(&listed);
 }
 
 /// The rows of `fdisk -l` after its heading: first sector and sectors.
@@ -386,7 +373,6 @@ fn fdisk_entries(text: &str) -> Vec<(u64, u64)> {
 
 #[test]
 fn an_edited_gpt_with_large_sectors_is_read_by_fdisk() {
-    let test = "an_edited_gpt_with_large_sectors_is_read_by_fdisk";
     let (image, options) = (Image::new(), "?sectorsize=4096");
     image.edit(options, |channel, opened| {
         create(channel, opened, Scheme::Gpt);
@@ -395,7 +381,7 @@ fn an_edited_gpt_with_large_sectors_is_read_by_fdisk() {
             edit::add(channel, opened, None, &new).expect("a partition");
         }
     });
-    if let Some(text) = image.run(test, "fdisk", FDISK_LIST, "") {
+    if let Some(text) = image.run("fdisk", FDISK_LIST, "") {
         let listed = numbered(&image.listed(options), 'p');
         let ours: Vec<_> = listed.iter().map(|row| (row.1, row.2)).collect();
         assert_eq!(fdisk_entries(&text), ours, "{text}");
@@ -412,7 +398,6 @@ fn lettered(listed: Vec<(String, u64, u64)>) -> Vec<(u64, u64, u64)> {
 
 #[test]
 fn an_edited_disklabel_is_read_by_sfdisk_in_sector_1_and_by_parted_in_sector_0() {
-    let test = "an_edited_disklabel_is_read_by_sfdisk_in_sector_1_and_by_parted_in_sector_0";
     let image = Image::new();
     image.edit("", |channel, opened| {
         create(channel, opened, Scheme::Bsd);
@@ -428,12 +413,12 @@ fn an_edited_disklabel_is_read_by_sfdisk_in_sector_1_and_by_parted_in_sector_0()
         letters,
         [(1, 16, 1000), (2, 2000, 3000), (3, 0, SIZE_BYTES / 512)]
     );
-    if let Some(table) = image.json(test, &[]) {
+    if let Some(table) = image.json(&[]) {
         assert_eq!(table["label"], "bsd");
         assert_eq!(entries(&table), letters);
     }
     let image = Image::new();
-    if image.parted(test, &["mklabel", "bsd"]).is_none() {
+    if image.parted(&["mklabel", "bsd"]).is_none() {
         return;
     }
     image.edit("", |channel, opened| {
@@ -442,24 +427,23 @@ fn an_edited_disklabel_is_read_by_sfdisk_in_sector_1_and_by_parted_in_sector_0()
     });
     let letters = lettered(image.listed(""));
     assert!(letters.contains(&(1, 2048, 1000)), "{letters:?}");
-    image.parted_lists(test, &letters);
+    image.parted_lists(&letters);
 }
 
 #[test]
 fn sgdisk_is_content_with_what_recover_wrote() {
-    let test = "sgdisk_is_content_with_what_recover_wrote";
     let image = Image::new();
     let arguments = ["-n1:2048:+1M", "-c1:first", "-n3:0:+2M"];
-    if image.run(test, "sgdisk", &arguments, "").is_none() {
+    if image.run("sgdisk", &arguments, "").is_none() {
         return;
     }
     let file = std::fs::File::options().write(true).open(&image.path);
     let file = file.expect("the image");
     let recover = || {
         let repaired = image.edit("", edit::recover).expect("recovered");
-        let text = image.run(test, "sgdisk", &["-v"], "");
+        let text = image.run("sgdisk", &["-v"], "");
         let text = text.expect("it ran before");
-        assert!(text.contains("No problems found"), "{text}");
+        has(&text, "No problems found");
         (repaired, std::fs::read(&image.path).expect("the image"))
     };
     let before = std::fs::read(&image.path).expect("the image");
@@ -480,15 +464,12 @@ fn sgdisk_is_content_with_what_recover_wrote() {
 
 #[test]
 fn what_mkfs_made_in_a_partition_is_recognised() {
-    let test = "what_mkfs_made_in_a_partition_is_recognised";
     for (tool, arguments, what) in [
         ("mkfs.ext4", &["-q", "-F"][..], "an ext4 file system"),
         ("mkfs.vfat", &[][..], "a FAT16 file system"),
         ("mkswap", &[][..], "a swap area"),
     ] {
-        let Some(tool) = program(test, tool) else {
-            continue;
-        };
+        let Some(tool) = program(tool) else { continue };
         let image = Image::new();
         let inner = image.path.with_file_name("partition");
         let file = std::fs::File::create(&inner).expect("a partition");

@@ -185,9 +185,7 @@ struct Found {
 impl Found {
     fn add(&mut self, number: u64, state: CrashState, judgement: Option<Judgement>) {
         self.states += 1;
-        let Some(judgement) = judgement else {
-            return;
-        };
+        let Some(judgement) = judgement else { return };
         self.failed += 1;
         let name = judgement.verdict.name().to_owned();
         *self.verdicts.entry(name).or_default() += 1;
@@ -395,9 +393,7 @@ impl<C: Check> Work<'_, C> {
                 let states = states.lock().unwrap_or_else(PoisonError::into_inner);
                 states.recv()
             };
-            let Ok((number, state)) = next else {
-                return Ok(());
-            };
+            let Ok((number, state)) = next else { return Ok(()) };
             let judgement = ask.judge(&state)?;
             if settings.stop.load(Ordering::Relaxed) {
                 // The check was ended, too: its answer says nothing.

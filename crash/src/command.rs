@@ -130,9 +130,7 @@ fn promises(pipe: &Path) -> Result<Promises, CrashError> {
 }
 
 fn mount(view: &View, served: &Served, folder: &Path) -> Result<Option<Mounted>, CrashError> {
-    let Some(file_system) = view.file_system else {
-        return Ok(None);
-    };
+    let Some(file_system) = view.file_system else { return Ok(None) };
     let mut mounted = Mounted::new(file_system, &served.device, folder)?;
     mounted.mount(&view.mount_options)?;
     Ok(Some(mounted))
@@ -147,7 +145,6 @@ pub struct CommandCheck {
 
 impl CommandCheck {
     /// The shell command `command`.
-    #[must_use]
     pub fn new(command: &str, view: &View) -> Self {
         Self {
             command: command.to_owned(),

@@ -70,7 +70,6 @@ impl Disk {
     }
 
     /// The size of the media, bytes.
-    #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.media.size_bytes
     }
@@ -219,9 +218,7 @@ fn write_lock(blocks: &RwLock<Blocks>) -> RwLockWriteGuard<'_, Blocks> {
 impl Media {
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.image.read_exact_at(into, offset)?;
-        let Some(blocks) = &self.blocks else {
-            return Ok(());
-        };
+        let Some(blocks) = &self.blocks else { return Ok(()) };
         let blocks = read_lock(blocks);
         if blocks.is_empty() {
             return Ok(());

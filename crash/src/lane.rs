@@ -152,9 +152,7 @@ fn apply(
     change: &Change,
     with: impl FnOnce(Piece<'_>) -> std::io::Result<()>,
 ) -> Result<(), CrashError> {
-    let Some((offset, length)) = change.record.range() else {
-        return Ok(());
-    };
+    let Some((offset, length)) = change.record.range() else { return Ok(()) };
     let data = match change.record.entry {
         crash_log::Entry::Write { .. } => log.data(&Entry {
             number: change.number,

@@ -36,7 +36,6 @@ impl Recording {
     }
 
     /// The disk, for programs that write to it in this process.
-    #[must_use]
     pub fn disk(&self) -> Disk {
         self.disk.clone()
     }

@@ -37,7 +37,6 @@ pub struct CrashResult {
 }
 
 /// Whether a saved result is one of `ugeom crash`.
-#[must_use]
 pub fn is_result(json: &str) -> bool {
     #[derive(Deserialize)]
     struct Kind {
@@ -57,7 +56,6 @@ pub fn page(json: &str) -> Result<Page, String> {
 
 impl CrashResult {
     /// The result as a page, for every form of output.
-    #[must_use]
     pub fn page(&self) -> Page {
         let outcome = &self.outcome;
         let mut page = Page::new(KIND, &self.command);

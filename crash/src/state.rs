@@ -20,7 +20,6 @@ pub enum Tear {
 
 impl Tear {
     /// Whether the piece with that number, of so many, reached the media.
-    #[must_use]
     pub fn keeps(self, piece: u64, pieces: u64) -> bool {
         match self {
             Self::First(count) => piece < u64::from(count),
@@ -44,7 +43,6 @@ pub struct CrashState {
 
 impl CrashState {
     /// How many writes are not there as they were written.
-    #[must_use]
     pub fn damage(&self) -> usize {
         self.lost.len() + self.torn.len()
     }

@@ -126,9 +126,7 @@ impl Tracker {
         while self.volatile > 1
             && (self.changes.len() > CHANGES_MAX || self.volatile_bytes > self.cache_bytes)
         {
-            let Some(oldest) = self.volatile().next().map(|change| change.number) else {
-                return;
-            };
+            let Some(oldest) = self.volatile().next().map(|change| change.number) else { return };
             self.cover_one(oldest);
             if self.changes.len() > CHANGES_MAX {
                 // The caller drains the row from its front, one for one.

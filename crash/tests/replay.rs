@@ -96,9 +96,7 @@ fn history(log: &Path, seed: u64) -> Vec<Expected> {
             0..3 => submit(&recorder, &mut model, &mut random, step),
             3..6 => {
                 let numbers: Vec<usize> = model.in_flight().map(|it| it.number as usize).collect();
-                let Some(number) = random.choice(numbers) else {
-                    continue;
-                };
+                let Some(number) = random.choice(numbers) else { continue };
                 complete(&recorder, &mut model, number as u64);
             }
             6 => {
@@ -130,9 +128,7 @@ fn history(log: &Path, seed: u64) -> Vec<Expected> {
 fn submit(recorder: &Recorder, model: &mut Model, random: &mut fastrand::Rng, value: u8) {
     let busy: Vec<usize> = model.in_flight().map(|write| write.sector).collect();
     let free = (0..SECTORS).filter(|sector| !busy.contains(sector));
-    let Some(sector) = random.choice(free.collect::<Vec<_>>()) else {
-        return;
-    };
+    let Some(sector) = random.choice(free.collect::<Vec<_>>()) else { return };
     let fua = random.u8(..4) == 0;
     let entry = Entry::Write {
         offset_bytes: (sector * SECTOR) as u64,

@@ -150,9 +150,7 @@ impl<M: IoMemory> Queue<M> {
     /// Takes the result of a step that was made at once. `false`: there is another one to make.
     pub fn absorb_inline(&mut self, index: u32, result: Result<u64, Errno>) -> bool {
         let slot = self.table.slot(index);
-        let Some(memory) = &slot.memory else {
-            return true;
-        };
+        let Some(memory) = &slot.memory else { return true };
         let file = self.files.held(slot.op.file);
         match slot.progress.absorb(&slot.op, memory, file, result) {
             Some(end) => self.finish(index, end),

@@ -313,26 +313,22 @@ impl<const HEAD: usize> RequestRing<HEAD> {
     }
 
     /// How many places are the program's: requests that wait for their answers.
-    #[must_use]
     pub fn ours(&self) -> usize {
         let ours = |place: &&Place| place.state == State::Ours;
         self.places.iter().filter(ours).count()
     }
 
     /// True when the driver has given back all places for good.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.places.iter().all(|place| place.state == State::Gone)
     }
 
     /// Why the driver has given back the first place that it gave back for good.
-    #[must_use]
     pub fn refusal(&self) -> Option<&io::Error> {
         self.refusal.as_ref()
     }
 
     /// The descriptor of the driver, as `/dev/fuse`.
-    #[must_use]
     pub fn driver(&self) -> BorrowedFd<'_> {
         self.driver.as_fd()
     }

@@ -93,7 +93,7 @@ fn a_warm_engine_does_not_allocate() {
         let (mut engine, _) = match open_engine_with::<Scatter>(choice, options) {
             Ok(opened) => opened,
             Err(error) => {
-                ugeom_testkit::skip("a_warm_engine_does_not_allocate", &error.to_string());
+                ugeom_testkit::skip(&error.to_string());
                 continue;
             }
         };

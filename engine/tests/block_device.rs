@@ -109,19 +109,16 @@ fn check(rig: &mut Rig) {
 
 #[test]
 fn a_block_device_is_read_written_discarded_and_zeroed() {
-    let test = "a_block_device_is_read_written_discarded_and_zeroed";
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     File::create(&image).unwrap().set_len(LEN).unwrap();
-    let Some(device) = LoopDevice::over(test, &image, &[]) else {
-        return;
-    };
+    let Some(device) = LoopDevice::over(&image, &[]) else { return };
     for choice in Choice::ALL {
         for flags in [0, libc::O_DIRECT] {
             let mut engine = match open_engine(choice, 8) {
                 Ok((engine, _)) => engine,
                 Err(error) => {
-                    ugeom_testkit::skip(test, &error.to_string());
+                    ugeom_testkit::skip(&error.to_string());
                     continue;
                 }
             };

@@ -9,21 +9,25 @@ use ugeom_engine::{
 };
 use ugeom_testkit::engine::{Memory, conform};
 
-/// Runs the suite on the engine of this name, if the system lets us use it.
-fn conforms(test: &str, choice: Choice) {
-    if let Some(make) = makers(test, choice) {
-        conform(&make);
-    }
+/// Runs the suite on engines by name, on each that the system lets us use.
+macro_rules! conforms {
+    ($($name:ident: $choice:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            if let Some(make) = makers(Choice::$choice) {
+                conform(&make);
+            }
+        })*
+    };
 }
 
-#[test]
-fn io_uring_conforms() {
-    conforms("io_uring_conforms", Choice::IoUring);
-}
-
-#[test]
-fn guasi_conforms() {
-    conforms("guasi_conforms", Choice::Guasi);
+conforms! {
+    io_uring_conforms: IoUring;
+    guasi_conforms: Guasi;
+    libaio_conforms: Libaio;
+    sync_conforms: Sync;
+    seek_conforms: Seek;
+    mmap_conforms: Mmap;
 }
 
 #[test]
@@ -36,7 +40,7 @@ fn guasi_with_the_ring_conforms() {
         },
     };
     if let Err(error) = open_engine_with::<Memory>(Choice::Guasi, options(1, Backend::Ring)) {
-        return ugeom_testkit::skip("guasi_with_the_ring_conforms", &error.to_string());
+        return ugeom_testkit::skip(&error.to_string());
     }
     conform(&|depth| {
         let opened = open_engine_with(Choice::Guasi, options(depth, Backend::Auto));
@@ -44,26 +48,6 @@ fn guasi_with_the_ring_conforms() {
         assert_eq!(why, "guasi: asked for; ring: the kernel allows it");
         engine
     });
-}
-
-#[test]
-fn libaio_conforms() {
-    conforms("libaio_conforms", Choice::Libaio);
-}
-
-#[test]
-fn sync_conforms() {
-    conforms("sync_conforms", Choice::Sync);
-}
-
-#[test]
-fn seek_conforms() {
-    conforms("seek_conforms", Choice::Seek);
-}
-
-#[test]
-fn mmap_conforms() {
-    conforms("mmap_conforms", Choice::Mmap);
 }
 
 #[test]

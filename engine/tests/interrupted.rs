@@ -48,7 +48,7 @@ fn signals_disturb_no_engine() {
     start_signals();
     for choice in Choice::ALL {
         eprintln!("engine {choice}");
-        if let Some(make) = makers("signals_disturb_no_engine", choice) {
+        if let Some(make) = makers(choice) {
             conform(&make);
         }
     }

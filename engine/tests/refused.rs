@@ -29,10 +29,10 @@ fn forbid(call: libc::c_long, errno: libc::c_int) -> bool {
 }
 
 /// Opens both choices in a thread for which io_uring_setup fails with `errno`.
-fn open_forbidden(test: &'static str, errno: libc::c_int) -> Option<(String, String)> {
+fn open_forbidden(errno: libc::c_int) -> Option<(String, String)> {
     std::thread::spawn(move || {
         if !forbid(libc::SYS_io_uring_setup, errno) {
-            ugeom_testkit::skip(test, "no seccomp filters here");
+            ugeom_testkit::skip("no seccomp filters here");
             return None;
         }
         let (engine, why) = open_engine::<Buffer>(Choice::Auto, 8).unwrap();
@@ -46,10 +46,7 @@ fn open_forbidden(test: &'static str, errno: libc::c_int) -> Option<(String, Str
 
 #[test]
 fn a_container_that_forbids_io_uring_gets_threads_and_the_reason() {
-    let test = "a_container_that_forbids_io_uring_gets_threads_and_the_reason";
-    let Some((why, error)) = open_forbidden(test, libc::EPERM) else {
-        return;
-    };
+    let Some((why, error)) = open_forbidden(libc::EPERM) else { return };
     assert!(why.starts_with("guasi: io_uring cannot be used: "), "{why}");
     assert!(why.contains("forbid"), "{why}");
     assert_eq!(why, format!("guasi: {error}"));
@@ -57,9 +54,6 @@ fn a_container_that_forbids_io_uring_gets_threads_and_the_reason() {
 
 #[test]
 fn a_kernel_without_io_uring_gets_threads_and_the_reason() {
-    let test = "a_kernel_without_io_uring_gets_threads_and_the_reason";
-    let Some((why, _)) = open_forbidden(test, libc::ENOSYS) else {
-        return;
-    };
+    let Some((why, _)) = open_forbidden(libc::ENOSYS) else { return };
     assert!(why.contains("no io_uring"), "{why}");
 }

@@ -9,8 +9,6 @@ use std::process::Command;
 use ugeom_format::content::{Content, identify};
 use ugeom_testkit::program;
 
-const TEST: &str = "what_tools_write_is_recognised_as_blkid_names_it";
-
 /// A tool that writes one structure into an image.
 struct Maker {
     /// The program that must be there.
@@ -181,12 +179,10 @@ fn blkid(blkid: &Path, image: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn what_tools_write_is_recognised_as_blkid_names_it() {
-    let Some(reference) = program(TEST, "blkid") else {
-        return;
-    };
+    let Some(reference) = program("blkid") else { return };
     let mut wrong = Vec::new();
     for maker in MAKERS {
-        if program(TEST, maker.program).is_none() {
+        if program(maker.program).is_none() {
             continue;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -214,10 +210,9 @@ fn same(maker: &Maker, all: &[Content], wanted: &BTreeMap<String, String>) -> Re
 
 #[test]
 fn what_blkid_does_not_know_is_recognised() {
-    let test = "what_blkid_does_not_know_is_recognised";
     let mut wrong = Vec::new();
     for maker in OTHERS {
-        if program(test, maker.program).is_none() {
+        if program(maker.program).is_none() {
             continue;
         }
         let folder = tempfile::tempdir().expect("a folder");

@@ -5,7 +5,6 @@ use ugeom_testkit::RecordedDisk;
 
 #[test]
 fn recorded_labels_and_tables_encode_to_the_same_bytes() {
-    let test = "recorded_labels_and_tables_encode_to_the_same_bytes";
     for (name, lba, at) in [
         ("alpha.da0", 0, 64),
         ("kern.flp", 1, 0),
@@ -14,9 +13,7 @@ fn recorded_labels_and_tables_encode_to_the_same_bytes() {
         ("critter.ad0", 64, 0),
         ("typo.ad0", 16_768_081, 0),
     ] {
-        let Some(disk) = RecordedDisk::open(test, name) else {
-            return;
-        };
+        let Some(disk) = RecordedDisk::open(name) else { return };
         let sector = disk.sector(lba);
         let label = bsd::Label::decode(&sector[at..], at as u64, 512).unwrap();
         let bytes = label.encode().unwrap();
@@ -33,7 +30,7 @@ fn recorded_labels_and_tables_encode_to_the_same_bytes() {
         "typo.ad0",
         "msdos.ext",
     ] {
-        let sector = RecordedDisk::open(test, name).unwrap().sector(0);
+        let sector = RecordedDisk::open(name).unwrap().sector(0);
         assert_eq!(
             mbr::Mbr::decode(&sector).unwrap().encode()[..],
             sector,
@@ -44,10 +41,7 @@ fn recorded_labels_and_tables_encode_to_the_same_bytes() {
 
 #[test]
 fn a_recorded_chain_encodes_to_the_same_entries() {
-    let test = "a_recorded_chain_encodes_to_the_same_entries";
-    let Some(disk) = RecordedDisk::open(test, "msdos.ext") else {
-        return;
-    };
+    let Some(disk) = RecordedDisk::open("msdos.ext") else { return };
     let mut walk = ebr::EbrWalk::new(4_192_965, 835_380);
     let mut logicals = Vec::new();
     while let Some(lba) = walk.next_lba() {
@@ -72,9 +66,7 @@ fn a_recorded_chain_encodes_to_the_same_entries() {
 
 #[test]
 fn a_recorded_map_encodes_to_the_same_bytes() {
-    let Some(disk) = RecordedDisk::open("a_recorded_map_encodes_to_the_same_bytes", "apple") else {
-        return;
-    };
+    let Some(disk) = RecordedDisk::open("apple") else { return };
     let names = ["apple-hfs", "Apple_partition_map", "Apple_Driver43"];
     for (number, name) in (1..).zip(names) {
         let sector = disk.sector(number);
@@ -93,20 +85,16 @@ fn a_recorded_map_encodes_to_the_same_bytes() {
 
 #[test]
 fn the_made_up_table_of_a_floppy_is_known_for_what_it_is() {
-    let test = "the_made_up_table_of_a_floppy_is_known_for_what_it_is";
-    let Some(floppy) = RecordedDisk::open(test, "kern.flp") else {
-        return;
-    };
+    let Some(floppy) = RecordedDisk::open("kern.flp") else { return };
     let kind = |disk: &RecordedDisk, lba| mbr::Mbr::decode(&disk.sector(lba)).unwrap().kind();
     assert_eq!(kind(&floppy, 0), mbr::MbrKind::Dedicated);
-    let flat = RecordedDisk::open(test, "flat.da1").unwrap();
+    let flat = RecordedDisk::open("flat.da1").unwrap();
     assert_eq!(kind(&flat, 0), mbr::MbrKind::Partitioned);
     assert_eq!(kind(&flat, 63), mbr::MbrKind::Dedicated);
 }
 
 #[test]
 fn partitions_of_recorded_slices_begin_inside_their_slice() {
-    let test = "partitions_of_recorded_slices_begin_inside_their_slice";
     for (name, lba, expected) in [
         ("alpha.da0", 0, "a0 b491520 c0 e2613184 f2654144"),
         (
@@ -119,9 +107,7 @@ fn partitions_of_recorded_slices_begin_inside_their_slice() {
         ("typo.ad0", 6_289_920, "c0"),
         ("typo.ad0", 16_768_080, "a0 c0 d4096000"),
     ] {
-        let Some(disk) = RecordedDisk::open(test, name) else {
-            return;
-        };
+        let Some(disk) = RecordedDisk::open(name) else { return };
         let head = [disk.sector(lba), disk.sector(lba + 1)].concat();
         let (_, label) = bsd::find(&head, 512).unwrap();
         assert_eq!(label.verify(0), Ok(()));

@@ -251,9 +251,7 @@ proptest! {
             };
         }
         // Two partitions with one GUID are refused there.
-        let Ok(header) = oracle.write_into(&mut image) else {
-            return Ok(());
-        };
+        let Ok(header) = oracle.write_into(&mut image) else { return Ok(()) };
         let image = image.into_inner();
         let media = Media { sector_size_bytes: size as u32, sectors: 1000 };
         let gpt = read(&image, media);

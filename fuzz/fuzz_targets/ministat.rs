@@ -7,9 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use ugeom_measure::ministat::{DataSet, Format, MinistatOptions, Report, VALUES_MIN, Version};
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&[column, delimiter, choice], text)) = data.split_first_chunk() else {
-        return;
-    };
+    let Some((&[column, delimiter, choice], text)) = data.split_first_chunk() else { return };
     let format = Format {
         column: usize::from(column % 4) + 1,
         delimiters: vec![b' ', b'\t', delimiter],

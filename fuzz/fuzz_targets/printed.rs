@@ -6,9 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use ugeom_ab::Printed;
 
 fuzz_target!(|data: &[u8]| {
-    let Some((choice, text)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, text)) = data.split_first() else { return };
     let unit = match choice % 5 {
         0 => Printed::Ns,
         1 => Printed::Us,

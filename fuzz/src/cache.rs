@@ -7,16 +7,10 @@ use ugeom_classes::spec::parse;
 /// refused with the place of the fault, or are those of a cache that can be built.
 pub fn options(data: &[u8]) {
     const MEMORY_BYTES: u64 = 1 << 34;
-    let Some((first, text)) = data.split_first() else {
-        return;
-    };
-    let Ok(text) = std::str::from_utf8(text) else {
-        return;
-    };
+    let Some((first, text)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
     let sector_bytes = [512, 4096, 520, 65536, 1 << 20][usize::from(*first) % 5];
-    let Ok(target) = parse(&format!("md | cache:{text}"), &["md", "cache"]) else {
-        return;
-    };
+    let Ok(target) = parse(&format!("md | cache:{text}"), &["md", "cache"]) else { return };
     // The text may bring further layers.
     for layer in target
         .layers

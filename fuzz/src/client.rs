@@ -199,9 +199,7 @@ fn answer(stream: &mut UnixStream, script: &mut Script<'_>) -> Option<()> {
 }
 
 fn serve(mut stream: UnixStream, data: &[u8]) {
-    let Some((first, rest)) = data.split_first() else {
-        return;
-    };
+    let Some((first, rest)) = data.split_first() else { return };
     let long = Some(Duration::from_secs(20));
     stream.set_read_timeout(long).expect("a time-out");
     let manner = Manner(*first);

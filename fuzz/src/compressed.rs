@@ -33,9 +33,7 @@ pub fn zstd(data: &[u8]) {
     if let Some(head) = data.first_chunk() {
         let _ = zstd::Block::decode(*head);
     }
-    let Some(footer) = data.last_chunk() else {
-        return;
-    };
+    let Some(footer) = data.last_chunk() else { return };
     if let Ok(Some(footer)) = zstd::SeekFooter::decode(*footer) {
         let start = data.len() as u64 - footer.table_bytes().min(data.len() as u64);
         if let Ok(entries) = footer.entries(&data[start as usize..]) {

@@ -6,9 +6,7 @@ use ugeom_format::content::identify;
 /// for the sector (the highest bit counts it from the end), one for the length in units of 8 bytes,
 /// the bytes. So a small input has signatures at any place.
 pub fn content(data: &[u8]) {
-    let Some(([a, b, c], mut rest)) = data.split_first_chunk::<3>() else {
-        return;
-    };
+    let Some(([a, b, c], mut rest)) = data.split_first_chunk::<3>() else { return };
     let size = u64::from(u32::from_le_bytes([*a, *b, *c, 0])) * 32;
     let mut pieces = Vec::new();
     while let Some(([low, high, length], after)) = rest.split_first_chunk::<3>() {

@@ -33,9 +33,7 @@ pub fn sectors(data: &[u8]) {
     let key = MasterKey::from_bytes(&[7; 128]).expect("memory");
     let sizes = (BELOW_BYTES, below_bytes);
     let crypt = Crypt::new(&metadata, sizes, &key, ByteOrder::Little, Backend::Fastest);
-    let Ok(crypt) = crypt else {
-        return;
-    };
+    let Ok(crypt) = crypt else { return };
     let layout = *crypt.layout();
     let sector_bytes = u64::from(layout.sector_bytes);
     let stride = layout.stride_bytes() as usize;
@@ -49,9 +47,7 @@ pub fn sectors(data: &[u8]) {
 
     let mut sealed = vec![0; stride];
     crypt.seal(offset, &plain, &mut sealed).expect("keys");
-    let Some(sub) = layout.sub_sectors else {
-        return;
-    };
+    let Some(sub) = layout.sub_sectors else { return };
     let at = rest.iter().map(|byte| usize::from(*byte)).sum::<usize>() % stride;
     let (number, within) = (at / below_bytes as usize, at % below_bytes as usize);
     let carried = sub.tag_bytes + sub.carried_bytes(number as u32);

@@ -12,9 +12,7 @@ use ugeom_format::{
 
 /// Sector 0.
 pub fn mbr(data: &[u8]) {
-    let Ok(record) = mbr::Mbr::decode(data) else {
-        return;
-    };
+    let Ok(record) = mbr::Mbr::decode(data) else { return };
     assert_eq!(record.encode()[..], data[..mbr::SIZE_BYTES]);
     let most = match record.kind() {
         mbr::MbrKind::Partitioned | mbr::MbrKind::Hybrid => mbr::ENTRIES,
@@ -25,17 +23,13 @@ pub fn mbr(data: &[u8]) {
 
 /// The map of a disk with faults.
 pub fn ddrescue(data: &[u8]) {
-    let Ok(map) = ddrescue::Map::parse(&String::from_utf8_lossy(data)) else {
-        return;
-    };
+    let Ok(map) = ddrescue::Map::parse(&String::from_utf8_lossy(data)) else { return };
     assert_eq!(ddrescue::Map::parse(&map.to_string()), Ok(map));
 }
 
 /// The header of a qcow2 image.
 pub fn qcow2(data: &[u8]) {
-    let Ok(header) = qcow2::Header::decode(data) else {
-        return;
-    };
+    let Ok(header) = qcow2::Header::decode(data) else { return };
     let backing = header.backing.iter().map(|backing| &backing.name);
     for name in backing.chain(&header.data_file) {
         let bytes = name.as_bytes();
@@ -47,18 +41,14 @@ pub fn qcow2(data: &[u8]) {
 pub fn diskstats(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = diskstats::parse_stat(&text);
-    let Ok(devices) = diskstats::parse(&text) else {
-        return;
-    };
+    let Ok(devices) = diskstats::parse(&text) else { return };
     let again: String = devices.iter().map(|device| format!("{device}\n")).collect();
     assert_eq!(diskstats::parse(&again).as_ref(), Ok(&devices));
 }
 
 /// The table of a mapped device: the number of its targets, then the answer of the ioctl.
 pub fn dm_table(data: &[u8]) {
-    let Some((count, table)) = data.split_first() else {
-        return;
-    };
+    let Some((count, table)) = data.split_first() else { return };
     if let Ok(targets) = dm_table::parse(table, u32::from(*count)) {
         assert_eq!(targets.len(), usize::from(*count));
     }
@@ -75,14 +65,10 @@ pub fn btf(data: &[u8]) {
 
 /// A crash log: its header, its records with their data, until the first that is refused.
 pub fn crash_log(data: &[u8]) {
-    let Ok(header) = crash_log::Header::decode(data) else {
-        return;
-    };
+    let Ok(header) = crash_log::Header::decode(data) else { return };
     let mut rest = &data[crash_log::HEADER_BYTES..];
     for number in 0.. {
-        let Ok(record) = crash_log::Record::decode(rest, number, &header) else {
-            return;
-        };
+        let Ok(record) = crash_log::Record::decode(rest, number, &header) else { return };
         assert_eq!(record.encode()[..], rest[..crash_log::RECORD_BYTES]);
         if let Some((offset, length)) = record.range() {
             assert!(offset + length <= header.media_bytes);
@@ -101,12 +87,8 @@ pub fn crash_log(data: &[u8]) {
 
 /// A byte for the sector size, then a file of requests.
 pub fn raidtest(data: &[u8]) {
-    let Some((choice, file)) = data.split_first() else {
-        return;
-    };
-    let Ok(requests) = raidtest::decode(file) else {
-        return;
-    };
+    let Some((choice, file)) = data.split_first() else { return };
+    let Ok(requests) = raidtest::decode(file) else { return };
     for (request, record) in requests.iter().zip(file.chunks(raidtest::RECORD_BYTES)) {
         // The last three bytes mean nothing and are written as 0.
         assert_eq!(request.encode()[..13], record[..13]);
@@ -132,9 +114,7 @@ pub fn raidtest(data: &[u8]) {
 
 /// A trace as text.
 pub fn trace(data: &[u8]) {
-    let Ok(mut reader) = trace::Reader::new(data) else {
-        return;
-    };
+    let Ok(mut reader) = trace::Reader::new(data) else { return };
     while let Ok(Some(record)) = reader.next_record() {
         assert!((record.file as usize) < reader.files().len());
         let length = u64::from(record.length_bytes);
@@ -145,12 +125,8 @@ pub fn trace(data: &[u8]) {
 /// Eight bytes of size, a byte for the sector size, then the metadata sector. libfuzzer does not
 /// guess an MD5, so the bytes are used a second time with the right one.
 pub fn eli(data: &[u8]) {
-    let Some((size, rest)) = data.split_first_chunk::<8>() else {
-        return;
-    };
-    let Some((choice, sector)) = rest.split_first() else {
-        return;
-    };
+    let Some((size, rest)) = data.split_first_chunk::<8>() else { return };
+    let Some((choice, sector)) = rest.split_first() else { return };
     let provider_bytes = u64::from_le_bytes(*size);
     let below_bytes = 1 << (choice % 16);
     if let Ok(metadata) = eli::Metadata::decode(sector) {
@@ -182,9 +158,7 @@ pub fn eli(data: &[u8]) {
 fn use_eli(metadata: &eli::Metadata, provider_bytes: u64, below_bytes: u32) {
     let encoded = metadata.encode();
     assert_eq!(eli::Metadata::decode(&encoded).as_ref(), Ok(metadata));
-    let Ok(layout) = metadata.layout(provider_bytes, below_bytes) else {
-        return;
-    };
+    let Ok(layout) = metadata.layout(provider_bytes, below_bytes) else { return };
     assert!(metadata.cipher().is_ok() && metadata.authentication().is_ok());
     let sector = u64::from(layout.sector_bytes);
     assert!(layout.media_bytes >= sector && layout.media_bytes.is_multiple_of(sector));
@@ -258,9 +232,7 @@ pub fn wire_nbd(data: &[u8]) {
 pub fn wire_fuse(data: &[u8]) {
     use wire::fuse;
     let again = |code, request: fuse::Request<'_>| {
-        let Some((opcode, argument, rest)) = request.encode() else {
-            return;
-        };
+        let Some((opcode, argument, rest)) = request.encode() else { return };
         assert_eq!(opcode, code);
         let read = fuse::Request::decode(opcode, &argument, &rest);
         assert_eq!(read, Ok(request));
@@ -286,9 +258,7 @@ pub fn wire_fuse(data: &[u8]) {
         assert_eq!(header.encode(), data[..fuse::OUT_HEADER_BYTES]);
     }
     // A listing never has more bytes than it may.
-    let Some((&limit, names)) = data.split_first() else {
-        return;
-    };
+    let Some((&limit, names)) = data.split_first() else { return };
     let mut listing = fuse::Names::new(limit.into());
     for (at, name) in names.split(|&byte| byte == 0).enumerate() {
         if !listing.push(at as u64, at as u64 + 1, fuse::FileKind::File, name) {
@@ -300,9 +270,7 @@ pub fn wire_fuse(data: &[u8]) {
 
 /// Eight bytes of place and length, then the records, used in turn.
 pub fn ebr(data: &[u8]) {
-    let Some((place, records)) = data.split_first_chunk::<8>() else {
-        return;
-    };
+    let Some((place, records)) = data.split_first_chunk::<8>() else { return };
     let place = u64::from_le_bytes(*place);
     let (start, sectors) = (place >> 32, place & 0xffff_ffff);
     let records: Vec<&[u8]> = records.chunks(512).collect();
@@ -324,13 +292,9 @@ pub fn ebr(data: &[u8]) {
 
 /// A byte for the sector size, then the first two sectors.
 pub fn bsd(data: &[u8]) {
-    let Some((choice, head)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, head)) = data.split_first() else { return };
     let size = if choice & 1 == 0 { 512 } else { 4096 };
-    let Ok((location, label)) = bsd::find(head, size) else {
-        return;
-    };
+    let Ok((location, label)) = bsd::find(head, size) else { return };
     let mut bytes = label.encode().expect("what was decoded fits");
     let offset = location.offset_bytes(size);
     let again = bsd::Label::decode(&bytes, offset, size).expect("what was encoded is right");
@@ -346,9 +310,7 @@ pub fn bsd(data: &[u8]) {
 
 /// Sector 0 with a Sun label.
 pub fn vtoc8(data: &[u8]) {
-    let Ok(label) = vtoc8::Label::decode(data) else {
-        return;
-    };
+    let Ok(label) = vtoc8::Label::decode(data) else { return };
     let again = vtoc8::Label::decode(&label.encode()).expect("what was encoded is right");
     assert_eq!(again.partitions, label.partitions);
     assert!(label.slices().count() <= vtoc8::ENTRIES);
@@ -356,9 +318,7 @@ pub fn vtoc8(data: &[u8]) {
 
 /// Sectors 0 and 1 of a PC-98.
 pub fn pc98(data: &[u8]) {
-    let Ok(table) = pc98::Table::decode(data) else {
-        return;
-    };
+    let Ok(table) = pc98::Table::decode(data) else { return };
     assert_eq!(table.encode()[..], data[..1024]);
     for slice in table.slices(pc98::Geometry::DEFAULT) {
         assert!(slice.sectors > 0);
@@ -367,9 +327,7 @@ pub fn pc98(data: &[u8]) {
 
 /// A byte for the sector size, then a disklabel64 whose CRC is put right.
 pub fn bsd64(data: &[u8]) {
-    let Some((choice, data)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, data)) = data.split_first() else { return };
     let size = if choice & 1 == 0 { 512 } else { 4096 };
     let _ = bsd64::Label::decode(data, size);
     let mut data = data.to_vec();
@@ -427,9 +385,7 @@ pub fn atari(data: &[u8]) {
 
 /// A byte for the place, then the database of the logical disk manager in an otherwise empty disk.
 pub fn ldm(data: &[u8]) {
-    let Some((choice, data)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, data)) = data.split_first() else { return };
     let media = Media {
         sector_size_bytes: 512,
         sectors: 8192,
@@ -481,9 +437,7 @@ fn chosen(choice: u8, disk: &[u8]) -> (Vec<u8>, Media) {
 /// A byte of choices, then a disk. libfuzzer does not guess a CRC, so half of
 /// the inputs have theirs put right.
 pub fn gpt(data: &[u8]) {
-    let Some((choice, disk)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, disk)) = data.split_first() else { return };
     let (disk, media) = chosen(*choice, disk);
     let mut sectors_read = 0;
     let found = gpt::Gpt::read(media, &mut |lba, count| {
@@ -498,9 +452,7 @@ pub fn gpt(data: &[u8]) {
         let (_, table) = found.listed().expect("a table in doubt is listed");
         assert!(table.entries.kept().count() <= gpt::MAX_KEPT_ENTRIES);
     }
-    let Some((side, table)) = found.best() else {
-        return;
-    };
+    let Some((side, table)) = found.best() else { return };
     for (number, entry) in table.partitions() {
         assert!(number <= table.header.entry_count as usize);
         let _ = (entry.label(), entry.sectors(), gpt::types::name(entry.kind));
@@ -519,9 +471,7 @@ fn put_crcs_right(disk: &mut [u8], size: usize) {
         let bytes = disk.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u32::from_le_bytes)
     };
-    let Some(header) = disk.get(size..2 * size) else {
-        return;
-    };
+    let Some(header) = disk.get(size..2 * size) else { return };
     let entries = word(header, 80) as usize * word(header, 84) as usize;
     let table = word(header, 72) as usize * size;
     let crc = disk.get(table..table.saturating_add(entries)).map(crc32);
@@ -547,14 +497,10 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 /// A byte for the sector size, then a disk.
 pub fn apm(data: &[u8]) {
-    let Some((choice, disk)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, disk)) = data.split_first() else { return };
     let media = media_of(disk, if choice & 1 == 0 { 512 } else { 2048 });
     let read = &mut |lba, count| sectors(disk, media, lba, count);
-    let Ok(map) = apm::Map::read(media, read) else {
-        return;
-    };
+    let Ok(map) = apm::Map::read(media, read) else { return };
     assert!(map.entries.len() <= apm::MAX_ENTRIES as usize);
     for (number, entry) in map.slices() {
         let _ = (entry.label(), entry.kind_name(), entry.alias());
@@ -566,9 +512,7 @@ pub fn apm(data: &[u8]) {
 /// A byte of choices, four bytes for requests, then a disk with any table:
 /// what is added and deleted never overlaps and survives writing.
 pub fn plan(data: &[u8]) {
-    let Some(([choice, requests @ ..], disk)) = data.split_first_chunk::<5>() else {
-        return;
-    };
+    let Some(([choice, requests @ ..], disk)) = data.split_first_chunk::<5>() else { return };
     let (disk, media) = chosen(*choice, disk);
     for scheme in Scheme::ALL {
         let read = &mut |lba, count| sectors(&disk, media, lba, count);
@@ -625,9 +569,7 @@ fn edit(mut table: Table, requests: &[u8; 4]) {
 
 /// The text of `gpart backup`: what it describes fits on a disk or is refused.
 pub fn part_backup(data: &[u8]) {
-    let Ok(backup) = Backup::parse(&String::from_utf8_lossy(data)) else {
-        return;
-    };
+    let Ok(backup) = Backup::parse(&String::from_utf8_lossy(data)) else { return };
     let media = Media {
         sector_size_bytes: 512,
         sectors: 20_480,

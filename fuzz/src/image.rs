@@ -13,9 +13,7 @@ const READ_BYTES: u64 = 1 << 20;
 
 /// A byte for the format, then the file.
 pub fn image(data: &[u8]) {
-    let Some((choice, bytes)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, bytes)) = data.split_first() else { return };
     let format = ["qcow2", "gzip", "xz", "zstd"][usize::from(choice % 4)];
     let file = memfd_create("fuzz", MemfdFlags::CLOEXEC).expect("memory for a file");
     let file = File::from(file);
@@ -28,9 +26,7 @@ pub fn image(data: &[u8]) {
         unlocked: true,
         ..TargetOptions::default()
     };
-    let Ok(target) = open_target(&text, &options) else {
-        return;
-    };
+    let Ok(target) = open_target(&text, &options) else { return };
     let opened = target
         .stack
         .open(target.bottom, Delta::READ)

@@ -9,9 +9,7 @@ use ugeom_trace::source::tracefs::page::PageForm;
 
 /// A recording: what is read of it is written and read again, linked and divided.
 pub fn recording(data: &[u8]) {
-    let Ok((mut reader, scope)) = Reader::new(data) else {
-        return;
-    };
+    let Ok((mut reader, scope)) = Reader::new(data) else { return };
     let mut linker = Linker::new(scope.topology.clone());
     while let Ok(Some(events)) = reader.events() {
         let mut bytes = Vec::new();
@@ -46,13 +44,9 @@ pub fn trace_page(data: &[u8]) {
     let mut text = || String::from_utf8_lossy(pieces.next().unwrap_or_default()).into_owned();
     let (format, header) = (text(), text());
     let page = pieces.next().unwrap_or_default();
-    let Some(form) = PageForm::parse(&header) else {
-        return;
-    };
+    let Some(form) = PageForm::parse(&header) else { return };
     for kind in Kind::ALL {
-        let Some(format) = Format::parse(kind, &format) else {
-            continue;
-        };
+        let Some(format) = Format::parse(kind, &format) else { continue };
         form.records(page, &mut |time_ns, data| {
             let _ = format.event(time_ns, 0, data);
         });

@@ -24,9 +24,7 @@ pub fn foreign(data: &[u8]) {
     for part in document::results(&text).unwrap_or_default() {
         assert!(text.contains(part), "a part is a part of the text");
     }
-    let Ok(source) = Source::read("a.json", "case", &text) else {
-        return;
-    };
+    let Ok(source) = Source::read("a.json", "case", &text) else { return };
     let values = source.series.iter().flat_map(|one| &one.values);
     assert!(values.clone().all(|value| value.is_finite()));
     let table = tidy::of_series(source.format.id(), &source.series).to_csv();
@@ -49,9 +47,7 @@ pub fn foreign(data: &[u8]) {
 
 /// The file of a history: read, or refused; its series are judged.
 pub fn history(data: &[u8]) {
-    let Ok(history) = history::parse("history", data) else {
-        return;
-    };
+    let Ok(history) = history::parse("history", data) else { return };
     for track in history.tracks() {
         let checked = track.check(0.05, None, 0.05);
         assert!(checked.changes.iter().all(|change| change.at > 0));
@@ -60,9 +56,7 @@ pub fn history(data: &[u8]) {
 
 /// The same, for `compare`.
 pub fn compare(data: &[u8]) {
-    let Ok(loaded) = Loaded::read("a.json", &String::from_utf8_lossy(data)) else {
-        return;
-    };
+    let Ok(loaded) = Loaded::read("a.json", &String::from_utf8_lossy(data)) else { return };
     let options = compare::CompareOptions::default();
     for results in [vec![loaded.clone()], vec![loaded.clone(), loaded]] {
         if let Ok(compared) = compare::compare(&results, &options) {

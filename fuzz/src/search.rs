@@ -3,9 +3,7 @@
 /// A search for lost partitions: what is offered lies on the medium, whatever its structures state.
 pub fn search(data: &[u8]) {
     use ugeom_format::search::{ScriptScheme, Search, gpart_script, sfdisk_script};
-    let Some((choice, disk)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, disk)) = data.split_first() else { return };
     let sector = if choice & 1 == 0 { 512 } else { 4096 };
     let disk = &disk[..disk.len() / sector * sector];
     let mut search = Search::new(disk.len() as u64, sector as u32);

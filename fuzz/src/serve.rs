@@ -68,9 +68,7 @@ fn shaken() -> Vec<u8> {
 /// The first byte says whether the rest is said from the beginning or after a handshake. The
 /// server must close the connection that its client has ended, and greet the next one.
 pub fn serve_nbd(data: &[u8]) {
-    let Some((first, said)) = data.split_first() else {
-        return;
-    };
+    let Some((first, said)) = data.split_first() else { return };
     let mut stream = connect(false);
     if first & 1 != 0 {
         stream.write_all(&shaken()).expect("a handshake");
@@ -90,9 +88,7 @@ pub fn serve_nbd(data: &[u8]) {
 /// Bytes before STARTTLS when the first byte is odd, else behind it: options and anything else, or
 /// a hello.
 pub fn serve_tls(data: &[u8]) {
-    let Some((first, said)) = data.split_first() else {
-        return;
-    };
+    let Some((first, said)) = data.split_first() else { return };
     let before = first & 1 != 0;
     let (option, length) = (option::STARTTLS, 0);
     let option = OptionHeader { option, length }.encode();

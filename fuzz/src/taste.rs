@@ -42,9 +42,7 @@ impl Geom for Image {
 /// A byte for the size of a sector, one for the length of the disk, then its bytes. Answers with
 /// the number of providers that were found.
 pub fn taste(data: &[u8]) -> u64 {
-    let Some(([choice, longer], bytes)) = data.split_first_chunk::<2>() else {
-        return 0;
-    };
+    let Some(([choice, longer], bytes)) = data.split_first_chunk::<2>() else { return 0 };
     let sector: u32 = if choice & 1 == 0 { 512 } else { 4096 };
     let unit = u64::from(sector);
     let sectors = (bytes.len() as u64).div_ceil(unit) + u64::from(*longer);
@@ -84,9 +82,7 @@ fn read_everything(stack: &Stack) {
     let mut channel = stack.channel(1).expect("a channel");
     for provider in stack.tree().providers() {
         let unit = u64::from(provider.sectorsize_bytes);
-        let Some(last) = (provider.mediasize_bytes / unit).checked_sub(1) else {
-            continue;
-        };
+        let Some(last) = (provider.mediasize_bytes / unit).checked_sub(1) else { continue };
         // A label may count in sectors that no machine has memory for.
         if unit > 1 << 20 {
             continue;

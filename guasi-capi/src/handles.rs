@@ -128,9 +128,7 @@ fn enter(number: u64) -> Option<Guard> {
 /// Ends the context of a handle: admits no call any more, cancels what it does, waits for users
 /// that are left, and frees it. False when the handle names no context.
 pub(crate) fn remove(handle: u64) -> bool {
-    let Some(guard) = context(handle) else {
-        return false;
-    };
+    let Some(guard) = context(handle) else { return false };
     let place = guard.place;
     if place.state.fetch_or(CLOSED, Ordering::AcqRel) & CLOSED != 0 {
         // Another thread frees it.

@@ -30,11 +30,8 @@ fn install(prefix: &Path) {
 
 #[test]
 fn c_and_cpp_programs_find_the_installed_library_and_run() {
-    let test = "c_and_cpp_programs_find_the_installed_library_and_run";
-    let programs = ["gcc", "g++", "pkg-config"].map(|name| ugeom_testkit::program(test, name));
-    let [Some(gcc), Some(gpp), Some(pkg_config)] = programs else {
-        return;
-    };
+    let programs = ["gcc", "g++", "pkg-config"].map(ugeom_testkit::program);
+    let [Some(gcc), Some(gpp), Some(pkg_config)] = programs else { return };
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().join("opt");
     install(&prefix);

@@ -9,8 +9,8 @@ mod common;
 use common::Library;
 
 /// Builds the program and runs one of its parts.
-fn run(test: &str, part: &str, backend: &str) -> Option<Output> {
-    let gcc = ugeom_testkit::program(test, "gcc")?;
+fn run(part: &str, backend: &str) -> Option<Output> {
+    let gcc = ugeom_testkit::program("gcc")?;
     let library = Library::new();
     let flags = ["-std=c99", "-pthread", "-rdynamic"];
     let program = library.build(&gcc, &flags, "limits.c");
@@ -22,10 +22,8 @@ fn run(test: &str, part: &str, backend: &str) -> Option<Output> {
     Some(output.unwrap())
 }
 
-fn right(test: &str, part: &str, backend: &str) {
-    let Some(output) = run(test, part, backend) else {
-        return;
-    };
+fn right(part: &str, backend: &str) {
+    let Some(output) = run(part, backend) else { return };
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {failed}", output.status);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "right\n");
@@ -34,7 +32,7 @@ fn right(test: &str, part: &str, backend: &str) {
 /// Defines a test for each part.
 macro_rules! limits {
     ($($name:ident: $part:literal, $backend:literal;)*) => {
-        $(#[test] fn $name() { right(stringify!($name), $part, $backend); })*
+        $(#[test] fn $name() { right($part, $backend); })*
     };
 }
 
@@ -49,11 +47,7 @@ limits! {
 
 #[test]
 fn a_stack_that_overflows_names_the_function() {
-    let Some(output) = run(
-        "a_stack_that_overflows_names_the_function",
-        "guard",
-        "workers",
-    ) else {
+    let Some(output) = run("guard", "workers") else {
         return;
     };
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV));
@@ -66,9 +60,7 @@ fn a_stack_that_overflows_names_the_function() {
 
 #[test]
 fn the_headers_bring_what_those_of_the_original_did() {
-    let Some(gcc) = ugeom_testkit::program("headers_of_the_original", "gcc") else {
-        return;
-    };
+    let Some(gcc) = ugeom_testkit::program("gcc") else { return };
     let library = Library::new();
     let program = library.build(&gcc, &["-std=gnu99"], "macros.c");
     let mut command = Command::new(program);
@@ -108,9 +100,7 @@ const NAMES: [&str; 24] = [
 
 #[test]
 fn the_library_exports_the_names_of_the_original_and_no_others() {
-    let Some(nm) = ugeom_testkit::program("names_of_guasi", "nm") else {
-        return;
-    };
+    let Some(nm) = ugeom_testkit::program("nm") else { return };
     let library = Library::new();
     let output = Command::new(nm)
         .args(["-D", "--defined-only"])

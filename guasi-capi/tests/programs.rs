@@ -22,9 +22,7 @@ fn run(library: &Library, program: &Path, backend: &str) -> String {
 
 #[test]
 fn a_program_that_uses_all_functions_gets_what_the_manual_promises() {
-    let Some(gcc) = ugeom_testkit::program("c_program_of_guasi", "gcc") else {
-        return;
-    };
+    let Some(gcc) = ugeom_testkit::program("gcc") else { return };
     let library = Library::new();
     let program = library.build(&gcc, &["-std=c99"], "everything.c");
     for backend in ["workers", "auto"] {
@@ -34,9 +32,7 @@ fn a_program_that_uses_all_functions_gets_what_the_manual_promises() {
 
 #[test]
 fn the_headers_are_clean_in_cpp() {
-    let Some(compiler) = ugeom_testkit::program("cpp_program_of_guasi", "g++") else {
-        return;
-    };
+    let Some(compiler) = ugeom_testkit::program("g++") else { return };
     let library = Library::new();
     let program = library.build(&compiler, &["-std=c++11"], "headers.cpp");
     assert_eq!(run(&library, &program, "workers"), "");
@@ -44,9 +40,7 @@ fn the_headers_are_clean_in_cpp() {
 
 #[test]
 fn a_program_in_the_way_of_fio_transfers_every_block() {
-    let Some(gcc) = ugeom_testkit::program("engine_of_guasi", "gcc") else {
-        return;
-    };
+    let Some(gcc) = ugeom_testkit::program("gcc") else { return };
     let library = Library::new();
     let program = library.build(&gcc, &["-std=c99"], "engine.c");
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -59,7 +53,7 @@ fn a_program_in_the_way_of_fio_transfers_every_block() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains(": context (errno") {
-        return ugeom_testkit::skip("engine_of_guasi", "no io_uring here");
+        return ugeom_testkit::skip("no io_uring here");
     }
     assert!(output.status.success(), "{}: {said}", output.status);
     let text = String::from_utf8(output.stdout).unwrap();

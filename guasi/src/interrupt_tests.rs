@@ -88,9 +88,7 @@ fn a_request_waits_for_the_signal_that_was_meant_for_it() {
     let context = Settings::new().workers(1, 1).open().unwrap();
     let running = Running::start(&context);
     let withdrawal = running.withdraw(&context.shared);
-    let Withdrawal::Signal(worker) = withdrawal else {
-        panic!("{withdrawal:?}")
-    };
+    let Withdrawal::Signal(worker) = withdrawal else { panic!("{withdrawal:?}") };
     // The canceller sleeps between its two steps; the function ends, and the next request waits.
     running.let_end();
     let ended = next_request(&context, |shared| {

@@ -54,9 +54,7 @@ impl Queue {
 
     /// Appends the entries in order, all or (without room for all) none of them.
     pub(crate) fn push(&self, entries: &[Entry]) -> bool {
-        let Some(first) = self.reserve(entries.len() as u64) else {
-            return false;
-        };
+        let Some(first) = self.reserve(entries.len() as u64) else { return false };
         for (ticket, entry) in (first..).zip(entries) {
             // Release: what the submitter wrote into the slot goes before.
             self.cell(ticket)
@@ -194,9 +192,7 @@ impl Queues {
     pub(crate) fn push(&self, priority: u32, entries: &[Entry]) -> bool {
         let place = &self.queues[priority as usize];
         if place.get().is_none() {
-            let Some(queue) = Queue::new(self.cells) else {
-                return false;
-            };
+            let Some(queue) = Queue::new(self.cells) else { return false };
             // Another thread may have been faster.
             let _ = place.set(Box::new(queue));
         }

@@ -66,7 +66,7 @@ impl FromStr for Backend {
     }
 }
 
-/// Makes a [`Context`].
+/// What a [`Context`] is made with.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(crate) workers_min: u32,

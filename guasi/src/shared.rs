@@ -58,7 +58,7 @@ pub(crate) struct Shared {
 }
 
 /// How long a call takes at least that is taken to wait for something, ns: several times what a
-/// read from the system's cache takes, and less than any device.
+/// read from the page cache takes, and less than any device.
 const CALL_WAITS_NS: u64 = 10_000;
 
 /// How long a fetcher has to wait at least for a sleep to cost less than looking out, ns, where the
@@ -222,9 +222,7 @@ impl Shared {
                 Summoned::Settled => return Ok(()),
                 Summoned::Start => {}
             }
-            let Err(error) = self.start_worker(true) else {
-                return Ok(());
-            };
+            let Err(error) = self.start_worker(true) else { return Ok(()) };
             if !self.roster.start_failed(|| self.has_work()) {
                 return match self.roster.workers.load(Ordering::Acquire) {
                     0 => Err(error),

@@ -169,9 +169,7 @@ impl Slab {
             (take > 0).then_some(fresh + take)
         };
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        let Ok(first) = self.fresh.fetch_update(success, failure, more) else {
-            return 0;
-        };
+        let Ok(first) = self.fresh.fetch_update(success, failure, more) else { return 0 };
         let take = (count - first).min(room.len() as u32);
         for (place, index) in room.iter_mut().zip(first..first + take) {
             *place = index;
@@ -181,9 +179,7 @@ impl Slab {
 
     /// Gives slots back, in one step.
     pub(crate) fn put(&self, links: &[AtomicU32], slots: &[u32]) {
-        let (Some(first), Some(last)) = (slots.first(), slots.last()) else {
-            return;
-        };
+        let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return };
         for pair in slots.windows(2) {
             links[pair[0] as usize].store(pair[1] + 1, Ordering::Relaxed);
         }

@@ -15,8 +15,8 @@ const BLOCK: usize = 4096;
 struct Loop(PathBuf);
 
 impl Loop {
-    fn on(test: &str, file: &Path) -> Option<Loop> {
-        let losetup = ugeom_testkit::program(test, "losetup")?;
+    fn on(file: &Path) -> Option<Loop> {
+        let losetup = ugeom_testkit::program("losetup")?;
         let made = Command::new(losetup)
             .args(["--show", "-f"])
             .arg(file)
@@ -25,7 +25,7 @@ impl Loop {
         let name = String::from_utf8_lossy(&made.stdout).trim().to_owned();
         if !made.status.success() || name.is_empty() {
             let why = String::from_utf8_lossy(&made.stderr).trim().to_owned();
-            ugeom_testkit::skip(test, &format!("losetup: {why}"));
+            ugeom_testkit::skip(&format!("losetup: {why}"));
             return None;
         }
         Some(Loop(name.into()))
@@ -51,15 +51,12 @@ fn kernel_threads() -> usize {
 #[test]
 fn a_full_queue_of_a_device_needs_no_thread_of_the_kernel() {
     const DEPTH: usize = 1_000;
-    let test = "a_full_queue_of_a_device_needs_no_thread_of_the_kernel";
     let Ok(context) = Settings::new().backend(Backend::Ring).open() else {
-        return ugeom_testkit::skip(test, "no io_uring here");
+        return ugeom_testkit::skip("no io_uring here");
     };
     let image = tempfile::NamedTempFile::new().unwrap();
     image.as_file().set_len(64 << 20).unwrap();
-    let Some(disk) = Loop::on(test, image.path()) else {
-        return;
-    };
+    let Some(disk) = Loop::on(image.path()) else { return };
     let mut options = File::options();
     let file = options.read(true).custom_flags(libc::O_DIRECT);
     let file = file.open(&disk.0).unwrap();

@@ -35,25 +35,25 @@ impl Watched {
 }
 
 /// Runs this test under strace and reads its log; `None` in the watched process, after `watched`.
-fn watch(test: &str, watched: impl FnOnce()) -> Option<Watched> {
+fn watch(watched: impl FnOnce()) -> Option<Watched> {
     if std::env::var_os(WATCHED).is_some() {
         watched();
         return None;
     }
-    let strace = ugeom_testkit::program(test, "strace")?;
+    let strace = ugeom_testkit::program("strace")?;
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let output = Command::new(strace)
         .args(["-f", "-o"])
         .arg(&log)
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--test-threads=1"])
+        .args(["--exact", &ugeom_testkit::test_name(), "--test-threads=1"])
         .env(WATCHED, "1")
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("Operation not permitted") {
-        ugeom_testkit::skip(test, "strace may not trace here");
+        ugeom_testkit::skip("strace may not trace here");
         return None;
     }
     assert!(output.status.success(), "{said}");
@@ -85,8 +85,7 @@ fn submit(context: &Context, works: impl ExactSizeIterator<Item = (usize, Io)>) 
 
 #[test]
 fn a_batch_wakes_one_worker_and_its_fetcher_sleeps_once() {
-    let test = "a_batch_wakes_one_worker_and_its_fetcher_sleeps_once";
-    let watched = watch(test, || {
+    let watched = watch(|| {
         let context = Settings::new()
             .workers(2, 2)
             .spin(Duration::ZERO)
@@ -128,11 +127,10 @@ fn a_batch_wakes_one_worker_and_its_fetcher_sleeps_once() {
 
 #[test]
 fn a_batch_in_the_ring_is_one_call_and_its_fetch_none() {
-    let test = "a_batch_in_the_ring_is_one_call_and_its_fetch_none";
     let Ok(context) = Settings::new().backend(Backend::Ring).open() else {
-        return ugeom_testkit::skip(test, "no io_uring here");
+        return ugeom_testkit::skip("no io_uring here");
     };
-    let watched = watch(test, || {
+    let watched = watch(|| {
         // SAFETY: the call names no memory.
         let no_op = || unsafe { Io::new(IoCall::Nothing) };
         mark();
@@ -149,10 +147,9 @@ fn a_batch_in_the_ring_is_one_call_and_its_fetch_none() {
 
 #[test]
 fn cached_reads_of_auto_stay_out_of_the_ring() {
-    let test = "cached_reads_of_auto_stay_out_of_the_ring";
     let context = Settings::new().backend(Backend::Auto).open().unwrap();
     if !context.has_ring() {
-        return ugeom_testkit::skip(test, "no io_uring here");
+        return ugeom_testkit::skip("no io_uring here");
     }
     let file = tempfile::tempfile().unwrap();
     file.write_all_at(&[7; 64], 0).unwrap();
@@ -164,9 +161,9 @@ fn cached_reads_of_auto_stay_out_of_the_ring() {
     };
     // SAFETY: one vector of 64 bytes, ours.
     if unsafe { libc::preadv2(fd, &raw const vector, 1, 0, libc::RWF_NOWAIT) } != 64 {
-        return ugeom_testkit::skip(test, "this file system has no RWF_NOWAIT");
+        return ugeom_testkit::skip("this file system has no RWF_NOWAIT");
     }
-    let watched = watch(test, || {
+    let watched = watch(|| {
         let memory = memory.as_mut_ptr();
         mark();
         for tag in 0..COUNT {

@@ -9,7 +9,7 @@ use ugeom_measure::{Center, Interval};
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the others are names of units")]
 pub enum Unit {
-    /// Nanoseconds.
+    /// A time in nanoseconds.
     Ns,
     /// Nanoseconds for each layer.
     NsPerLayer,

@@ -197,9 +197,7 @@ impl History {
         let mut tracks: Vec<Track> = Vec::new();
         for (number, entry) in self.entries.iter().enumerate() {
             for one in &entry.series {
-                let Ok(value) = median(&one.values) else {
-                    continue;
-                };
+                let Ok(value) = median(&one.values) else { continue };
                 let same = |track: &&mut Track| {
                     (&track.case, &track.metric, &track.unit) == (&one.case, &one.metric, &one.unit)
                 };

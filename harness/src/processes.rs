@@ -218,9 +218,7 @@ fn lengthen(lengths: &mut [RunLength], measured: &Measured, run_ns: u64) {
             .iter()
             .filter_map(|round| round.samples.get(case));
         let fastest_ns = samples.map(Sample::ns_per_iteration).min_by(f64::total_cmp);
-        let Some(fastest_ns) = fastest_ns.filter(|ns| *ns > 0.0) else {
-            continue;
-        };
+        let Some(fastest_ns) = fastest_ns.filter(|ns| *ns > 0.0) else { continue };
         if fastest_ns * (length.iterations as f64) < run_ns as f64 / 2.0 {
             length.iterations = (run_ns as f64 / fastest_ns) as u64;
             length.warm_up = length.iterations / WARM_UP_SHARE;

@@ -17,7 +17,6 @@ pub struct AdaptivePolling {
 impl AdaptivePolling {
     /// Polls for `longest_ns` at most, in nanoseconds; for 0 never. At first it does not poll, so
     /// that a thread with a request an hour sleeps.
-    #[must_use]
     pub const fn new(longest_ns: u64) -> Self {
         Self {
             longest_ns,
@@ -35,9 +34,7 @@ impl AdaptivePolling {
     /// Work has arrived, at `now_ns`.
     #[inline]
     pub fn came(&mut self, now_ns: u64) {
-        let Some(since_ns) = self.since_ns.take() else {
-            return;
-        };
+        let Some(since_ns) = self.since_ns.take() else { return };
         // One long wait is forgotten after a few short ones.
         let waited_ns = now_ns
             .saturating_sub(since_ns)
@@ -47,7 +44,6 @@ impl AdaptivePolling {
 
     /// How long to poll now, in nanoseconds.
     #[inline]
-    #[must_use]
     pub fn poll_ns(&self) -> u64 {
         if self.typical_ns <= self.longest_ns {
             self.longest_ns

@@ -95,7 +95,6 @@ impl SharedArray {
     }
 
     /// The word at an offset that is a multiple of 8; none past the end.
-    #[must_use]
     pub fn word(&self, offset: usize) -> Option<&AtomicU64> {
         let fits = offset.is_multiple_of(8) && offset.checked_add(8)? <= self.mapped_bytes;
         // SAFETY: the eight bytes lie in the mapping, are aligned, live as long as the borrow, and

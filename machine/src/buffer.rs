@@ -14,7 +14,7 @@ pub(crate) const ALIGNMENT_BYTES: usize = 4096;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// First byte.
+    /// Address of the first byte.
     pub base: *mut u8,
     /// Length in bytes; may be 0.
     pub len: usize,

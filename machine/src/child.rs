@@ -82,7 +82,6 @@ impl TiedChild {
     }
 
     /// The process id, to send signals to.
-    #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid
     }

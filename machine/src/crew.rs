@@ -232,9 +232,7 @@ pub fn chunks<E: Send>(
         std::array::from_fn(|_| Mutex::new(chunks.next()));
     let failed: Mutex<Option<(usize, E)>> = Mutex::new(None);
     divide(count, &|number| {
-        let Some(chunk) = lock(&places[number]).take() else {
-            return;
-        };
+        let Some(chunk) = lock(&places[number]).take() else { return };
         if let Err(error) = work(number * length, chunk) {
             let mut failed = lock(&failed);
             if failed.as_ref().is_none_or(|(first, _)| number < *first) {

@@ -21,7 +21,6 @@ unsafe impl<T: ?Sized + Send + Sync> Sync for Direct<T> {}
 
 impl<T: ?Sized> Direct<T> {
     /// Takes over the count of `owner`.
-    #[must_use]
     pub fn new(owner: Arc<T>) -> Self {
         let value = Arc::into_raw(owner).cast_mut();
         // SAFETY: the address of a value in an `Arc` is not null.

@@ -23,8 +23,7 @@ pub struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// An empty list.
-    #[must_use]
+    /// A list without pieces; it allocates nothing.
     #[inline]
     pub fn new() -> Self {
         Self {
@@ -36,14 +35,12 @@ impl<'a> Gather<'a> {
     }
 
     /// How many more pieces there is room for.
-    #[must_use]
     #[inline]
     pub fn room(&self) -> usize {
         PIECES_MAX - self.count
     }
 
     /// The sum of the pieces, bytes.
-    #[must_use]
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes

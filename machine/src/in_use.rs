@@ -49,7 +49,6 @@ impl Mounts {
 
 /// What a block device or an image is used for (`is mounted at /mnt`, `is attached to /dev/loop0`),
 /// if for anything. What cannot be looked at is taken for unused: opening it will say why.
-#[must_use]
 pub fn use_of(path: &Path) -> Option<String> {
     Uses::default().use_of(path)
 }
@@ -101,9 +100,7 @@ impl Uses {
             if found.len() >= MOST_DEVICES || !found.insert(device.clone()) {
                 continue;
             }
-            let Some(folder) = self.folder_of(&device) else {
-                continue;
-            };
+            let Some(folder) = self.folder_of(&device) else { continue };
             let partitions = entries(&folder).filter(|entry| entry.join("partition").exists());
             let above = partitions.chain(entries(&folder.join("holders")));
             ahead.extend(above.filter_map(|entry| word(&entry.join("dev"))));

@@ -76,9 +76,7 @@ mod tests {
         let file = folder.path().canonicalize().expect("a path").join("a name");
         std::fs::write(&file, b"x").expect("a file");
         let inode = std::fs::metadata(&file).expect("its inode").ino();
-        let Ok(inode) = u32::try_from(inode) else {
-            return;
-        };
+        let Ok(inode) = u32::try_from(inode) else { return };
         match path(folder.path(), inode) {
             Ok(found) => assert_eq!(found, file),
             Err(why) => eprintln!("SKIP a_file_is_found_by_its_number: {why}"),

@@ -15,7 +15,6 @@ pub enum Lease {
 
 impl Lease {
     /// Length in bytes.
-    #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a lease is never empty")]
     pub fn len(&self) -> usize {
         match self {

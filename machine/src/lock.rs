@@ -53,7 +53,6 @@ pub enum ClaimError {
 
 impl ClaimError {
     /// Another program is in the way, and may end.
-    #[must_use]
     pub fn is_held(&self) -> bool {
         use io::ErrorKind::{PermissionDenied, WouldBlock};
         match self {

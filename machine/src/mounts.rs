@@ -14,7 +14,7 @@ pub struct Mount {
     /// Major and minor number of the file system's device. Some file systems (btrfs, overlays) have
     /// a number that no block device has.
     pub number: (u32, u32),
-    /// The mount point.
+    /// Where it is mounted, with escapes of mountinfo(5) undone.
     pub point: PathBuf,
     /// Options of the mount: `rw,noatime`.
     pub options: String,
@@ -28,7 +28,6 @@ pub struct Mount {
 
 impl Mount {
     /// `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`; none for anything else.
-    #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
         let mut fields = line.split(|byte| *byte == b' ').skip(2);
@@ -50,7 +49,6 @@ impl Mount {
 
 impl System {
     /// All mounts, later ones over earlier ones; none when the list cannot be read.
-    #[must_use]
     pub fn mounts(&self) -> Vec<Mount> {
         let text = fs::read(self.proc.join("self/mountinfo")).unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n');
@@ -60,7 +58,6 @@ impl System {
 
 /// A path of a file in `/proc`: there, blanks and others stand as a backslash and three octal
 /// digits.
-#[must_use]
 pub fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -130,7 +130,6 @@ impl PerfEvent {
     }
 
     /// Events for which the ring had no room; none where the kernel does not count them.
-    #[must_use]
     pub fn lost(&self) -> Option<u64> {
         let mut words = [0_u8; 16];
         let read = rustix::io::read(&self.descriptor, &mut words).ok()?;
@@ -210,13 +209,11 @@ impl PerfRing {
     }
 
     /// The event that it belongs to.
-    #[must_use]
     pub fn event(&self) -> &PerfEvent {
         &self.event
     }
 
     /// Events that its records say were lost.
-    #[must_use]
     pub fn told_lost(&self) -> u64 {
         self.told_lost
     }

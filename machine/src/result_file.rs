@@ -14,9 +14,7 @@ use std::path::Path;
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] with what it is.
 pub fn refuse_disk(path: &Path) -> io::Result<()> {
-    let Ok(about) = std::fs::metadata(path) else {
-        return Ok(());
-    };
+    let Ok(about) = std::fs::metadata(path) else { return Ok(()) };
     let refused = |what: &str| {
         let text = format!("{what}; name a file for the result");
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))

@@ -30,7 +30,6 @@ impl Returning {
     }
 
     /// The memory that goes back when this is dropped.
-    #[must_use]
     pub fn buffer(&self) -> Option<&Buffer> {
         self.buffer.as_ref()
     }

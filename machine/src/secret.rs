@@ -110,9 +110,7 @@ fn take(slot_bytes: usize) -> io::Result<NonNull<u8>> {
 
 fn give(place: NonNull<u8>) {
     let mut chunks = chunks();
-    let Some(at) = chunks.iter().position(|chunk| chunk.holds(place)) else {
-        return;
-    };
+    let Some(at) = chunks.iter().position(|chunk| chunk.holds(place)) else { return };
     let chunk = &mut chunks[at];
     let offset = place.addr().get() - chunk.base.addr().get();
     chunk.free.push((offset / chunk.slot_bytes) as u32);
@@ -216,7 +214,6 @@ pub fn scrub_frames<const BYTES: usize>() {
 
 /// Compares without telling by the time it takes where the first difference is. Slices of
 /// different lengths are different.
-#[must_use]
 pub fn equal(left: &[u8], right: &[u8]) -> bool {
     let (left_words, left_rest) = left.as_chunks::<8>();
     let (right_words, right_rest) = right.as_chunks::<8>();
@@ -230,7 +227,6 @@ pub fn equal(left: &[u8], right: &[u8]) -> bool {
 
 /// Why secrets are in memory that may be swapped out: the limit of locked memory
 /// (`RLIMIT_MEMLOCK`), as a rule. `None` when all of it is locked.
-#[must_use]
 pub fn lock_error() -> Option<io::Error> {
     match LOCK_ERRNO.load(Ordering::Relaxed) {
         0 => None,

@@ -40,7 +40,6 @@ pub fn take_kept(len: usize) -> Option<Buffer> {
 }
 
 /// A number that differs between the shelves of threads that live at the same time.
-#[must_use]
 pub fn number() -> usize {
     SHELF
         .try_with(|shelf| std::ptr::from_ref(shelf).addr())

@@ -72,13 +72,11 @@ impl Slab {
     }
 
     /// How many blocks there are.
-    #[must_use]
     pub fn blocks(&self) -> u32 {
         self.states.len() as u32
     }
 
     /// The size of a block, bytes.
-    #[must_use]
     pub fn block_bytes(&self) -> usize {
         self.block_bytes
     }
@@ -144,7 +142,6 @@ impl Slab {
     /// # Panics
     /// When the range leaves the block.
     #[inline]
-    #[must_use]
     pub fn copy_in(&self, block: u32, within: usize, from: &[u8]) -> bool {
         let to = self.at(block, within, from.len());
         let state = &self.states[block as usize];
@@ -167,7 +164,6 @@ impl Slab {
 
     /// True while the block is being filled or leases the block.
     #[inline]
-    #[must_use]
     pub fn is_held(&self, block: u32) -> bool {
         self.states[block as usize].is_held()
     }
@@ -211,7 +207,6 @@ impl Slab {
     }
 
     /// How many leases live.
-    #[must_use]
     pub fn leases(&self) -> u32 {
         self.leases.load(Ordering::Relaxed)
     }
@@ -295,7 +290,6 @@ pub struct Lease {
 
 impl Lease {
     /// The leased bytes, which stay as they are until the lease ends.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         let [segment] = self.segment;
         // SAFETY: the range lies in the slab, which the lease keeps alive, and is initialised

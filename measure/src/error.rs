@@ -51,20 +51,6 @@ pub enum Error {
         value: f64,
         rule: &'static str,
     },
-    /// The denominator of a ratio cannot be told from zero at this confidence, so the ratio has no
-    /// bounded interval (Fieller's condition g < 1 does not hold).
-    #[error(
-        "{what}: the denominator {denominator} (standard error {standard_error}) cannot be told \
-         from zero, so the ratio has no bounded interval"
-    )]
-    UnboundedRatio {
-        /// The statistic that was asked for.
-        what: &'static str,
-        /// The mean of the denominator.
-        denominator: f64,
-        /// The standard error of that mean.
-        standard_error: f64,
-    },
     /// The values are so large that the result is not a finite number.
     #[error("{what}: the values are too large, the result is not a finite number")]
     Overflow {

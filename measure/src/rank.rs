@@ -299,9 +299,7 @@ mod tests {
             let mut sample =
                 |size| -> Vec<f64> { (0..size).map(|_| f64::from(random.u32(0..ties))).collect() };
             let (base, changed) = (sample(n), sample(m));
-            let Ok(test) = mann_whitney(&base, &changed, 0.95) else {
-                continue;
-            };
+            let Ok(test) = mann_whitney(&base, &changed, 0.95) else { continue };
             let expected = brute_force_p(&base, &changed);
             assert!(
                 (test.p_value - expected).abs() < 1e-12,

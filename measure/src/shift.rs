@@ -51,9 +51,7 @@ pub struct ChangePoint {
 /// of a series that does not change; `seed` that of the permutations.
 pub fn scan(values: &[f64], alpha: f64, seed: u64) -> Vec<ChangePoint> {
     let skipped = values.len().saturating_sub(VALUES_MAX);
-    let Some(logs) = logarithms(&values[skipped..]) else {
-        return Vec::new();
-    };
+    let Some(logs) = logarithms(&values[skipped..]) else { return Vec::new() };
     let mut random = fastrand::Rng::with_seed(seed);
     let mut found = Vec::new();
     segment(&logs, 0, alpha, &mut random, &mut found);
@@ -83,9 +81,7 @@ fn segment(
     random: &mut fastrand::Rng,
     found: &mut Vec<(usize, f64)>,
 ) {
-    let Some((at, statistic)) = strongest(logs) else {
-        return;
-    };
+    let Some((at, statistic)) = strongest(logs) else { return };
     let mut shuffled = logs.to_vec();
     let mut as_strong = 0_usize;
     // Once the rate is exceeded, the rest of the permutations cannot bring it back.
@@ -195,9 +191,7 @@ pub fn alarm(values: &[f64]) -> Option<Alarm> {
     let logs = logarithms(values)?;
     let mut best: Option<Alarm> = None;
     for last in 1..=LAST_MAX {
-        let Some(at) = logs.len().checked_sub(last) else {
-            break;
-        };
+        let Some(at) = logs.len().checked_sub(last) else { break };
         let old = &logs[at.saturating_sub(BASELINE_MAX)..at];
         if old.len() < BASELINE_MIN {
             break;

@@ -10,7 +10,6 @@ use fastrand::Rng;
 use ugeom_measure::change::{Better, Change, Claim};
 use ugeom_measure::interval::student_of;
 use ugeom_measure::ratio::log_ratio_paired;
-use ugeom_measure::regression::Line;
 use ugeom_measure::two_samples::{pooled, welch};
 use ugeom_measure::{Bootstrap, Interval, Moments, Noise};
 
@@ -135,27 +134,6 @@ fn log_ratio_intervals_cover_the_ratio() {
     keeps_its_promise(1.0, |random| {
         let (first, second) = twice(random, 6);
         log_ratio_paired(&second, &first, 0.95).unwrap().interval
-    });
-}
-
-#[test]
-fn slopes_and_intercepts_are_covered() {
-    let x = [0.0, 1.0, 2.0, 4.0, 8.0];
-    keeps_its_promise(2.0, |random| {
-        let y: Vec<f64> = x.iter().map(|x| 30.0 + 2.0 * x + normal(random)).collect();
-        Line::fit(&x, &y)
-            .unwrap()
-            .slope_effect(0.95)
-            .unwrap()
-            .interval
-    });
-    keeps_its_promise(30.0, |random| {
-        let y: Vec<f64> = x.iter().map(|x| 30.0 + 2.0 * x + normal(random)).collect();
-        Line::fit(&x, &y)
-            .unwrap()
-            .intercept_effect(0.95)
-            .unwrap()
-            .interval
     });
 }
 

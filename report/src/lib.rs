@@ -20,8 +20,7 @@
 //!
 //! page.heading("As published");
 //! page.paragraph("The time of one read.");
-//! let columns = [Column::text("what"), Column::number("time", "ns")];
-//! let mut table = Table::new("Reads of 512 bytes", columns);
+//! let mut table = Table::headed("Reads of 512 bytes", "what", "time (ns)");
 //! table.row([Cell::text("md0"), Cell::interval(&time, 1)]);
 //! page.push(table);
 //!

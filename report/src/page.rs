@@ -52,11 +52,11 @@ pub struct Fact {
 pub enum Block {
     /// The title of what follows, until the next one.
     Heading(String),
-    /// Running text.
+    /// Running text, wrapped to the width of the page.
     Paragraph(String),
     /// Points, each a line or two.
     List(Vec<String>),
-    /// Rows of cells.
+    /// Rows of cells under named columns.
     Table(Table),
     /// A picture of values with their intervals.
     Plot(Plot),
@@ -161,12 +161,12 @@ impl Page {
         self.blocks.push(block.into());
     }
 
-    /// Adds a heading.
+    /// Begins a part with this heading.
     pub fn heading(&mut self, text: &str) {
         self.push(Block::Heading(text.to_owned()));
     }
 
-    /// Adds a paragraph.
+    /// Adds a paragraph of one or more sentences.
     pub fn paragraph(&mut self, text: impl Into<String>) {
         self.push(Block::Paragraph(text.into()));
     }

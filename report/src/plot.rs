@@ -65,7 +65,6 @@ impl Seen {
     }
 
     /// The same in another unit, by a function that keeps or turns the order of all values.
-    #[must_use]
     pub fn map(&self, unit: impl Fn(f64) -> f64) -> Self {
         let ends = [self.interval.low, self.interval.high].map(&unit);
         let interval = Interval {
@@ -160,7 +159,7 @@ pub struct Curves {
     pub title: String,
     /// The axis from left to right.
     pub x: Axis,
-    /// The vertical axis.
+    /// The vertical axis, with its unit.
     pub y: Axis,
     /// The curves, in the order of the legend.
     pub curves: Vec<Curve>,
@@ -224,7 +223,7 @@ impl Curves {
         }
     }
 
-    /// Adds a curve.
+    /// Adds a curve to the plot.
     pub fn push(&mut self, curve: Curve) {
         self.curves.push(curve);
     }

@@ -57,6 +57,19 @@ impl Table {
         }
     }
 
+    /// A table without rows, with columns of words and then columns of numbers. Both are lists of
+    /// headings as they are printed: `"requests | mean (us)"`, with the unit in brackets.
+    pub fn headed(title: &str, words: &str, numbers: &str) -> Self {
+        let words = words.split(" | ").map(Column::text);
+        let numbers = numbers.split(" | ").filter(|heading| !heading.is_empty());
+        let numbers = numbers.map(|heading| {
+            let unit = heading.strip_suffix(')').and_then(|it| it.rsplit_once('('));
+            let (name, unit) = unit.unwrap_or((heading, ""));
+            Column::number(name.trim_end(), unit)
+        });
+        Self::new(title, words.chain(numbers))
+    }
+
     /// Adds a row. Cells that have no column are left out.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells = cells.into_iter().take(self.columns.len()).collect();

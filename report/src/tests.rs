@@ -21,8 +21,7 @@ fn a_page_is_read_from_the_question_down() {
     let mut page = page();
     page.heading("As published");
     page.paragraph("One read.");
-    let columns = [Column::text("what"), Column::number("time", "ns")];
-    let mut table = Table::new("Reads", columns);
+    let mut table = Table::headed("Reads", "what", "time (ns)");
     table.row([Cell::text("md0"), Cell::interval(&around(21.25, 0.5), 2)]);
     table.row([Cell::text("all of it"), Cell::count(12_345)]);
     page.push(table);
@@ -118,9 +117,7 @@ fn goals_come_with_their_heading_or_not_at_all() {
         text.contains("under 25 ns  20 ns (19 to 21)  reached"),
         "{text}"
     );
-    let Block::Table(goals) = &page.blocks[1] else {
-        panic!("{:?}", page.blocks[1])
-    };
+    let Block::Table(goals) = &page.blocks[1] else { panic!("{:?}", page.blocks[1]) };
     assert_eq!(
         goals.rows[0][2].value,
         Some(Value::Interval(around(20.0, 1.0)))

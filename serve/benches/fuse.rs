@@ -321,9 +321,7 @@ fn compare(
     for ((name, _, bases), took) in cases.iter().zip(&ns) {
         println!("{name:<20} {:>10.0} ns", median(took));
         for base in *bases {
-            let Some(at) = cases.iter().position(|case| case.0 == *base) else {
-                continue;
-            };
+            let Some(at) = cases.iter().position(|case| case.0 == *base) else { continue };
             println!("  {} {base}", ratio_of(took, &ns[at]));
             if !copied.is_empty() {
                 let less = took.iter().zip(&copied).map(|(took, copy)| took - copy);

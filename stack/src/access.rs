@@ -62,7 +62,6 @@ impl Delta {
     }
 
     /// True when it opens nothing.
-    #[must_use]
     pub const fn only_closes(self) -> bool {
         self.read <= 0 && self.write <= 0 && self.exclusive <= 0
     }

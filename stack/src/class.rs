@@ -55,7 +55,6 @@ pub struct Plan {
 
 impl Plan {
     /// A geom with one provider, whose name it shares.
-    #[must_use]
     pub fn of(provider: ProviderPlan, geom: Arc<dyn Geom>) -> Self {
         Self {
             name: provider.name.clone(),
@@ -89,7 +88,6 @@ pub struct ProviderPlan {
 
 impl ProviderPlan {
     /// A provider without stripes, padding, a fault or facts.
-    #[must_use]
     pub fn new(name: impl Into<String>, mediasize_bytes: u64, sectorsize_bytes: u32) -> Self {
         Self {
             name: name.into(),
@@ -256,7 +254,6 @@ pub struct AccessChange<'a> {
 impl AccessChange<'_> {
     /// The rule of slicers and other in-band classes (`g_slice_access`): pass the change on, and
     /// keep one more exclusive count below from the first open to the last close.
-    #[must_use]
     pub fn exclusive_while_open(&self) -> Vec<Delta> {
         let pass = |counts: &Counts| {
             let mut delta = self.delta;

@@ -8,7 +8,6 @@ use crate::topology::{ConsumerView, GeomView, ProviderView, Tree};
 use std::fmt::Write;
 
 /// The XML tree of classes, geoms, consumers and providers.
-#[must_use]
 pub fn confxml(tree: &Tree) -> String {
     let mut classes: Vec<&str> = tree.geoms.iter().map(|geom| geom.class).collect();
     classes.sort_unstable();
@@ -140,7 +139,6 @@ fn provider_xml(out: &mut String, provider: &ProviderView) {
 }
 
 /// The graph in graphviz's language: boxes are geoms, hexagons are providers.
-#[must_use]
 pub fn confdot(tree: &Tree) -> String {
     let mut out = String::from("digraph geom {\n");
     for geom in &tree.geoms {

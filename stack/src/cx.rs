@@ -21,7 +21,6 @@ pub struct LocalKey(u64);
 
 impl LocalKey {
     /// A key like no other.
-    #[must_use]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))

@@ -93,7 +93,6 @@ pub enum StackError {
 
 impl StackError {
     /// The errno that describes it best.
-    #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
             Self::NoProvider { .. } | Self::NoGeom(_) => Errno::NOENT,

@@ -50,7 +50,6 @@ impl From<Totals> for ConsumerFigures {
 
 impl Stack {
     /// Everything as it is at this moment.
-    #[must_use]
     pub fn look(&self) -> Look {
         self.shared.topology.with(|topology| {
             let registry = lock(&self.shared.registry);

@@ -111,13 +111,11 @@ impl Losses {
     }
 
     /// The number of the last loss; 0 when there was none.
-    #[must_use]
     pub fn last(&self) -> u64 {
         self.last.load(Ordering::SeqCst)
     }
 
     /// True when a loss has been reported to no consumer.
-    #[must_use]
     pub fn is_unheard(&self) -> bool {
         self.unheard().is_some()
     }

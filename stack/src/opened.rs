@@ -58,19 +58,16 @@ impl Opened {
     }
 
     /// Which provider it is.
-    #[must_use]
     pub fn provider(&self) -> ProviderId {
         self.provider
     }
 
     /// The consumer that stands for this handle.
-    #[must_use]
     pub fn consumer(&self) -> ConsumerId {
         self.consumer
     }
 
     /// The provider as it is now; `None` when it is gone.
-    #[must_use]
     pub fn view(&self) -> Option<ProviderView> {
         self.shared
             .topology

@@ -142,9 +142,7 @@ impl Worker {
 
     fn turn(&mut self, bio: Bio) {
         // Without a snapshot its home is gone, and so is every client that could ask for it.
-        let Some(snapshot) = self.snapshot_for(&bio) else {
-            return;
-        };
+        let Some(snapshot) = self.snapshot_for(&bio) else { return };
         (snapshot.go_on)(&snapshot, &mut self.cx, bio);
     }
 }

@@ -97,9 +97,7 @@ fn follow(edges: &[Edge], first: usize) -> (usize, u64, Vec<u32>) {
         let here = &edges[last];
         members.push(here.stat);
         let shift = here.geom.shift(here.port);
-        let (Some(shift), false, 1) = (shift, here.hooked, here.below_count) else {
-            break;
-        };
+        let (Some(shift), false, 1) = (shift, here.hooked, here.below_count) else { break };
         let (Some(sum), Some(below)) = (add.checked_add(shift), edges.get(here.below as usize))
         else {
             break;

@@ -212,7 +212,6 @@ impl Stack {
     }
 
     /// Everything there is, to look at.
-    #[must_use]
     pub fn tree(&self) -> Tree {
         self.shared.topology.with(|topology| topology.tree())
     }
@@ -271,7 +270,6 @@ impl Stack {
     }
 
     /// What classes found too damaged to use, since the stack was made.
-    #[must_use]
     pub fn taste_errors(&self) -> Vec<TasteError> {
         lock(&self.shared.taste_errors).clone()
     }
@@ -295,7 +293,6 @@ impl Stack {
     }
 
     /// How the stack works.
-    #[must_use]
     pub fn options(&self) -> StackKnobs {
         StackKnobs {
             statistics: *lock(&self.shared.statistics),
@@ -304,7 +301,6 @@ impl Stack {
     }
 
     /// Bios that layers dropped instead of completing; anything but 0 is a defect of a class.
-    #[must_use]
     pub fn defects(&self) -> u64 {
         let homes = lock(&self.shared.homes);
         let living: u64 = homes
@@ -474,9 +470,7 @@ impl Shared {
     /// True when a geom of that class is on the provider already.
     fn has_class(&self, provider: ProviderId, class: &str) -> bool {
         self.topology.with(|topology| {
-            let Ok(object) = topology.provider(provider) else {
-                return true;
-            };
+            let Ok(object) = topology.provider(provider) else { return true };
             object.consumers.iter().any(|id| {
                 let consumer = topology.consumers.get(id);
                 let geom = consumer.and_then(|consumer| topology.geoms.get(&consumer.geom));

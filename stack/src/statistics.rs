@@ -111,9 +111,7 @@ pub(crate) fn started<L: Level>(
     hop: &mut Hop,
     flags: Flags,
 ) {
-    let Some(counters) = cx.counters.get(edge.stat as usize) else {
-        return;
-    };
+    let Some(counters) = cx.counters.get(edge.stat as usize) else { return };
     bump(&counters.entered, 1);
     if L::TIME && flags.contains(Flags::MARKED) {
         hop.in_flight = in_flight(snapshot, cx, edge.stat) as u32;
@@ -179,9 +177,7 @@ pub(crate) fn taken_back(cx: &Cx, edge: &Edge) {
 /// A step of a request has ended.
 #[inline(always)]
 pub(crate) fn ended(cx: &Cx, edge: &Edge, body: &Body) {
-    let Some(counters) = cx.counters.get(edge.stat as usize) else {
-        return;
-    };
+    let Some(counters) = cx.counters.get(edge.stat as usize) else { return };
     bump(&counters.left, 1);
     bump(&counters.operations[body.command as usize], 1);
     bump(&counters.bytes[body.command as usize], body.completed);
@@ -203,9 +199,7 @@ pub(crate) fn timed(snapshot: &Snapshot, cx: &Cx, edge: &Edge, body: &mut Body, 
     if !body.flags.contains(Flags::MARKED) {
         return;
     }
-    let Some(counters) = cx.counters.get(edge.stat as usize) else {
-        return;
-    };
+    let Some(counters) = cx.counters.get(edge.stat as usize) else { return };
     let hop = body.hops[top % body.hops.len()];
     let span = clock::ticks().saturating_sub(hop.started_ticks);
     let below = std::mem::replace(&mut body.below_ticks, span) + body.children_ticks;
@@ -377,7 +371,6 @@ pub struct TimeTotals {
 impl Totals {
     /// Requests that entered and have not ended. A request that needs no waiting is done before
     /// any thread can look.
-    #[must_use]
     pub fn in_flight(&self) -> u64 {
         // The threads were read one after the other, so the sum can be off by what happened
         // meanwhile, but a queue is never shorter than empty.
@@ -385,7 +378,6 @@ impl Totals {
     }
 
     /// All requests that ended.
-    #[must_use]
     pub fn ended(&self) -> u64 {
         self.operations.iter().sum()
     }

@@ -51,44 +51,37 @@ impl<'a> Taster<'a> {
 
     /// The user named this class for this provider: it probes where it would not look by itself,
     /// and answers with the reason where it finds nothing. GEOM's `G_TF_INSIST`.
-    #[must_use]
     pub fn insists(&self) -> bool {
         self.insists
     }
 
     /// Name of the provider that is tasted.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.provider.name
     }
 
     /// The provider that is tasted: its sizes, facts and fault.
-    #[must_use]
     pub fn provider(&self) -> &ProviderView {
         &self.provider
     }
 
     /// The geom that it belongs to, with all its providers. Most classes can do without, and a
     /// geom may have thousands, so it is only made on demand.
-    #[must_use]
     pub fn geom(&self) -> &GeomView {
         self.geom.get_or_init(|| self.opened.geom())
     }
 
     /// The size of its media, bytes.
-    #[must_use]
     pub fn mediasize_bytes(&self) -> u64 {
         self.provider.mediasize_bytes
     }
 
     /// The size of its sectors, bytes.
-    #[must_use]
     pub fn sectorsize_bytes(&self) -> u32 {
         self.provider.sectorsize_bytes
     }
 
     /// How many bytes this tasting has read from the provider.
-    #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }

@@ -3,7 +3,6 @@
 use std::num::ParseIntError;
 
 /// Whether cargo started this program as a benchmark and not as a test.
-#[must_use]
 pub fn is_bench() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }

@@ -286,7 +286,7 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
 }
 
 /// Opens with O_DIRECT, or `None` after reporting a skip where the file system has none.
-fn open_direct(check: &str, path: &Path) -> Option<File> {
+fn open_direct(path: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags};
     match rustix::fs::open(
         path,
@@ -295,7 +295,7 @@ fn open_direct(check: &str, path: &Path) -> Option<File> {
     ) {
         Ok(fd) => Some(File::from(fd)),
         Err(error) => {
-            crate::skip(check, &format!("O_DIRECT on {}: {error}", path.display()));
+            crate::skip(&format!("O_DIRECT on {}: {error}", path.display()));
             None
         }
     }

@@ -14,4 +14,11 @@ pub use bench::{bench_budget_ns, bench_seconds, is_bench};
 pub use loop_device::LoopDevice;
 pub use recorded_disk::RecordedDisk;
 pub use server::Server;
-pub use skip::{program, python, shared, skip};
+pub use skip::{program, python, shared, skip, test_name};
+
+/// Fails, and shows the text, unless it has these words.
+#[track_caller]
+pub fn has(text: &(impl AsRef<str> + ?Sized), words: &(impl AsRef<str> + ?Sized)) {
+    let (text, words) = (text.as_ref(), words.as_ref());
+    assert!(text.contains(words), "no `{words}` in: {text}");
+}

@@ -13,23 +13,21 @@ pub struct LoopDevice {
 impl LoopDevice {
     /// A device over `file`; `None`, after reporting why, where there can be none. `arguments` go
     /// to losetup(8).
-    #[must_use]
-    pub fn over(test: &str, file: &Path, arguments: &[&str]) -> Option<Self> {
-        let losetup = program(test, "losetup")?;
+    pub fn over(file: &Path, arguments: &[&str]) -> Option<Self> {
+        let losetup = program("losetup")?;
         let mut command = Command::new(losetup);
         command.args(["--find", "--show"]).args(arguments).arg(file);
         let made = command.output().ok()?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         let path = text(&made.stdout);
         if !made.status.success() || path.is_empty() {
-            skip(test, &format!("no loop device: {}", text(&made.stderr)));
+            skip(&format!("no loop device: {}", text(&made.stderr)));
             return None;
         }
         Some(Self { path: path.into() })
     }
 
     /// The path as an argument of a program.
-    #[must_use]
     pub fn text(&self) -> String {
         self.path.display().to_string()
     }

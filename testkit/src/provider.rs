@@ -84,7 +84,6 @@ pub struct Subject<'a> {
 }
 
 /// The ways in which a stack can run, all of which every class must stand.
-#[must_use]
 pub fn modes() -> Vec<StackKnobs> {
     let mut modes = Vec::new();
     for dispatch in [Dispatch::Direct, Dispatch::Queued { spin_ns: 0 }] {

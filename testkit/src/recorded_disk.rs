@@ -26,9 +26,8 @@ impl RecordedDisk {
     /// # Panics
     /// A file is missing or is not in the format: one tag a line, numbers between tags, hexadecimal
     /// digits over several lines.
-    #[must_use]
-    pub fn open(test: &str, name: &str) -> Option<Self> {
-        let folder: PathBuf = shared(test, "fixtures/phk-disks")?;
+    pub fn open(name: &str) -> Option<Self> {
+        let folder: PathBuf = shared("fixtures/phk-disks")?;
         let read = |suffix: &str| {
             let path = folder.join(format!("{name}.{suffix}"));
             std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -50,7 +49,6 @@ impl RecordedDisk {
     }
 
     /// The bytes of a sector.
-    #[must_use]
     pub fn sector(&self, lba: u64) -> Vec<u8> {
         let known = self.sectors.get(&(lba * self.sector_size_bytes)).cloned();
         known.unwrap_or_else(|| vec![0; self.sector_size_bytes as usize])

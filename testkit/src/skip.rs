@@ -12,31 +12,38 @@ use std::process::Command;
 /// One line a program: `PROGRAM PACKAGE`. `cargo:` marks a crate, `python3:` a module of Python.
 const PROGRAMS: &str = include_str!("../programs.txt");
 
-/// Reports that the test `name` (or the part of it with that name) did not run, and why: one line
+/// Reports that the calling test (or a part of it) did not run, and why: one line
 /// `SKIP name: reason` on stderr, and one in the file named by `UGEOM_SKIP_LOG`.
-pub fn skip(name: &str, reason: &str) {
+pub fn skip(reason: &str) {
+    let name = test_name();
     eprintln!("SKIP {name}: {reason}");
     if let Some(log) = std::env::var_os("UGEOM_SKIP_LOG") {
         // Without the log the line on stderr stands alone; that is no reason to fail the test.
-        let _ = append(Path::new(&log), &log_line(name, reason));
+        let _ = append(Path::new(&log), &log_line(&name, reason));
     }
 }
 
-/// The path of `program`, or `None` after reporting that the test `name` is skipped, with the
+/// The name of the calling test: the harness runs each in a thread that it names after it.
+pub fn test_name() -> String {
+    let thread = std::thread::current();
+    thread.name().unwrap_or("a thread of a test").to_owned()
+}
+
+/// The path of `program`, or `None` after reporting that the test is skipped, with the
 /// package to install. `/usr/sbin` is searched as well: the partitioning tools live there and
 /// Debian leaves it out of the `PATH` of most users. So is the place where `cargo xtask test` puts
 /// programs that are crates.
-pub fn program(name: &str, program: &str) -> Option<PathBuf> {
+pub fn program(program: &str) -> Option<PathBuf> {
     let found = search(program);
     if found.is_none() {
-        skip(name, &missing(program));
+        skip(&missing(program));
     }
     found
 }
 
-/// A Python that can import `module`, or `None` after reporting that the test `name` is skipped. A
+/// A Python that can import `module`, or `None` after reporting that the test is skipped. A
 /// module that is a Debian package belongs to Debian's Python, which need not be first in `PATH`.
-pub fn python(name: &str, module: &str) -> Option<PathBuf> {
+pub fn python(module: &str) -> Option<PathBuf> {
     let imports = |python: &PathBuf| {
         let script = format!("import {module}");
         let asked = Command::new(python).args(["-c", &script]).output();
@@ -45,14 +52,14 @@ pub fn python(name: &str, module: &str) -> Option<PathBuf> {
     let candidates = [search("python3"), Some("/usr/bin/python3".into())];
     let found = candidates.into_iter().flatten().find(imports);
     if found.is_none() {
-        skip(name, &missing(&format!("python3:{module}")));
+        skip(&missing(&format!("python3:{module}")));
     }
     found
 }
 
 /// The path of `file` in the directory of shared test material (`UGEOM_SHARED`, or `shared` beside
-/// the repository), or `None` after reporting that the test `name` is skipped.
-pub fn shared(name: &str, file: &str) -> Option<PathBuf> {
+/// the repository), or `None` after reporting that the test is skipped.
+pub fn shared(file: &str) -> Option<PathBuf> {
     let root = std::env::var_os("UGEOM_SHARED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
         PathBuf::from,
@@ -61,13 +68,10 @@ pub fn shared(name: &str, file: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    skip(
-        name,
-        &format!(
-            "{} is not there (UGEOM_SHARED names its directory)",
-            path.display()
-        ),
-    );
+    let path = path.display();
+    skip(&format!(
+        "{path} is not there (UGEOM_SHARED names its directory)"
+    ));
     None
 }
 
@@ -100,13 +104,10 @@ fn missing(program: &str) -> String {
     }
 }
 
-/// `TEST<tab>NAME<tab>REASON`. The harness runs each test in a process or in a thread of its own,
-/// so that the two tell tests apart when one test skips several parts.
+/// `PROCESS<tab>NAME<tab>REASON`: process and name tell tests apart when one skips several parts.
 fn log_line(name: &str, reason: &str) -> String {
-    let thread = std::thread::current();
-    let test = format!("{}:{:?}", std::process::id(), thread.id());
-    let one_line = |text: &str| text.replace(['\n', '\t'], " ");
-    format!("{test}\t{}\t{}\n", one_line(name), one_line(reason))
+    let reason = reason.replace(['\n', '\t'], " ");
+    format!("{}\t{name}\t{reason}\n", std::process::id())
 }
 
 /// One write in append mode, so that lines of tests that run together do not mix.

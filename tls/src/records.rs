@@ -203,7 +203,6 @@ impl Records {
     }
 
     /// Why the last call failed, if that was TLS.
-    #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -301,7 +300,6 @@ impl Records {
     }
 
     /// The certificate that the peer has proved to be its own, in DER.
-    #[must_use]
     pub fn certificate(&self) -> Option<&[u8]> {
         let chain = self.session.common().peer_certificates()?;
         chain.first().map(AsRef::as_ref)
@@ -317,7 +315,6 @@ impl Records {
     }
 
     /// Whether records wait to be sent.
-    #[must_use]
     pub fn waits(&self) -> bool {
         !self.outgoing.is_empty()
     }

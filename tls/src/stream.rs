@@ -23,7 +23,6 @@ pub struct Stream {
 
 impl Stream {
     /// On a socket that does not wait.
-    #[must_use]
     pub fn plain(fd: OwnedFd) -> Self {
         Self {
             fd: Arc::new(fd),
@@ -50,14 +49,12 @@ impl Stream {
     }
 
     /// Whether it is TLS.
-    #[must_use]
     #[inline]
     pub fn is_secure(&self) -> bool {
         self.records.is_some()
     }
 
     /// The client's certificate, in DER; with the first bytes that were read in TLS it is verified.
-    #[must_use]
     pub fn certificate(&self) -> Option<&[u8]> {
         self.records.as_ref()?.certificate()
     }
@@ -70,7 +67,6 @@ impl Stream {
     }
 
     /// Room that a read needs beside what a caller keeps of an earlier one, bytes.
-    #[must_use]
     pub fn room_bytes(&self) -> usize {
         if self.is_secure() {
             SECURE_ROOM_BYTES
@@ -80,13 +76,11 @@ impl Stream {
     }
 
     /// Why TLS failed, where it was TLS.
-    #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.records.as_ref()?.failure()
     }
 
     /// Why the last call failed, by TLS or with `errno`.
-    #[must_use]
     pub fn reason(&self, errno: Errno) -> String {
         self.failure()
             .map_or_else(|| errno.to_string(), str::to_owned)
@@ -110,7 +104,6 @@ impl Stream {
     }
 
     /// Whether bytes that were given to it wait for room in the socket.
-    #[must_use]
     #[inline]
     pub fn waits(&self) -> bool {
         self.records.as_ref().is_some_and(|records| records.waits())

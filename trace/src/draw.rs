@@ -16,7 +16,6 @@ const CHARACTER: f64 = 6.6;
 
 /// A flame graph: a box for each layer as wide as its time with all below it, and above it one for
 /// each of its phases.
-#[must_use]
 pub fn flame(traced: &Traced) -> String {
     let depth = traced
         .layers
@@ -72,7 +71,6 @@ fn below_ns(layers: &[LayerFigures], at: usize) -> f64 {
 }
 
 /// A heat map: time from left to right, latency upwards in powers of two, darker for more requests.
-#[must_use]
 pub fn heat(traced: &Traced) -> String {
     let heat = &traced.heat;
     let Some((first, last)) = used_rows(heat) else {

@@ -111,13 +111,11 @@ impl Kind {
     ];
 
     /// The kind with that number.
-    #[must_use]
     pub fn numbered(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
     /// The tracepoint that fires it: its group and its name.
-    #[must_use]
     pub(crate) fn tracepoint(self) -> (&'static str, &'static str) {
         match self {
             Self::Served | Self::Window | Self::Lost => ("", ""),
@@ -167,7 +165,6 @@ pub enum Op {
 
 impl Op {
     /// From the low byte of `bi_opf` or `cmd_flags`: `enum req_op` of include/linux/blk_types.h.
-    #[must_use]
     pub(crate) fn of_flags(flags: u32) -> Self {
         match flags & 0xff {
             0 => Self::Read,
@@ -180,7 +177,6 @@ impl Op {
 
     /// From a FUSE request's opcode: `enum fuse_opcode` of include/uapi/linux/fuse.h. Those that
     /// fit no other word are `Other`.
-    #[must_use]
     pub(crate) fn of_opcode(opcode: u32) -> Self {
         match opcode {
             15 => Self::Read,

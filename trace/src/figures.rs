@@ -164,7 +164,6 @@ const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
 
 impl Traced {
     /// The figures of what was counted.
-    #[must_use]
     pub fn new(
         about: &About<'_>,
         tally: &Tally,
@@ -227,7 +226,6 @@ impl Traced {
     }
 
     /// What is wrong with the result, in sentences.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.requests == 0 {
@@ -367,7 +365,6 @@ fn narrow(sum: u128) -> u64 {
 }
 
 /// Rows of the heat map that have a request: the first and the last power of two.
-#[must_use]
 pub(crate) fn used_rows(heat: &HeatFigures) -> Option<(usize, usize)> {
     let used = |row: &usize| {
         heat.columns

@@ -24,7 +24,6 @@ const OPEN_MAX: usize = 1024;
 pub type FileId = (Dev, u64);
 
 /// The name of a file; none where only its number is known.
-#[must_use]
 pub fn name((system, inode): FileId, pid: u32) -> Option<String> {
     let mounts = System::default().mounts();
     let number = (system >> 20, system & 0xf_ffff);

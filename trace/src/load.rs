@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use ugeom_measure::{Blocks, Interval};
-use ugeom_report::{Cell, Column, Page, Table};
+use ugeom_report::{Cell, Page, Table};
 
 /// Pairs of runs, behind one run that does not count.
 pub const ROUNDS: usize = 6;
@@ -138,7 +138,6 @@ fn wait(child: &mut Child, mut session: Option<&mut Session>) -> io::Result<()> 
 
 impl Effect {
     /// The effect as a page, for every form of output.
-    #[must_use]
     pub fn page(&self) -> Page {
         let (targets, command) = (self.targets.join(" "), self.command.join(" "));
         let mut page = Page::new(
@@ -165,8 +164,7 @@ impl Effect {
                 self.rounds, self.events, self.lost
             ),
         );
-        let columns = [Column::text("run"), Column::number("time", "s")];
-        let mut table = Table::new("", columns);
+        let mut table = Table::headed("", "run", "time (s)");
         for (what, interval) in [("without", &self.without_s), ("with a trace", &self.with_s)] {
             table.row([Cell::text(what), Cell::interval(interval, 4)]);
         }

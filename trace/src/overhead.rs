@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_measure::{Blocks, Interval};
-use ugeom_report::{Cell, Column, Page, Table};
+use ugeom_report::{Cell, Page, Table};
 
 /// Bytes of a read.
 const BLOCK: usize = 4096;
@@ -176,14 +176,12 @@ impl Reader {
 
 impl Overhead {
     /// The cost of an event, ns, where it can be told.
-    #[must_use]
     pub fn event_ns(&self) -> Option<Interval> {
         let can = self.synchronous && self.events_per_read > 0.0;
         can.then(|| self.added_ns.scaled(1.0 / self.events_per_read))
     }
 
     /// The result as a page, for every form of output.
-    #[must_use]
     pub fn page(&self) -> Page {
         let device = &self.device;
         let mut page = Page::new("overhead", &format!("ugeom trace {device} --overhead"));
@@ -213,8 +211,7 @@ impl Overhead {
                 self.rounds, self.reads
             ),
         );
-        let columns = [Column::text("what"), Column::number("value", "ns")];
-        let mut table = Table::new("", columns);
+        let mut table = Table::headed("", "what", "value (ns)");
         let mut row = |what: &str, interval: &Interval| {
             table.row([Cell::text(what), Cell::interval(interval, 0)]);
         };

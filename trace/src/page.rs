@@ -9,7 +9,6 @@ use ugeom_measure::units::grouped;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
 
 /// The page of a trace.
-#[must_use]
 pub fn page(traced: &Traced) -> Page {
     let targets = traced.targets.join(", ");
     let asked = traced.targets.join(" ");
@@ -101,12 +100,7 @@ fn who(page: &mut Page, traced: &Traced) {
     }
     if !traced.others.is_empty() {
         page.heading("Other requests to the devices below");
-        let columns = [
-            Column::text("device"),
-            Column::number("requests", ""),
-            Column::number("mean", "us"),
-        ];
-        let mut table = Table::new("", columns);
+        let mut table = Table::headed("", "device", "requests | mean (us)");
         for other in &traced.others {
             let mean = Cell::number(other.mean_ns / 1e3, 1);
             table.row([Cell::text(&other.name), Cell::count(other.requests), mean]);
@@ -148,17 +142,12 @@ fn sampled(sample: &Sample) -> String {
 }
 
 fn layers(traced: &Traced) -> Table {
-    let columns = [
-        Column::text("layer"),
-        Column::number("requests", ""),
-        Column::number("inclusive", "us"),
-        Column::number("exclusive", "us"),
-        Column::number("share", "%"),
-        Column::number("median", "us"),
-        Column::number("99 %", "us"),
-        Column::number("99.9 %", "us"),
-    ];
-    let mut table = Table::new("", columns);
+    let mut table = Table::headed(
+        "",
+        "layer",
+        "requests | inclusive (us) | exclusive (us) | share (%) | median (us) | \
+         99 % (us) | 99.9 % (us)",
+    );
     for layer in &traced.layers {
         let name = format!("{}{}", "  ".repeat(layer.depth), layer.name);
         let percentile = |at: usize| {
@@ -180,14 +169,8 @@ fn layers(traced: &Traced) -> Table {
 }
 
 /// Where workers ran, as the lab shows it, too.
-#[must_use]
 pub fn workers(all: &[WorkerFigures]) -> Table {
-    let columns = [
-        Column::text("device"),
-        Column::number("starts", ""),
-        Column::number("on the submitter's processor", "%"),
-    ];
-    let mut table = Table::new("", columns);
+    let mut table = Table::headed("", "device", "starts | on the submitter's processor (%)");
     for one in all {
         let share = 100.0 * one.same_processor as f64 / one.starts.max(1) as f64;
         table.row([
@@ -201,16 +184,12 @@ pub fn workers(all: &[WorkerFigures]) -> Table {
 
 /// What requests of io_urings waited for; the parts add up to the whole.
 fn urings(all: &[UringFigures]) -> Table {
-    let columns = [
-        Column::text("executed by"),
-        Column::number("requests", ""),
-        Column::number("whole", "us"),
-        Column::number("before", "us"),
-        Column::number("wait for worker", "us"),
-        Column::number("devices", "us"),
-        Column::number("result", "us"),
-    ];
-    let mut table = Table::new("", columns);
+    let mut table = Table::headed(
+        "",
+        "executed by",
+        "requests | whole (us) | before (us) | wait for worker (us) | devices (us) | \
+         result (us)",
+    );
     for one in all {
         let mean = |ns: u64| Cell::number(ns as f64 / 1e3 / one.requests.max(1) as f64, 2);
         table.row([
@@ -257,13 +236,7 @@ fn sum(traced: &Traced) -> String {
 }
 
 fn phases(traced: &Traced) -> Table {
-    let columns = [
-        Column::text("layer"),
-        Column::text("phase"),
-        Column::number("mean", "us"),
-        Column::number("share", "%"),
-    ];
-    let mut table = Table::new("", columns);
+    let mut table = Table::headed("", "layer | phase", "mean (us) | share (%)");
     for layer in &traced.layers {
         for (phase, ns) in &layer.phases_ns {
             table.row([

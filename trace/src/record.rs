@@ -168,9 +168,7 @@ impl<R: Read> Reader<R> {
     /// When a block is damaged. One that was not written whole is the end.
     pub fn events(&mut self) -> Result<Option<Vec<Event>>, RecordError> {
         let offset = self.offset;
-        let Some(block) = self.block()? else {
-            return Ok(None);
-        };
+        let Some(block) = self.block()? else { return Ok(None) };
         let (mut rest, mut events, mut last) = (block.as_slice(), Vec::new(), Event::ZERO);
         while !rest.is_empty() {
             let place = block.len() - rest.len();

@@ -35,32 +35,26 @@ pub struct Scope {
 }
 
 /// As events number a device.
-#[must_use]
 pub fn dev_of((major, minor): (u32, u32)) -> Dev {
     major << 20 | minor
 }
 
 /// The number that stands for a FUSE connection among devices.
-#[must_use]
 pub fn fuse_dev(connection: u32) -> Dev {
     connection | FUSE
 }
 
 /// The number that stands for the server of a FUSE connection.
-#[must_use]
 pub fn server_dev(connection: u32) -> Dev {
     connection | FUSE | SERVER
 }
 
 impl Scope {
     /// The chains of these nodes; all devices when there are none.
-    #[must_use]
     pub fn of(tree: &KernelTree, nodes: &[usize]) -> Self {
         let mut scope = Self::default();
         for (at, node) in tree.nodes.iter().enumerate() {
-            let Some(number) = node.number else {
-                continue;
-            };
+            let Some(number) = node.number else { continue };
             let dev = match node.class {
                 Class::Fs => continue,
                 Class::Fuse => fuse_dev(number.1),
@@ -101,7 +95,6 @@ impl Scope {
     }
 
     /// The name of a device.
-    #[must_use]
     pub fn name(&self, dev: Dev) -> String {
         let known = self.names.get(&dev).cloned();
         known.unwrap_or_else(|| match dev & FUSE {
@@ -113,7 +106,6 @@ impl Scope {
 }
 
 /// The number of a FUSE connection.
-#[must_use]
 pub fn connection(node: &Node) -> Option<u32> {
     let number = node.number.filter(|_| node.class == Class::Fuse)?;
     Some(number.1)
@@ -161,7 +153,6 @@ pub struct Check {
 
 impl Check {
     /// Whether the counts agree: no read too many or too few, no write too few.
-    #[must_use]
     pub fn agrees(&self) -> bool {
         let (least, most) = self.reads_counted;
         (least..=most).contains(&self.reads_seen) && self.writes_seen >= self.writes_counted.0
@@ -358,7 +349,6 @@ impl Session {
     }
 
     /// Name of the source of events: `bpf`, `tracefs` or `perf`.
-    #[must_use]
     pub fn source(&self) -> &'static str {
         self.source.name()
     }
@@ -370,14 +360,12 @@ impl Session {
     }
 
     /// Events that were lost so far.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         let servers = self.servers.iter().map(|server| server.lost);
         self.source.lost() + servers.sum::<u64>()
     }
 
     /// How complete the links are so far.
-    #[must_use]
     pub fn quality(&self) -> Quality {
         self.with_servers(self.linker.quality())
     }
@@ -417,7 +405,6 @@ impl Session {
     }
 
     /// Whether the last look left events, so that the next one should come at once.
-    #[must_use]
     pub fn is_behind(&self) -> bool {
         self.is_behind
     }
@@ -440,9 +427,7 @@ impl Session {
 
     /// Begins or ends a window of the sample.
     fn turn(&mut self, now_ns: u64, keep: &mut dyn FnMut(&Event)) -> std::io::Result<()> {
-        let Some(sampling) = &mut self.sampling else {
-            return Ok(());
-        };
+        let Some(sampling) = &mut self.sampling else { return Ok(()) };
         let seen = Seen {
             events: sampling.events,
             complete_ns: self.complete_ns,
@@ -489,9 +474,7 @@ impl Session {
         for dev in &self.scope.disks {
             let of = |counters: &Counters| counters.get(dev).copied();
             let counters = [of(first), of(second), of(&third), of(&fourth)];
-            let [Some(a), Some(b), Some(c), Some(d)] = counters else {
-                continue;
-            };
+            let [Some(a), Some(b), Some(c), Some(d)] = counters else { continue };
             let (reads, writes) = (self.seen(*dev, true), self.seen(*dev, false));
             // Some drivers count nothing, as that of memory disks.
             if d == (0, 0) && reads + writes > 0 {
@@ -555,7 +538,6 @@ impl Session {
 
     /// Why another source is to take over, and which there are; none while this one is believed, or
     /// is the last one.
-    #[must_use]
     pub fn successors(&self) -> Option<(&str, Vec<Choice>)> {
         let why = self.missed.as_deref()?;
         let others = Choice::after(self.source.name());

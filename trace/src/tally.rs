@@ -102,7 +102,6 @@ pub struct Tally {
 
 impl Tally {
     /// Counts requests to these devices; of all when there are none.
-    #[must_use]
     pub fn new(tops: Vec<Dev>) -> Self {
         Self {
             layers: Vec::new(),
@@ -138,22 +137,18 @@ impl Tally {
     }
 
     /// The name of a file, if it was found.
-    #[must_use]
     pub fn file_name(&self, file: FileId) -> Option<&str> {
         self.file_names.get(&file)?.as_deref()
     }
 
     /// The name of a process, if it ran when it was looked up.
-    #[must_use]
     pub fn name(&self, pid: u32) -> &str {
         self.names.get(&pid).map_or("", String::as_str)
     }
 
     /// Takes a request in.
     pub fn add(&mut self, tree: &Tree) {
-        let Some(root) = tree.spans.first() else {
-            return;
-        };
+        let Some(root) = tree.spans.first() else { return };
         let whole_ns = root.end_ns - root.start_ns;
         if !self.tops.is_empty() && !self.tops.contains(&root.dev) {
             let others = self.others.entry(root.dev).or_default();
@@ -240,7 +235,6 @@ impl Tally {
     }
 
     /// Layers in the order of a tree: each with those below it behind it.
-    #[must_use]
     pub fn in_order(&self) -> Vec<usize> {
         let below = |of: Option<usize>| {
             let is_below = move |at: &usize| self.layers[*at].above == of;
@@ -258,7 +252,6 @@ impl Tally {
     }
 
     /// The exclusive times of all layers added up, ns: the whole, unless a layer is missing.
-    #[must_use]
     pub(crate) fn parts_ns(&self) -> u128 {
         self.layers.iter().map(|layer| layer.exclusive.sum()).sum()
     }

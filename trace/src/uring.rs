@@ -55,7 +55,6 @@ pub struct UringFigures {
 
 impl UringFigures {
     /// From the beginning to the posted result, ns, all requests.
-    #[must_use]
     pub fn whole_ns(&self) -> u64 {
         self.before_ns + self.queued_ns + self.devices_ns + self.after_ns
     }
@@ -102,7 +101,6 @@ pub struct Uring {
 
 impl Uring {
     /// For requests to these devices; to all when there are none.
-    #[must_use]
     pub fn new(tops: &[Dev]) -> Self {
         Self {
             tops: tops.to_vec(),
@@ -151,9 +149,7 @@ impl Uring {
     }
 
     fn work(&mut self, event: &Event) {
-        let Some(serial) = self.of_address.get(&event.id).copied() else {
-            return;
-        };
+        let Some(serial) = self.of_address.get(&event.id).copied() else { return };
         if self.submits.get(&event.tid) == Some(&serial) {
             self.submits.remove(&event.tid);
         }
@@ -185,9 +181,7 @@ impl Uring {
             next
         };
         let serial = goes_on.map(|it| it.serial).or_else(&mut next);
-        let Some(serial) = serial.or(before.map(|it| it.serial)) else {
-            return;
-        };
+        let Some(serial) = serial.or(before.map(|it| it.serial)) else { return };
         let executed = Executed {
             serial,
             sector: event.sector,
@@ -207,9 +201,7 @@ impl Uring {
     }
 
     fn complete(&mut self, event: &Event) {
-        let Some(serial) = self.of_address.remove(&event.id) else {
-            return;
-        };
+        let Some(serial) = self.of_address.remove(&event.id) else { return };
         if self.submits.get(&event.tid) == Some(&serial) {
             self.submits.remove(&event.tid);
         }
@@ -217,9 +209,7 @@ impl Uring {
         if let Some(other) = executed.map(|it| it.serial).filter(|it| *it != serial) {
             self.exchange(serial, other);
         }
-        let Some(open) = self.open.get_mut(&serial) else {
-            return;
-        };
+        let Some(open) = self.open.get_mut(&serial) else { return };
         open.posted_ns = Some(event.time_ns);
         // Of a request without bios, as of cached pages, no tree tells.
         let has_bios = self.open.get(&serial).is_some_and(|it| !it.bios.is_empty());
@@ -233,9 +223,7 @@ impl Uring {
     /// A worker posts the result of what it executed: other than order told, that is `serial`.
     fn exchange(&mut self, serial: u64, other: u64) {
         let is_waiting = |open: &&mut Open| open.queued_ns.is_some() && open.posted_ns.is_none();
-        let [Some(one), Some(two)] = self.open.get_disjoint_mut([&serial, &other]) else {
-            return;
-        };
+        let [Some(one), Some(two)] = self.open.get_disjoint_mut([&serial, &other]) else { return };
         if Some(&mut *one).filter(is_waiting).is_none()
             || Some(&mut *two).filter(is_waiting).is_none()
         {
@@ -262,9 +250,7 @@ impl Uring {
 
     /// Takes a request to a device that has ended, with all that it became.
     pub fn tree(&mut self, tree: &Tree) {
-        let Some(root) = tree.spans.first() else {
-            return;
-        };
+        let Some(root) = tree.spans.first() else { return };
         let of_root = self.of_bio.get(&(root.tid, root.start_ns)).copied();
         for span in &tree.spans {
             let serial = self.of_bio.remove(&(span.tid, span.start_ns));
@@ -272,9 +258,7 @@ impl Uring {
                 open.done.ended += 1;
             }
         }
-        let Some(serial) = of_root else {
-            return;
-        };
+        let Some(serial) = of_root else { return };
         let wanted = self.tops.is_empty() || self.tops.contains(&root.dev);
         if let Some(open) = self.open.get_mut(&serial).filter(|_| wanted) {
             let wake_up = root.phases.iter().find(|it| it.1 == Phase::WakeUp);
@@ -291,12 +275,8 @@ impl Uring {
 
     /// Counts a request whose result is posted and whose bios have all ended.
     fn close(&mut self, serial: u64) {
-        let Some(open) = self.open.get(&serial) else {
-            return;
-        };
-        let Some(posted_ns) = open.posted_ns else {
-            return;
-        };
+        let Some(open) = self.open.get(&serial) else { return };
+        let Some(posted_ns) = open.posted_ns else { return };
         if open.done.ended < open.bios.len() {
             return;
         }
@@ -317,9 +297,7 @@ impl Uring {
     }
 
     fn drop_open(&mut self, serial: u64) {
-        let Some(open) = self.open.remove(&serial) else {
-            return;
-        };
+        let Some(open) = self.open.remove(&serial) else { return };
         if open.queued_ns.is_some() && open.bios.is_empty() {
             self.waiting.retain(|_, waiting| {
                 waiting.retain(|it| *it != serial);
@@ -332,7 +310,6 @@ impl Uring {
     }
 
     /// What was counted; requests whose bios' ends were not seen are left out.
-    #[must_use]
     pub fn figures(&self) -> Vec<UringFigures> {
         let mut figures = self.figures;
         figures[1].workers = true;

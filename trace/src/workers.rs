@@ -59,7 +59,6 @@ impl Workers {
     }
 
     /// What was counted, with these names.
-    #[must_use]
     pub fn figures(&self, name: &dyn Fn(Dev) -> String) -> Vec<WorkerFigures> {
         let figures = |(dev, (starts, same_processor)): (&Dev, &(u64, u64))| WorkerFigures {
             device: name(*dev),

@@ -36,18 +36,18 @@ fn read(path: &Path, count: u64) -> io::Result<Vec<u64>> {
 }
 
 /// Traces reads of a path: the figures, and the times that the reader measured.
-fn trace(test: &str, of: &Path, count: u64, source: Choice) -> Option<(Traced, Vec<u64>)> {
+fn trace(of: &Path, count: u64, source: Choice) -> Option<(Traced, Vec<u64>)> {
     let tree = KernelTree::now().ok()?;
     let at = tree.at(of).ok().flatten();
     let Some(at) = at else {
-        ugeom_testkit::skip(test, &format!("{}: lies on no block device", of.display()));
+        ugeom_testkit::skip(&format!("{}: lies on no block device", of.display()));
         return None;
     };
     let scope = Scope::of(&tree, &[at]);
     let mut session = match Session::start(scope.clone(), &[source]) {
         Ok(session) => session,
         Err(why) => {
-            ugeom_testkit::skip(test, &why);
+            ugeom_testkit::skip(&why);
             return None;
         }
     };
@@ -63,7 +63,7 @@ fn trace(test: &str, of: &Path, count: u64, source: Choice) -> Option<(Traced, V
     let times = match reader.join().unwrap() {
         Ok(times) => times,
         Err(error) => {
-            ugeom_testkit::skip(test, &format!("reading {}: {error}", of.display()));
+            ugeom_testkit::skip(&format!("reading {}: {error}", of.display()));
             return None;
         }
     };
@@ -113,20 +113,17 @@ fn image(folder: &Path) -> PathBuf {
 
 #[test]
 fn each_read_of_a_loop_device_is_found_with_its_layers() {
-    let test = "each_read_of_a_loop_device_is_found_with_its_layers";
     let folder = tempfile::tempdir().unwrap();
-    let Some(device) = LoopDevice::over(test, &image(folder.path()), &["--direct-io=on"]) else {
+    let Some(device) = LoopDevice::over(&image(folder.path()), &["--direct-io=on"]) else {
         return;
     };
     for source in Choice::ALL {
-        reads_are_found(test, &device.path, source);
+        reads_are_found(&device.path, source);
     }
 }
 
-fn reads_are_found(test: &str, device: &Path, source: Choice) {
-    let Some((traced, times)) = trace(test, device, 300, source) else {
-        return;
-    };
+fn reads_are_found(device: &Path, source: Choice) {
+    let Some((traced, times)) = trace(device, 300, source) else { return };
     // Some kernels run no program at events of one processor: a few with BPF, all that end in its
     // idle task with perf events. The trace may not hide that.
     let name = device.strip_prefix("/dev").unwrap().to_string_lossy();
@@ -135,10 +132,7 @@ fn reads_are_found(test: &str, device: &Path, source: Choice) {
     let agrees = check.is_some_and(ugeom_trace::session::Check::agrees);
     assert!(agrees || !traced.warnings().is_empty(), "{check:?}");
     if !agrees && source == Choice::Perf {
-        ugeom_testkit::skip(
-            test,
-            "perf events of this kernel miss requests, which is reported",
-        );
+        ugeom_testkit::skip("perf events of this kernel miss requests, which is reported");
         return;
     }
     assert_eq!(traced.layers[0].name, name, "{source:?}");
@@ -157,29 +151,24 @@ fn reads_are_found(test: &str, device: &Path, source: Choice) {
 
 #[test]
 fn chains_of_loop_devices_have_a_layer_each() {
-    let test = "chains_of_loop_devices_have_a_layer_each";
     let folder = tempfile::tempdir().unwrap();
     let mut devices: Vec<LoopDevice> = Vec::new();
     let mut below = image(folder.path());
     for depth in 1..=6 {
-        let Some(device) = LoopDevice::over(test, &below, &["--direct-io=on"]) else {
-            return;
-        };
+        let Some(device) = LoopDevice::over(&below, &["--direct-io=on"]) else { return };
         below.clone_from(&device.path);
         devices.push(device);
-        layers_are_found(test, &below, (depth, Choice::Bpf));
+        layers_are_found(&below, (depth, Choice::Bpf));
         if depth == 6 {
-            layers_are_found(test, &below, (depth, Choice::Tracefs));
+            layers_are_found(&below, (depth, Choice::Tracefs));
         }
     }
     // The uppermost first.
     while devices.pop().is_some() {}
 }
 
-fn layers_are_found(test: &str, of: &Path, (depth, source): (usize, Choice)) {
-    let Some((traced, _)) = trace(test, of, 100, source) else {
-        return;
-    };
+fn layers_are_found(of: &Path, (depth, source): (usize, Choice)) {
+    let Some((traced, _)) = trace(of, 100, source) else { return };
     // Other programs look at new devices, too; their requests are few.
     let mut loops: Vec<&str> = traced
         .layers
@@ -193,9 +182,9 @@ fn layers_are_found(test: &str, of: &Path, (depth, source): (usize, Choice)) {
 }
 
 /// A loop device over an image, and the scope that has only it.
-fn traced_device(test: &str) -> Option<(LoopDevice, Scope, tempfile::TempDir)> {
+fn traced_device() -> Option<(LoopDevice, Scope, tempfile::TempDir)> {
     let folder = tempfile::tempdir().unwrap();
-    let device = LoopDevice::over(test, &image(folder.path()), &["--direct-io=on"])?;
+    let device = LoopDevice::over(&image(folder.path()), &["--direct-io=on"])?;
     let tree = KernelTree::now().unwrap();
     let at = tree.at(&device.path).unwrap().unwrap();
     let scope = Scope::of(&tree, &[at]);
@@ -204,15 +193,12 @@ fn traced_device(test: &str) -> Option<(LoopDevice, Scope, tempfile::TempDir)> {
 
 #[test]
 fn the_cost_of_a_trace_is_measured_on_the_device_itself() {
-    let test = "the_cost_of_a_trace_is_measured_on_the_device_itself";
-    let Some((device, scope, _folder)) = traced_device(test) else {
-        return;
-    };
+    let Some((device, scope, _folder)) = traced_device() else { return };
     let size = 256 * BLOCK as u64;
     let cancelled = AtomicBool::new(false);
     let measured = overhead::measure(&device.path, size, (&scope, &Choice::ALL), 3, &cancelled);
     let found = match measured {
-        Err(OverheadError::Source(why)) => return ugeom_testkit::skip(test, &why),
+        Err(OverheadError::Source(why)) => return ugeom_testkit::skip(&why),
         other => other.unwrap(),
     };
     // A worker serves each read, so the difference says nothing of an event.
@@ -229,10 +215,7 @@ fn the_cost_of_a_trace_is_measured_on_the_device_itself() {
 
 #[test]
 fn the_effect_of_a_trace_is_measured_on_runs_of_a_command() {
-    let test = "the_effect_of_a_trace_is_measured_on_runs_of_a_command";
-    let Some((device, scope, _folder)) = traced_device(test) else {
-        return;
-    };
+    let Some((device, scope, _folder)) = traced_device() else { return };
     let of = device.text();
     let cancelled = AtomicBool::new(false);
     let run = |script: &str| {
@@ -247,7 +230,7 @@ fn the_effect_of_a_trace_is_measured_on_runs_of_a_command() {
     };
     let reads = format!("dd if={of} of=/dev/null bs=4k count=100 iflag=direct 2>/dev/null");
     let found = match run(&reads) {
-        Err(OverheadError::Source(why)) => return ugeom_testkit::skip(test, &why),
+        Err(OverheadError::Source(why)) => return ugeom_testkit::skip(&why),
         other => other.unwrap(),
     };
     // Three traced runs of a hundred reads, each with four events and more.

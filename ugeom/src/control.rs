@@ -84,9 +84,7 @@ pub fn ask_servers(session: &mut Session) {
             client.passages()?;
             Ok(client)
         });
-        let Ok(mut client) = client else {
-            continue;
-        };
+        let Ok(mut client) = client else { continue };
         let name = format!("ugeom {} ({})", facts.target, facts.pid);
         let passages = move || client.passages().map_err(std::io::Error::other);
         session.ask(connection, output::printable(&name), Box::new(passages));

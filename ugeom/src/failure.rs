@@ -1,7 +1,6 @@
 //! What becomes of an error: its text on stderr, and the exit code.
 
 use crate::output;
-use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use ugeom_classes::TargetError;
@@ -27,66 +26,31 @@ const INTERRUPTED: u8 = 130;
 const JOBS_INTERRUPTED: u8 = 128;
 
 /// A wrong use of the program that the command finds only when it looks at its target.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct Usage(pub String);
 
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
-
 /// The work failed, and what is wrong has been printed already.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("it failed")]
 pub struct Reported;
-
-impl fmt::Display for Reported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it failed")
-    }
-}
-
-impl std::error::Error for Reported {}
 
 /// So many jobs of `ugeom run` failed, and what is wrong has been printed. The exit code is their
 /// number, as fio has it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0} jobs failed")]
 pub struct JobsFailed(pub usize);
-
-impl fmt::Display for JobsFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} jobs failed", self.0)
-    }
-}
-
-impl std::error::Error for JobsFailed {}
 
 /// Jobs that cannot be understood or begun: always the code 1, as fio has it, also where other
 /// commands have a code for wrong usage.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct JobsRefused(pub anyhow::Error);
 
-impl fmt::Display for JobsRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for JobsRefused {}
-
 /// A gate did not pass; its answer has been printed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.word())]
 pub struct NotPassed(pub Outcome);
-
-impl fmt::Display for NotPassed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.word())
-    }
-}
-
-impl std::error::Error for NotPassed {}
 
 /// The end of a command with a gate: nothing to say where it passed.
 ///
@@ -100,28 +64,14 @@ pub fn gate(outcome: Option<Outcome>) -> anyhow::Result<()> {
 }
 
 /// Ctrl-C, or a signal that asks for the end, ended the work early.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct Interrupted(pub String);
 
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
 /// A signal ended jobs early, and their results have been printed. The exit code is fio's.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("a signal ended the jobs: the results are those until then")]
 pub struct JobsInterrupted;
-
-impl fmt::Display for JobsInterrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a signal ended the jobs: the results are those until then")
-    }
-}
-
-impl std::error::Error for JobsInterrupted {}
 
 /// Prints what clap has to say: help and version on stdout, errors on stderr, in the form that all
 /// errors of the program have.

@@ -32,9 +32,7 @@ pub fn own_folder() -> Result<Folder> {
 /// listens to. Nothing but sockets and empty folders, at which mounts were, is removed with them:
 /// what holds a file or a mount is left, and what cannot be removed is not ours to report.
 fn remove_stale(parent: &Path) {
-    let Ok(entries) = std::fs::read_dir(parent) else {
-        return;
-    };
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let own = entry.metadata().is_ok_and(|facts| {

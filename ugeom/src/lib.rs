@@ -115,13 +115,11 @@ impl Arguments {
 }
 
 /// The tree of commands with all their flags, as help, manual pages and completions show it.
-#[must_use]
 pub fn command() -> clap::Command {
     Arguments::command()
 }
 
 /// Runs the program with the arguments of the process.
-#[must_use]
 pub fn run() -> ExitCode {
     if let Err(error) = ugeom_machine::stdout::refuse_where_closed() {
         return failure::report(&error.into());

@@ -39,7 +39,6 @@ pub struct OpeningArgs {
 
 impl OpeningArgs {
     /// The same, as targets are opened with it.
-    #[must_use]
     pub fn options(&self) -> TargetOptions {
         TargetOptions {
             set: self.set.settings(),
@@ -82,7 +81,7 @@ pub struct TargetsArgs {
 }
 
 impl TargetsArgs {
-    /// Each target alone.
+    /// The arguments of each target, as if it had been given alone.
     pub fn each(&self) -> impl Iterator<Item = TargetArgs> {
         self.targets.iter().map(|target| TargetArgs {
             target: target.clone(),
@@ -105,7 +104,6 @@ pub struct KeyArgs {
 
 impl KeyArgs {
     /// The same, as targets are opened with it.
-    #[must_use]
     pub fn options(&self) -> KeyOptions {
         KeyOptions {
             passphrase_descriptor: self.passphrase_fd,
@@ -153,7 +151,6 @@ fn set_help() -> String {
 
 impl SetArgs {
     /// All that was set; the later of two that say different things is meant.
-    #[must_use]
     pub fn settings(&self) -> spec::Settings {
         let start = spec::Settings::default();
         self.settings

@@ -4,7 +4,6 @@
 use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
-use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use ugeom_format::text::{visible, visible_json};
@@ -38,16 +37,9 @@ pub fn is_quiet() -> bool {
 }
 
 /// Stdout has no reader any more.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("stdout is closed")]
 pub struct Closed;
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("stdout is closed")
-    }
-}
-
-impl std::error::Error for Closed {}
 
 /// Prints a result.
 ///
@@ -158,7 +150,7 @@ pub fn style() -> ugeom_report::Style {
     }
 }
 
-/// Colours, or none.
+/// Paints words, or leaves them as they are.
 #[derive(Clone, Copy)]
 pub struct Paint {
     colours: bool,

@@ -62,7 +62,7 @@ pub fn run(save: bool) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// `lab/instructions.toml`.
+/// What `lab/instructions.toml` holds.
 struct Record {
     tolerance_percent: f64,
     /// Case and instructions a read; 0 when it was never measured.

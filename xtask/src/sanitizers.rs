@@ -115,13 +115,9 @@ fn has_std_sources() -> bool {
 fn has_runtime(sanitizer: Sanitizer, target: &str) -> bool {
     let mut rustc = run::command("rustc");
     rustc.args(["--print", "target-libdir", "--target", target]);
-    let Ok(output) = rustc.output() else {
-        return false;
-    };
+    let Ok(output) = rustc.output() else { return false };
     let libraries = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let Ok(entries) = libraries.read_dir() else {
-        return false;
-    };
+    let Ok(entries) = libraries.read_dir() else { return false };
     entries.flatten().any(|entry| {
         let name = entry.file_name();
         let runtime = format!("_rt.{}.a", sanitizer.name());

@@ -44,7 +44,7 @@ impl Ordered {
     }
 }
 
-/// Least recently used.
+/// The block that was used least recently leaves first (LRU).
 pub struct Lru {
     keys: Ordered,
     room: usize,
@@ -147,9 +147,7 @@ impl Policy for Clock {
             return true;
         }
         while self.visited.len() >= self.room {
-            let Some(oldest) = self.queue.pop_front() else {
-                break;
-            };
+            let Some(oldest) = self.queue.pop_front() else { break };
             if self.visited.insert(oldest, false) == Some(true) {
                 self.queue.push_back(oldest);
             } else {

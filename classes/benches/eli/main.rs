@@ -150,9 +150,7 @@ impl Figures {
     /// The ratio of two rows, round by round.
     fn ratio(&self, above: &str, below: &str, goal: &str) {
         let of = |wanted: &str| self.rows.iter().find(|(name, _)| name == wanted);
-        let (Some((_, above_all)), Some((_, below_all))) = (of(above), of(below)) else {
-            return;
-        };
+        let (Some((_, above_all)), Some((_, below_all))) = (of(above), of(below)) else { return };
         let ratios: Vec<f64> = above_all
             .iter()
             .zip(below_all)

@@ -27,7 +27,6 @@ macro_rules! counts {
             }
 
             /// The names and values, as `show` and confxml have them.
-            #[must_use]
             pub fn facts(&self) -> Vec<(String, String)> {
                 vec![$((stringify!($name).to_owned(), self.$name.to_string()),)*]
             }
@@ -172,7 +171,6 @@ impl Default for Lanes {
 
 impl Lanes {
     /// Lanes for all threads, at 0.
-    #[must_use]
     pub fn new() -> Self {
         let lane = |_| Lane {
             counts: [const { AtomicU64::new(0) }; Totals::COUNT],

@@ -33,14 +33,12 @@ pub struct Dirty {
 
 impl Dirty {
     /// For a cache that writes through: nothing is ever dirty.
-    #[must_use]
     pub fn none() -> Self {
         Self::new(0, 0, PARTS, PARTS)
     }
 
     /// For `buffers` buffers of blocks of `block_bytes`, of which `limit` may be dirty, above a
     /// provider with sectors of `sector_bytes`; both sizes are powers of two.
-    #[must_use]
     pub fn new(buffers: u32, limit: usize, block_bytes: u64, sector_bytes: u64) -> Self {
         let part_bytes = sector_bytes.max(block_bytes / PARTS);
         Self {

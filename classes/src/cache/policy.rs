@@ -78,7 +78,6 @@ const PROMOTED_FROM: u8 = 1;
 
 impl S3Fifo {
     /// Queues for about `slots` buffers.
-    #[must_use]
     pub fn new(slots: usize) -> Self {
         Self {
             small: VecDeque::with_capacity(slots / 4 + 8),
@@ -106,9 +105,7 @@ impl S3Fifo {
     /// it has some, so that a set which was used once does not stay for ever; and the main queue
     /// grows at the cost of the small one, which has kept nothing for long enough.
     fn admits(&mut self, buffers: &mut impl Buffers) -> bool {
-        let Some(first) = self.main.front().copied() else {
-            return true;
-        };
+        let Some(first) = self.main.front().copied() else { return true };
         match buffers.tenure(first) {
             Tenure::Marked(marks) if marks > 0 => {
                 buffers.set_marks(first, marks - 1);
@@ -213,7 +210,6 @@ impl S3Fifo {
     }
 
     /// Memory that it takes, bytes.
-    #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let queues = self.small.capacity() + self.main.capacity();
         queues * size_of::<u32>() + size_of_val(&*self.ghost.sets)
@@ -301,9 +297,7 @@ impl Ghost {
             let place = **place;
             place >> (32 - TAG_BITS) == tag && place & EPOCH_MASK != 0
         };
-        let Some(place) = set.iter_mut().find(is_it) else {
-            return false;
-        };
+        let Some(place) = set.iter_mut().find(is_it) else { return false };
         let age = Self::age(self.now, *place);
         *place = 0;
         age <= EPOCHS

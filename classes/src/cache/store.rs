@@ -231,9 +231,7 @@ impl<I: Index> Store<I> {
         if self.slab.leases() >= (self.slab.blocks() / LEASED_SHARE).max(1) {
             return None;
         }
-        let Found::At(place, entry) = self.lookup(block) else {
-            return None;
-        };
+        let Found::At(place, entry) = self.lookup(block) else { return None };
         if entry.busy {
             return None;
         }

@@ -94,9 +94,7 @@ impl Writers {
     pub fn keep(&self, number: usize) -> bool {
         let mut writes = self.lock();
         let write = writes.get_mut(number).and_then(Option::as_mut);
-        let Some(write) = write.filter(|write| !write.contested) else {
-            return false;
-        };
+        let Some(write) = write.filter(|write| !write.contested) else { return false };
         write.keeping = true;
         true
     }
@@ -112,9 +110,7 @@ impl Writers {
 
     fn has_keeper(&self, number: usize) -> bool {
         let writes = self.lock();
-        let Some(own) = writes.get(number).copied().flatten() else {
-            return false;
-        };
+        let Some(own) = writes.get(number).copied().flatten() else { return false };
         // It is contested, or it does not ask for itself.
         let mut keepers = writes.iter().flatten().filter(|other| other.keeping);
         keepers.any(|other| other.first <= own.last && own.first <= other.last)

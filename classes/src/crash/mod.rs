@@ -129,7 +129,6 @@ impl Geom for Crashing {
 
 /// The plan of a geom that records what the provider `below` is written, for programs that hold
 /// the recorder themselves.
-#[must_use]
 pub fn recording(below: &ProviderView, recorder: Arc<Recorder>) -> Plan {
     plan(below, Arc::new(Recording { recorder }))
 }

@@ -72,9 +72,7 @@ impl Log {
     }
 
     fn take_promises(&mut self) {
-        let Some(mut promises) = self.promises.take() else {
-            return;
-        };
+        let Some(mut promises) = self.promises.take() else { return };
         promises(&mut |promise| {
             let promise = &promise[..promise.len().min(PROMISE_BYTES_MAX)];
             self.add(Entry::Promise, promise);
@@ -142,13 +140,11 @@ impl Recorder {
     }
 
     /// The file that it is written to.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// How many records there are.
-    #[must_use]
     pub fn records(&self) -> u64 {
         self.lock().next
     }
@@ -225,9 +221,7 @@ impl Recorder {
     /// It has succeeded, or not.
     pub fn flushed(&self, ticket: u64, succeeded: bool) {
         let mut log = self.lock();
-        let Some(at) = log.flushes.iter().position(|(other, _)| *other == ticket) else {
-            return;
-        };
+        let Some(at) = log.flushes.iter().position(|(other, _)| *other == ticket) else { return };
         let (_, flush) = log.flushes.swap_remove(at);
         if succeeded {
             log.take_promises();

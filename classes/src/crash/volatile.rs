@@ -66,9 +66,7 @@ impl Volatile {
         let wanted = self.sectors(offset_bytes, into.len() as u64);
         let sector = self.sector_bytes as usize;
         for (number, newest) in self.newest.range(wanted) {
-            let Some(write) = self.writes.get((newest - self.first) as usize) else {
-                continue;
-            };
+            let Some(write) = self.writes.get((newest - self.first) as usize) else { continue };
             let at = number * self.sector_bytes;
             let (from, to) = (
                 (at - write.offset_bytes) as usize,

@@ -81,7 +81,6 @@ pub struct Drive {
 
 impl Drive {
     /// A drive with its heads at the first track, as nothing had happened yet.
-    #[must_use]
     pub const fn new(parameters: Parameters) -> Self {
         Self {
             parameters,
@@ -92,7 +91,6 @@ impl Drive {
     }
 
     /// What it can do.
-    #[must_use]
     pub const fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -128,7 +126,6 @@ impl Drive {
 
     /// How long the mechanics would need to reach a request that the drive began at `start_ns`:
     /// what a drive that chooses compares.
-    #[must_use]
     pub(crate) fn distance_ns(&self, work: Work, start_ns: u64) -> u64 {
         match work.range() {
             Some((write, offset_bytes, _)) if !self.follows(write, offset_bytes) => {
@@ -202,9 +199,7 @@ impl Drive {
         let track_bytes = self.track_bytes();
         let place = u128::from(offset_bytes % track_bytes) * u128::from(period_ns);
         let angle_ns = (place / u128::from(track_bytes)) as u64;
-        let Some(now_ns) = at_ns.checked_rem(period_ns) else {
-            return 0;
-        };
+        let Some(now_ns) = at_ns.checked_rem(period_ns) else { return 0 };
         if angle_ns >= now_ns {
             angle_ns - now_ns
         } else {

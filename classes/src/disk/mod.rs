@@ -56,7 +56,6 @@ pub struct Disk {
 
 impl Disk {
     /// A drive with its data in `region`, or without data: it reads as zeroes.
-    #[must_use]
     pub const fn new(parameters: Parameters, region: Option<Region>) -> Self {
         Self {
             parameters,

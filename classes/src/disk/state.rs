@@ -51,7 +51,6 @@ pub struct Queue<Id> {
 
 impl<Id: Copy + PartialEq> Queue<Id> {
     /// A queue before an idle drive.
-    #[must_use]
     pub const fn new(drive: Drive) -> Self {
         Self {
             drive,
@@ -110,7 +109,6 @@ impl<Id: Copy + PartialEq> Queue<Id> {
     }
 
     /// How many requests wait or are worked on.
-    #[must_use]
     pub fn depth(&self) -> usize {
         self.waiting.len() + usize::from(self.active.is_some())
     }
@@ -136,12 +134,8 @@ impl<Id: Copy + PartialEq> Queue<Id> {
                 }
                 None => {}
             }
-            let Some((place, start_ns)) = self.choose() else {
-                return;
-            };
-            let Some(next) = self.waiting.remove(place) else {
-                return;
-            };
+            let Some((place, start_ns)) = self.choose() else { return };
+            let Some(next) = self.waiting.remove(place) else { return };
             let due_ns = self.drive.run(next.work, start_ns);
             self.active = Some(Active {
                 id: Some(next.id),

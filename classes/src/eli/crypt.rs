@@ -79,13 +79,11 @@ impl Crypt {
     }
 
     /// Where sectors and their tags lie on the provider below.
-    #[must_use]
     pub fn layout(&self) -> &EliLayout {
         &self.layout
     }
 
     /// How many data keys there are, and how many have been made: `KeysTotal`, `KeysAllocated`.
-    #[must_use]
     pub(crate) fn key_counts(&self) -> (u64, usize) {
         self.keys.counts()
     }

@@ -40,7 +40,6 @@ impl Default for Passphrase {
 
 impl Passphrase {
     /// Its bytes as they were read, without an encoding.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -115,13 +114,11 @@ impl KeyComponents {
     }
 
     /// True when there is a passphrase.
-    #[must_use]
     pub(crate) fn has_passphrase(&self) -> bool {
         self.passphrase.is_some()
     }
 
     /// True when there is neither a keyfile nor a passphrase.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.has_keyfile && self.passphrase.is_none()
     }

@@ -118,9 +118,7 @@ impl TagKey {
         for ((offsets, data), into) in offsets.iter().zip(data).zip(into.chunks_mut(N)) {
             // The AUTH key is the block before.
             let suffixes = offsets.map(|offset| self.offset_bytes(offset));
-            let Some(tags) = sha256::hmacs::<N>(&self.state, &suffixes, data) else {
-                break;
-            };
+            let Some(tags) = sha256::hmacs::<N>(&self.state, &suffixes, data) else { break };
             for (into, tag) in into.iter_mut().zip(&tags) {
                 into[..tag.len()].copy_from_slice(tag);
             }

@@ -63,9 +63,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         return Ok(None);
     };
     // A provider that cannot be read is for others to complain about.
-    let Ok(bytes) = taster.sector(sectors - 1) else {
-        return Ok(None);
-    };
+    let Ok(bytes) = taster.sector(sectors - 1) else { return Ok(None) };
     let refused = |error: EliError| TasteError {
         class: NAME,
         provider: taster.name().to_owned(),

@@ -118,7 +118,7 @@ fn build(
         return image::plan(context, image).map_err(|error| match error {
             BuildError::Refused { path, problem } => BuildError::Refused {
                 path,
-                problem: format!("{problem} (?format=raw takes the bytes as they are)"),
+                problem: format!("{problem} (?format=raw opens the bytes of the file)"),
             },
             other => other,
         });
@@ -137,7 +137,7 @@ fn build(
     };
     let opened = open::open(&path, wanted)?;
     if settings.engine == Choice::Mmap && direct {
-        let problem = "a mapped file always goes through the system's cache: \
+        let problem = "a mapped file is always buffered (page cache): \
                        engine=mmap and direct=1 cannot both be had";
         return Err(BuildError::Refused {
             path,

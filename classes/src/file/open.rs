@@ -40,7 +40,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// For listings.
+    /// Its kind, as listings show it.
     pub(super) const fn kind(&self) -> &'static str {
         match (self.block_device, self.has_footer) {
             (true, _) => "block device",
@@ -169,7 +169,7 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
             Err(refused(path, problem))
         }
         Err(Errno::INVAL) if wanted.direct => {
-            let problem = "its file system has no direct I/O (direct=0 does without)";
+            let problem = "its file system has no direct I/O (direct=0 uses buffered I/O)";
             Err(refused(path, problem.into()))
         }
         Err(errno) => Err(system("opening", path, errno)),

@@ -108,7 +108,7 @@ pub(crate) enum Backing {
     /// Those in the folder of the image, or below.
     #[default]
     Near,
-    /// Any regular file.
+    /// Any regular file, wherever it lies.
     Any,
 }
 
@@ -218,7 +218,7 @@ fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
         format if format.is_compressed() => format!("a {name} file"),
         _ => format!("a {name} image"),
     };
-    let hint = format!("{what}, opened as such; ?format=raw is for its bytes");
+    let hint = format!("{what}, opened as such; ?format=raw opens the bytes of the file");
     vec![
         ("file".into(), settings.path.to_owned()),
         ("type".into(), name.to_owned()),

@@ -78,7 +78,6 @@ pub struct Md {
 
 impl Md {
     /// A memory disk over a region, whose length is the size of the media.
-    #[must_use]
     pub const fn new(region: Region) -> Self {
         Self { region }
     }

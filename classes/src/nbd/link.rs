@@ -384,9 +384,7 @@ impl Link {
     }
 
     fn watch(&mut self, interest: Interest) -> Result<(), &'static str> {
-        let Some(source) = self.source else {
-            return Ok(());
-        };
+        let Some(source) = self.source else { return Ok(()) };
         let changed = self.reactor.change(source, interest);
         changed.map_err(|_| "the connection cannot be watched")
     }
@@ -413,13 +411,9 @@ impl Link {
             self.out.extend(flush);
         }
         while self.out.len() < OUT_BYTES_MAX {
-            let Some(index) = self.queue.pop_front() else {
-                return;
-            };
+            let Some(index) = self.queue.pop_front() else { return };
             let remote = &self.remote;
-            let Some(flight) = self.flights[index as usize].as_mut() else {
-                continue;
-            };
+            let Some(flight) = self.flights[index as usize].as_mut() else { continue };
             let request = request(remote, self.durability.covers(), index, flight);
             flight.asked = true;
             if request.command == command::FLUSH {
@@ -509,9 +503,7 @@ impl Link {
     fn give_up(&mut self, why: &'static str) {
         let limit = self.remote.retry.as_nanos();
         for index in std::mem::take(&mut self.queue) {
-            let Some(flight) = &self.flights[index as usize] else {
-                continue;
-            };
+            let Some(flight) = &self.flights[index as usize] else { continue };
             if u128::from(self.now_ns.saturating_sub(flight.since_ns)) >= limit {
                 self.together.set_gone(true);
                 self.finish(index, Err((Errno::IO, why)));

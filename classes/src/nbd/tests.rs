@@ -39,8 +39,8 @@ fn start(program: &Path, arguments: &[&str], folder: &TempDir) -> Server {
     server
 }
 
-fn nbdkit(test: &str, folder: &TempDir, plugin: &[&str]) -> Option<Server> {
-    let nbdkit = program(test, "nbdkit")?;
+fn nbdkit(folder: &TempDir, plugin: &[&str]) -> Option<Server> {
+    let nbdkit = program("nbdkit")?;
     let socket = folder.path().join("s");
     let path = socket.display().to_string();
     let ready = folder.path().join("pid").display().to_string();
@@ -125,11 +125,8 @@ fn behaves_as_a_disk(target: &Target, size: usize, zeroes: bool) {
 
 #[test]
 fn what_nbdkit_serves_is_a_disk() {
-    let test = "what_nbdkit_serves_is_a_disk";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(_server) = nbdkit(test, &folder, &["memory", "size=8M"]) else {
-        return;
-    };
+    let Some(_server) = nbdkit(&folder, &["memory", "size=8M"]) else { return };
     let target = open(&target_of(&folder, "", ""));
     behaves_as_a_disk(&target, 8 << 20, true);
     assert_eq!(target.name, "nbd0");
@@ -154,10 +151,7 @@ fn what_nbdkit_serves_is_a_disk() {
 
 #[test]
 fn what_qemu_serves_is_a_disk_over_one_connection() {
-    let test = "what_qemu_serves_is_a_disk";
-    let Some(qemu) = program(test, "qemu-nbd") else {
-        return;
-    };
+    let Some(qemu) = program("qemu-nbd") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (image, socket) = (folder.path().join("image"), folder.path().join("s"));
     std::fs::write(&image, vec![0; 4 << 20]).expect("an image");
@@ -184,7 +178,6 @@ fn what_qemu_serves_is_a_disk_over_one_connection() {
 
 #[test]
 fn threads_have_connections_of_their_own_where_they_may() {
-    let test = "threads_have_connections";
     let folder = tempfile::tempdir().expect("a folder");
     for plugin in [
         &["memory", "size=4M"][..],
@@ -195,9 +188,7 @@ fn threads_have_connections_of_their_own_where_they_may() {
             "multi-conn-mode=disable",
         ],
     ] {
-        let Some(server) = nbdkit(test, &folder, plugin) else {
-            return;
-        };
+        let Some(server) = nbdkit(&folder, plugin) else { return };
         let target = open(&target_of(&folder, "", ""));
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
@@ -222,14 +213,11 @@ fn threads_have_connections_of_their_own_where_they_may() {
 
 #[test]
 fn requests_outlive_the_server() {
-    let test = "requests_outlive_the_server";
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("image");
     std::fs::write(&image, vec![3; 1 << 20]).expect("an image");
     let plugin = ["file", &image.display().to_string()];
-    let Some(server) = nbdkit(test, &folder, &plugin) else {
-        return;
-    };
+    let Some(server) = nbdkit(&folder, &plugin) else { return };
     let target = open(&target_of(&folder, "", "&timeout=10s"));
     let (opened, mut channel) = opened(&target);
     let mut bytes = [0; 512];
@@ -245,7 +233,7 @@ fn requests_outlive_the_server() {
             assert_eq!(bytes, [9; 512]);
         });
         std::thread::sleep(Duration::from_millis(150));
-        let server = nbdkit(test, &folder, &plugin);
+        let server = nbdkit(&folder, &plugin);
         waiting.join().expect("it was answered");
         drop(server);
     });
@@ -253,11 +241,8 @@ fn requests_outlive_the_server() {
 
 #[test]
 fn requests_fail_when_the_server_stays_away() {
-    let test = "requests_fail_when_the_server";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(server) = nbdkit(test, &folder, &["memory", "size=1M"]) else {
-        return;
-    };
+    let Some(server) = nbdkit(&folder, &["memory", "size=1M"]) else { return };
     let target = open(&target_of(&folder, "", "&retry=200ms"));
     let (opened, mut channel) = opened(&target);
     channel.read(&opened, 0, &mut [0; 512]).expect("read");
@@ -273,7 +258,7 @@ fn requests_fail_when_the_server_stays_away() {
 fn once_the_server_is_gone_requests_fail_soon_until_it_is_back() {
     let test = "once_the_server_is_gone";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(server) = nbdkit(test, &folder, &["memory", "size=1M"]) else {
+    let Some(server) = nbdkit(&folder, &["memory", "size=1M"]) else {
         return;
     };
     let target = open(&target_of(&folder, "", "&retry=1s"));
@@ -290,7 +275,7 @@ fn once_the_server_is_gone_requests_fail_soon_until_it_is_back() {
     // Not a second for each: tasting a disk alone takes some dozens of reads.
     assert!(begin.elapsed() < Duration::from_secs(10));
     std::fs::remove_file(folder.path().join("s")).expect("the socket");
-    let _server = nbdkit(test, &folder, &["memory", "size=1M"]);
+    let _server = nbdkit(&folder, &["memory", "size=1M"]);
     channel.read(&opened, 0, &mut [0; 512]).expect("read");
 }
 

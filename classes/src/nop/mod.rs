@@ -58,7 +58,6 @@ pub struct Pass {
 impl Pass {
     /// Shows a part of the provider below. With `hook` it also asks to see requests come back,
     /// and does nothing then: what a completion hook costs.
-    #[must_use]
     pub const fn new(window: Window, hook: bool) -> Self {
         Self {
             window,
@@ -115,7 +114,6 @@ pub struct Faulty {
 
 impl Faulty {
     /// Passes on as `pass` does what has no fault.
-    #[must_use]
     pub const fn new(pass: Pass, faults: Faults) -> Self {
         Self {
             pass,
@@ -188,7 +186,6 @@ fn build(
 }
 
 /// gnop's counters of a nop provider, from what the stack counted (`g_nop_dumpconf`).
-#[must_use]
 pub fn counters(totals: &Totals) -> Vec<(&'static str, u64)> {
     let operations = |command: Command| totals.operations[command as usize];
     let bytes = |command: Command| totals.bytes[command as usize];

@@ -18,7 +18,6 @@ pub struct Window {
 
 impl Window {
     /// The size of the media over one of `below_bytes`, in whole sectors.
-    #[must_use]
     pub fn size_bytes(&self, below_bytes: u64) -> u64 {
         let size_bytes = match self.explicit_bytes {
             0 => below_bytes.saturating_sub(self.offset_bytes),
@@ -29,7 +28,6 @@ impl Window {
 
     /// What becomes of the media when the one below has a new size, as `Geom::resize` says it: a
     /// size that was asked for stays, and without room for it the geom cannot.
-    #[must_use]
     pub fn resized(&self, below_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
         let needed_bytes = self.offset_bytes.saturating_add(self.explicit_bytes);
         (needed_bytes <= below_bytes).then(|| vec![(self.size_bytes(below_bytes), None)])
@@ -85,7 +83,6 @@ impl Default for Faults {
 
 impl Faults {
     /// True when a request may be failed or delayed at all.
-    #[must_use]
     pub fn any(&self) -> bool {
         let chances = [
             self.read_fail,
@@ -139,7 +136,6 @@ impl Decider {
     }
 
     /// The facts that `gnop list` shows, by its names (`g_nop_dumpconf`).
-    #[must_use]
     pub fn config(&self) -> Vec<(String, String)> {
         let faults = &self.faults;
         let count = faults.count_until_fail.map(|count| {

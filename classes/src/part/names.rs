@@ -2,9 +2,9 @@
 
 /// The Apple partition map.
 pub const APM: &str = "APM";
-/// The BSD disklabel.
+/// BSD disklabel (`sys/disklabel.h`).
 pub const BSD: &str = "BSD";
-/// DragonFly's disklabel64.
+/// DragonFly's disklabel64 (`sys/disklabel64.h`).
 pub const BSD64: &str = "BSD64";
 /// Logical partitions of an MBR.
 pub const EBR: &str = "EBR";
@@ -16,7 +16,7 @@ pub const LDM: &str = "LDM";
 pub const MBR: &str = "MBR";
 /// NEC's table of the PC-98.
 pub const PC98: &str = "PC98";
-/// Sun's disk label.
+/// Sun's disk label (`sys/vtoc.h`).
 pub const VTOC8: &str = "VTOC8";
 /// The volume header of SGI's disks.
 pub const SGI: &str = "SGI";

@@ -122,7 +122,6 @@ impl LayerArguments<'_> {
     }
 
     /// Whether the option was given.
-    #[must_use]
     pub(crate) fn is_given(&self, key: &str) -> bool {
         self.argument(key).is_some()
     }

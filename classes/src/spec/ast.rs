@@ -51,7 +51,7 @@ pub struct Layer {
     pub origin: Origin,
 }
 
-/// `key=value`.
+/// `key=value`, an option of a layer or of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opt {
     /// The part in front of `=`.

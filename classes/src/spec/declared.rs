@@ -59,7 +59,6 @@ impl ValueError {
     }
 
     /// Error and advice in one line.
-    #[must_use]
     pub fn in_one_line(&self) -> String {
         match &self.help {
             Some(help) => format!("{}; {help}", self.message),
@@ -98,7 +97,6 @@ pub enum OptionDefault {
 
 impl OptionDefault {
     /// The default as help prints it, in brackets; nothing where there is none.
-    #[must_use]
     pub fn shown(self) -> Option<&'static str> {
         match self {
             Self::Required => Some("required"),
@@ -181,7 +179,6 @@ pub struct OptionTable<T: 'static>(pub &'static [OptionEntry<T>]);
 
 impl<T> OptionTable<T> {
     /// The option of that name or alias.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<&'static OptionEntry<T>> {
         let entries: &'static [OptionEntry<T>] = self.0;
         entries
@@ -190,7 +187,6 @@ impl<T> OptionTable<T> {
     }
 
     /// All names, without aliases.
-    #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.0.iter().map(|entry| entry.doc.name).collect()
     }
@@ -205,7 +201,6 @@ impl<T> OptionTable<T> {
     }
 
     /// The error for a name that the table does not have, with the nearest one.
-    #[must_use]
     pub fn unknown(&self, name: &str) -> ValueError {
         let error = ValueError::new(format!("there is no option {}", quoted(name)));
         let names = self.names();
@@ -218,7 +213,6 @@ impl<T> OptionTable<T> {
 }
 
 /// The table of some options in Markdown, as pages have it.
-#[must_use]
 pub fn markdown_table(options: &[OptionDoc]) -> String {
     let mut text = "| option | default | meaning |\n|---|---|---|\n".to_owned();
     for option in options {

@@ -44,7 +44,7 @@ impl Span {
 /// something was written does not change what it means.
 #[derive(Clone, Debug, Default)]
 pub struct Spanned<T> {
-    /// The value itself.
+    /// What was read from the text at that place.
     pub value: T,
     /// Where it was read, within the text of the [`Origin`].
     pub span: Span,

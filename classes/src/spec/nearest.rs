@@ -12,9 +12,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let word = lowered(word)?;
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        let Some(other) = lowered(candidate) else {
-            continue;
-        };
+        let Some(other) = lowered(candidate) else { continue };
         let longest = word.chars().count().max(other.chars().count());
         let near = osa_distance(&word, &other);
         let is_near = near <= (longest / 3).max(1) && near < longest;

@@ -346,9 +346,7 @@ impl Parser<'_> {
 
     /// Refuses a plain space, which most often shows that a separator was forgotten.
     fn no_space(&self, piece: Piece<'_>) -> Result<(), SpecError> {
-        let Some(at) = piece.find(char::is_whitespace) else {
-            return Ok(());
-        };
+        let Some(at) = piece.find(char::is_whitespace) else { return Ok(()) };
         Err(self
             .origin
             .error(piece.span_at(at), "an argument has no space")

@@ -16,9 +16,7 @@ pub(super) fn addressed(target: &mut Target) {
     if next_is_addressed {
         return;
     }
-    let Some((file, address)) = target.layers.first().and_then(split) else {
-        return;
-    };
+    let Some((file, address)) = target.layers.first().and_then(split) else { return };
     if let Some(path) = target
         .layers
         .first_mut()

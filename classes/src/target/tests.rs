@@ -2,6 +2,7 @@
 
 use super::*;
 use ugeom_stack::{Channel, Delta, Opened};
+use ugeom_testkit::has;
 
 /// A target, its top provider opened for reading and writing, and a channel for that many requests
 /// in flight.
@@ -18,6 +19,17 @@ pub(crate) fn opened(
 
 fn open(text: &str) -> Target {
     open_target(text, &TargetOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Each target is refused where it is written, with these words.
+pub(crate) fn refuses(rows: &[(&str, &str)]) {
+    for (text, words) in rows {
+        let error = refused(text);
+        assert!(
+            error.contains(words) && error.contains("column"),
+            "{text}: {error}"
+        );
+    }
 }
 
 fn refused(text: &str) -> String {
@@ -63,25 +75,22 @@ fn an_address_names_any_provider_by_its_name() {
 #[test]
 fn an_address_that_names_nothing_lists_what_there_is() {
     let error = refused("md:1m | nop@s1a");
-    assert!(error.contains("`s1a` or `md0.nops1a`"), "{error}");
-    assert!(error.contains("column 13"), "{error}");
-    assert!(error.contains("the providers are: md0, md0.nop"), "{error}");
+    has(&error, "`s1a` or `md0.nops1a`");
+    has(&error, "column 13");
+    has(&error, "the providers are: md0, md0.nop");
 }
 
 #[test]
 fn a_bottom_class_cannot_stand_on_another() {
     let error = refused("md:1m | zero");
-    assert!(
-        error.contains("zero can only be the first layer"),
-        "{error}"
-    );
-    assert!(error.contains("column 9"), "{error}");
+    has(&error, "zero can only be the first layer");
+    has(&error, "column 9");
 }
 
 #[test]
 fn a_layer_needs_something_below() {
     let error = refused("nop:delay=1ms");
-    assert!(error.contains("nop needs a device below it"), "{error}");
+    has(&error, "nop needs a device below it");
 }
 
 #[test]
@@ -107,7 +116,7 @@ fn a_stack_file_says_how_it_is_run() {
 #[test]
 fn a_stack_file_that_is_not_there_is_named() {
     let error = refused("/nonexistent/stacks.toml#x");
-    assert!(error.contains("the stack file cannot be read"), "{error}");
+    has(&error, "the stack file cannot be read");
 }
 
 #[test]

@@ -47,7 +47,9 @@ pub fn bsd64(size_bytes: u64) -> Sectors {
         kind: bsd64::Bsd64Type::parse("dragonfly-hammer2").expect("a type"),
         guid: Guid([4; 16]),
     };
-    vec![(0, label.encode())]
+    let mut bytes = label.encode();
+    bytes.resize(bytes.len().next_multiple_of(512), 0);
+    vec![(0, bytes)]
 }
 
 /// `s1` of an SGI volume header, and the whole disk as `s11`.

@@ -154,13 +154,7 @@ fn edited(
         force: false,
     };
     edit::create(&mut channel, &opened, &table).expect("a table");
-    let part = NewPart {
-        start: Some(128),
-        sectors: Some(512),
-        kind: kind.to_owned(),
-        ..NewPart::default()
-    };
-    edit::add(&mut channel, &opened, None, &part).expect("a partition");
+    edit::add(&mut channel, &opened, None, &part(kind, 128, 512)).expect("a partition");
     name
 }
 

@@ -170,9 +170,7 @@ fn end_processes(since: Since, is_meant: impl Fn(&Path) -> bool) {
             continue;
         };
         // Taken before the look, so that the signal is for the process that was looked at.
-        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
-            continue;
-        };
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if is_meant(&process.path()) {
             // It may have ended by itself meanwhile.
             let _ = pidfd_send_signal(&handle, Signal::KILL);

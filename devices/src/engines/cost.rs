@@ -1,5 +1,5 @@
 //! What an engine costs by itself, and what it costs to make any call asynchronous: a call that
-//! does nothing, a read of what is in the system's cache, three system calls in a row, a function
+//! does nothing, a read of what is in the page cache, three system calls in a row, a function
 //! that computes; so many at a time, beside making the same calls one after the other.
 
 use super::job::{BLOCK_BYTES, memory};
@@ -257,7 +257,7 @@ fn through(
     }
 }
 
-/// A case of reads from the system's cache.
+/// A case of reads from the page cache.
 fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, HarnessError> {
     let name = measured.case();
     let choice = match measured.method.as_str() {

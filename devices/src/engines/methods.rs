@@ -20,9 +20,9 @@ pub(super) enum Method {
     Libaio,
     /// The kernel's io_uring, of 2019.
     IoUring,
-    /// GUASI's threads.
+    /// GUASI, whose worker threads block in the calls.
     Workers,
-    /// GUASI's ring.
+    /// GUASI, which hands calls to an io_uring.
     Ring,
     /// A thread for each request, without any library.
     Threads,

@@ -38,7 +38,6 @@ const SIZE_BYTES_MIN: u64 = 4096;
 impl Chain {
     /// The chain below a node, with `target` above it if that is a file on a file system. A file
     /// system cannot be read as such: its file is above it and its device below.
-    #[must_use]
     pub fn of(tree: &KernelTree, top: usize, target: &Path) -> Self {
         let mut chain = Self {
             rows: Vec::new(),

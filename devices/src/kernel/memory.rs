@@ -25,7 +25,7 @@ const CLOSED_POLL: Duration = Duration::from_millis(10);
 /// A layer that is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// A loop device.
+    /// A loop device (loop(4)) over the layer below.
     Loop,
     /// The one partition of the device below, up to the end of that.
     Partition {

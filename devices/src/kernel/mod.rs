@@ -45,7 +45,7 @@ pub const EXPERIMENT: &str = "kernel";
 
 /// Bytes of a read.
 const SIZES_BYTES: [u64; 2] = [512, 4096];
-/// Requests in flight.
+/// Queue depths, requests in flight.
 const DEPTHS: [usize; 2] = [1, 32];
 /// The wall time of a slice, ns.
 const SLICE_NS: u64 = 10_000_000;

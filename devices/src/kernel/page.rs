@@ -6,7 +6,6 @@ use ugeom_report::text::in_a_shell;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
 
 /// Makes the page of a result.
-#[must_use]
 pub fn page(result: &KernelLayers) -> Page {
     let mut page = Page::new("kernel", &asked(result));
     page.question = "what does each of the kernel's layers add to a read?".to_owned();

@@ -87,7 +87,7 @@ fn result(ns_total: u64, done: Done) -> RunResult {
 pub(super) struct Named {
     pub path: String,
     pub file: Arc<File>,
-    /// Writes stay in the system's cache until it is told to write them.
+    /// Writes stay in the page cache until it is told to write them.
     pub cached: bool,
 }
 

@@ -108,9 +108,7 @@ impl Found {
 
     /// Whether there is something in it that blocks can be read from.
     fn can_be_read(&self) -> Result<(), HarnessError> {
-        let Some(path) = self.file.as_ref().filter(|_| self.plain) else {
-            return Ok(());
-        };
+        let Some(path) = self.file.as_ref().filter(|_| self.plain) else { return Ok(()) };
         let name = path.display().to_string();
         let facts = std::fs::metadata(path).map_err(HarnessError::os(&name, "opening"))?;
         let kind = facts.file_type();
@@ -480,7 +478,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// One step of a sweep by itself: blocks of a file or block device, read past the system's cache
+/// One step of a sweep by itself: blocks of a file or block device, read directly (O_DIRECT)
 /// one after the other, over and over the first `region_bytes`. It is what a sweep measures, so
 /// that other programs can be run beside it.
 ///
@@ -511,7 +509,7 @@ fn has_queue() -> bool {
     open_engine::<Buffer>(Choice::Auto, 1).is_ok_and(|(engine, _)| engine.name() != "sync")
 }
 
-/// Empties the system's cache of a file or device, as far as it is neither mapped nor dirty.
+/// Empties the page cache of a file or device, as far as it is neither mapped nor dirty.
 fn forget(path: &Path) -> Result<(), HarnessError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(HarnessError::os(&name, "opening"))?;

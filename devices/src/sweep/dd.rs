@@ -12,9 +12,7 @@ pub fn dd(document: &Document) -> String {
     let findings = Findings::of(document);
     let mut text = String::new();
     for (index, facts) in document.subject.cases.iter().enumerate() {
-        let (Some(sums), Role::Step) = (findings.sums(index), facts.role) else {
-            continue;
-        };
+        let (Some(sums), Role::Step) = (findings.sums(index), facts.role) else { continue };
         let target = document
             .subject
             .parts

@@ -1,7 +1,7 @@
 //! `ugeom lab sweep`: what limits this device: transactions, bandwidth, or the processor?
 //!
 //! The experiment of 2004 on today's machine: the same bytes in blocks of 512 bytes to 512 KiB,
-//! past the system's cache and through it in turns, with what the program, the processors and the
+//! direct (O_DIRECT) and buffered in turns, with what the program, the processors and the
 //! device did in each; and then the diagnosis in words. `docs/lab-sweep.md` is the page for users.
 
 mod blocks;
@@ -48,9 +48,9 @@ pub struct SweepOptions {
     pub write: bool,
     /// Takes blocks at random.
     pub random: bool,
-    /// Past the system's cache.
+    /// Direct (O_DIRECT).
     pub direct: bool,
-    /// Through the system's cache.
+    /// Buffered (page cache).
     pub buffered: bool,
     /// The seed of random places, the same in all processes.
     pub places_seed: u64,

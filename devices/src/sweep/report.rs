@@ -25,9 +25,7 @@ pub fn page(document: &Document) -> Page {
     page.warnings = warnings(document);
     page.head(document, &left_out(document, &findings));
     for found in &findings.ways {
-        let Some(part) = subject.parts.get(found.part) else {
-            continue;
-        };
+        let Some(part) = subject.parts.get(found.part) else { continue };
         let title = title(subject, part, found);
         page.heading(&title);
         page.paragraph(format!("The target: {}", part.target));
@@ -110,9 +108,7 @@ fn answer(document: &Document, findings: &Findings) -> String {
         ));
     }
     for found in &findings.ways {
-        let Some(part) = subject.parts.get(found.part) else {
-            continue;
-        };
+        let Some(part) = subject.parts.get(found.part) else { continue };
         // The table has what is beside the target; without its device there is nothing else.
         let is_target = found.part == 0;
         let is_file = found.way != Way::Stack;
@@ -317,9 +313,7 @@ fn picture(document: &Document, findings: &Findings) -> Curves {
         rate,
     );
     for found in &findings.ways {
-        let Some(part) = document.subject.parts.get(found.part) else {
-            continue;
-        };
+        let Some(part) = document.subject.parts.get(found.part) else { continue };
         let measured = rates(part, found, true).curves.into_iter();
         for mut curve in measured.filter(|curve| curve.kind == CurveKind::Measured) {
             curve.name = format!("{}, {}", part.name, found.way.word());
@@ -402,9 +396,7 @@ fn rates(part: &Part, found: &WayFindings, bytes: bool) -> Curves {
 
 /// The figures of 2004 beside these.
 fn then(page: &mut Page) {
-    let Some(fitted) = published::limits() else {
-        return;
-    };
+    let Some(fitted) = published::limits() else { return };
     page.heading("Then");
     let limits = fitted.limits;
     let [first, .., last] = published::ROWS;

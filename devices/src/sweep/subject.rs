@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A finished sweep.
+/// The saved result of a sweep, with its processes and figures.
 pub type Document = ugeom_harness::document::Document<Subject>;
 
 /// The name of the experiment in documents.
@@ -69,9 +69,9 @@ pub struct CaseFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// Past the system's cache.
+    /// Direct (O_DIRECT).
     Direct,
-    /// Through the system's cache, which is emptied of the target before each run.
+    /// Buffered (page cache); the cache is emptied of the target before each run.
     Buffered,
     /// Through a stack that stands on no file.
     Stack,

@@ -6,11 +6,11 @@ use ugeom_machine::buffer::Buffer;
 use super::*;
 use crate::op::OpKind;
 
-fn engine(test: &str, depth: u32) -> Option<LibaioEngine<Buffer>> {
+fn engine(depth: u32) -> Option<LibaioEngine<Buffer>> {
     match LibaioEngine::open(depth) {
         Ok(engine) => Some(engine),
         Err(error) => {
-            ugeom_testkit::skip(test, &error.to_string());
+            ugeom_testkit::skip(&error.to_string());
             None
         }
     }
@@ -40,16 +40,13 @@ fn the_structures_have_the_kernels_sizes() {
 
 #[test]
 fn the_ring_and_the_call_reap_the_same() {
-    let test = "the_ring_and_the_call_reap_the_same";
     let (_folder, file) = file(&[5; 512 * 64]);
     for by_call in [false, true] {
-        let Some(mut engine) = engine(test, 16) else {
-            return;
-        };
+        let Some(mut engine) = engine(16) else { return };
         if by_call {
             engine.ring = None;
         } else if engine.ring.is_none() {
-            return ugeom_testkit::skip(test, "this kernel's ring looks different");
+            return ugeom_testkit::skip("this kernel's ring looks different");
         }
         let file = engine.register(Arc::clone(&file)).unwrap();
         // More than the ring has places, so that it wraps around.
@@ -75,9 +72,7 @@ fn the_ring_and_the_call_reap_the_same() {
 
 #[test]
 fn a_descriptor_asked_for_while_requests_are_in_flight_tells_of_them() {
-    let Some(mut engine) = engine("a_descriptor_asked_for_while", 8) else {
-        return;
-    };
+    let Some(mut engine) = engine(8) else { return };
     let (_folder, file) = file(&[5; 512]);
     let file = engine.register(file).unwrap();
     let read = Op {

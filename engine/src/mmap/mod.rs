@@ -131,9 +131,7 @@ impl MappedFile {
     /// # Safety
     /// The pieces are alive, at least `len` bytes together, and accessed by no other code.
     unsafe fn copy(&mut self, step: &Step, pieces: &[Segment], len: usize) -> Result<(), Errno> {
-        let Some(mapping) = &self.mapping else {
-            return Ok(());
-        };
+        let Some(mapping) = &self.mapping else { return Ok(()) };
         let reading = step.call == Call::Read;
         let base = mapping.base.wrapping_add(step.offset as usize);
         let copy = || {

@@ -88,7 +88,6 @@ impl Interest {
     };
 
     /// Reading, writing, both or nothing, reported for as long as it holds.
-    #[must_use]
     pub const fn of(read: bool, write: bool) -> Interest {
         let edge = false;
         Interest { read, write, edge }
@@ -181,7 +180,6 @@ impl Reactor {
     }
 
     /// How it waits: `io_uring` or `epoll`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self.back {
             Back::Ring(_) => "io_uring",
@@ -221,9 +219,7 @@ impl Reactor {
     /// # Errors
     /// As [`Reactor::register`].
     pub fn change(&mut self, source: Source, interest: Interest) -> io::Result<()> {
-        let Some(watched) = self.find(source) else {
-            return Ok(());
-        };
+        let Some(watched) = self.find(source) else { return Ok(()) };
         if watched.interest == interest {
             return Ok(());
         }
@@ -238,9 +234,7 @@ impl Reactor {
     /// Stops watching a source, and lets go of its descriptor. Events of it that were not handed
     /// out yet never will be. Does nothing for one that is gone.
     pub fn deregister(&mut self, source: Source) {
-        let Some(watched) = self.find(source) else {
-            return;
-        };
+        let Some(watched) = self.find(source) else { return };
         let (fd, before) = (Arc::clone(&watched.fd), watched.interest);
         // What cannot be removed is ignored when it reports: its serial is void.
         let _ = self.arm(source, &fd, before, Interest::NONE);
@@ -308,7 +302,6 @@ impl Reactor {
 
     /// A descriptor that is readable when a wait would find a source ready: for those who wait for
     /// the whole reactor among other things. Timers do not make it readable.
-    #[must_use]
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
         match &self.back {
             Back::Ring(ring) => ring.wait_fd(),

@@ -136,9 +136,7 @@ impl Ring {
             }
             let (slot, number) = (entry.user_data() as u32, (entry.user_data() >> 32) as u32);
             let armed = self.armed.get_mut(slot as usize).and_then(Option::as_mut);
-            let Some(armed) = armed.filter(|armed| armed.number == number) else {
-                return;
-            };
+            let Some(armed) = armed.filter(|armed| armed.number == number) else { return };
             if !cqueue::more(entry.flags()) {
                 armed.alive = false;
                 self.again.push(armed.source);

@@ -11,11 +11,11 @@ use super::*;
 use crate::{Choice, Op, OpKind, open_engine};
 
 /// Runs a test on each reactor that there is.
-fn on_both(test: &str, run: impl Fn(&mut Reactor)) {
+fn on_both(run: impl Fn(&mut Reactor)) {
     for waiting in [Waiting::IoUring, Waiting::Epoll] {
         match Reactor::open(waiting) {
             Ok(mut reactor) => run(&mut reactor),
-            Err(error) => ugeom_testkit::skip(test, &error.to_string()),
+            Err(error) => ugeom_testkit::skip(&error.to_string()),
         }
     }
 }
@@ -55,7 +55,7 @@ fn readable(source: Source) -> Event {
 
 #[test]
 fn a_source_is_reported_for_as_long_as_it_is_ready() {
-    on_both("a_source_is_reported", |reactor| {
+    on_both(|reactor| {
         let (ours, mut theirs) = pair();
         let source = reactor.register(Arc::clone(&ours), Interest::READ).unwrap();
         assert_eq!(now(reactor), []);
@@ -71,7 +71,7 @@ fn a_source_is_reported_for_as_long_as_it_is_ready() {
 
 #[test]
 fn interest_can_change_and_rest() {
-    on_both("interest_can_change", |reactor| {
+    on_both(|reactor| {
         let (ours, mut theirs) = pair();
         let source = reactor.register(ours, Interest::BOTH).unwrap();
         let writable = Event::Ready {
@@ -98,7 +98,7 @@ fn interest_can_change_and_rest() {
 
 #[test]
 fn a_hung_up_source_is_ready_to_be_read() {
-    on_both("a_hung_up_source", |reactor| {
+    on_both(|reactor| {
         let (ours, theirs) = pair();
         let source = reactor.register(ours, Interest::READ).unwrap();
         now(reactor);
@@ -109,7 +109,7 @@ fn a_hung_up_source_is_ready_to_be_read() {
 
 #[test]
 fn what_was_taken_away_is_never_reported() {
-    on_both("what_was_taken_away", |reactor| {
+    on_both(|reactor| {
         let (first, mut first_peer) = pair();
         let gone = reactor.register(first, Interest::READ).unwrap();
         now(reactor);
@@ -133,11 +133,9 @@ fn what_was_taken_away_is_never_reported() {
 
 #[test]
 fn a_reactor_is_dropped_with_everything_in_it() {
-    on_both("a_reactor_is_dropped", |_| {});
+    on_both(|_| {});
     for waiting in [Waiting::IoUring, Waiting::Epoll] {
-        let Ok(mut reactor) = Reactor::open(waiting) else {
-            continue;
-        };
+        let Ok(mut reactor) = Reactor::open(waiting) else { continue };
         let (ours, mut theirs) = pair();
         reactor.register(ours, Interest::BOTH).unwrap();
         reactor.timer_at(0);
@@ -149,7 +147,7 @@ fn a_reactor_is_dropped_with_everything_in_it() {
 
 #[test]
 fn timers_come_in_their_order_and_cancelled_ones_do_not() {
-    on_both("timers_come", |reactor| {
+    on_both(|reactor| {
         let start = clock::now_ns();
         let second = reactor.timer_at(start + 4_000_000);
         let first = reactor.timer_at(start + 2_000_000);
@@ -168,7 +166,7 @@ fn timers_come_in_their_order_and_cancelled_ones_do_not() {
 
 #[test]
 fn a_waker_wakes_from_another_thread_once_a_call() {
-    on_both("a_waker_wakes", |reactor| {
+    on_both(|reactor| {
         let (source, waker) = reactor.waker().unwrap();
         assert_eq!(now(reactor), []);
         let thread = std::thread::spawn(move || {
@@ -186,7 +184,7 @@ fn a_waker_wakes_from_another_thread_once_a_call() {
 
 #[test]
 fn an_engine_is_waited_for_beside_the_sources() {
-    on_both("an_engine_is_waited_for", |reactor| {
+    on_both(|reactor| {
         let (mut engine, _) = open_engine::<Buffer>(Choice::Auto, 4).unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let file = engine.register(Arc::new(File::from(reader))).unwrap();
@@ -198,7 +196,7 @@ fn an_engine_is_waited_for_beside_the_sources() {
             length: 3,
         };
         if engine.wait_fd().is_none() {
-            return ugeom_testkit::skip("an_engine", "no engine here has a descriptor");
+            return ugeom_testkit::skip("no engine here has a descriptor");
         }
         let (ours, mut theirs) = pair();
         let source = reactor.register(ours, Interest::READ).unwrap();
@@ -228,7 +226,7 @@ fn an_engine_is_waited_for_beside_the_sources() {
 
 #[test]
 fn more_sources_than_the_ring_has_entries() {
-    on_both("more_sources", |reactor| {
+    on_both(|reactor| {
         let pairs: Vec<_> = (0..300).map(|_| pair()).collect();
         let mut expected = Vec::new();
         for (ours, theirs) in &pairs {

@@ -89,7 +89,6 @@ struct World {
 
 impl Simulation {
     /// A machine with an empty cache at time 0.
-    #[must_use]
     pub fn new(faults: Faults) -> Simulation {
         let world = World {
             random: fastrand::Rng::with_seed(faults.seed),
@@ -116,7 +115,6 @@ impl Simulation {
     }
 
     /// The simulated time, nanoseconds.
-    #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.world().now_ns
     }
@@ -164,9 +162,7 @@ impl<M: IoMemory + 'static> SimulatedEngine<M> {
     fn launch(&mut self, index: u32) {
         let file = self.queue.table.slot(index).op.file;
         let file = Arc::clone(self.queue.files.held(file).file());
-        let Some(prepared) = self.queue.prepare(index) else {
-            return;
-        };
+        let Some(prepared) = self.queue.prepare(index) else { return };
         let world = &mut *self.simulation.world();
         world.calls += 1;
         let delay_ns = world.random.u64(world.faults.delay_ns.clone());
@@ -309,9 +305,7 @@ impl<M: IoMemory + 'static> Engine<M> for SimulatedEngine<M> {
             if self.queue.has_ready() {
                 break;
             }
-            let Some(Reverse(due)) = self.due.pop() else {
-                break;
-            };
+            let Some(Reverse(due)) = self.due.pop() else { break };
             self.perform(&due);
         }
         self.queue.deliver(done, |_, _| {});

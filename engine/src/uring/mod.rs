@@ -77,9 +77,7 @@ impl<M: IoMemory + 'static> UringEngine<M> {
     /// Moves operations from the backlog to the submission ring while both have some.
     fn refill(&mut self) {
         while self.queue.has_room() && !self.ring.submission().is_full() {
-            let Some(index) = self.queue.next() else {
-                return;
-            };
+            let Some(index) = self.queue.next() else { return };
             self.launch(index);
         }
     }
@@ -182,9 +180,7 @@ impl<M: IoMemory + 'static> UringEngine<M> {
 
 /// The number of the registered memory in which a transfer's only piece lies.
 fn registered(pools: &[Arc<Pool>], step: &Step, pieces: &[Segment]) -> Option<u16> {
-    let ([piece], Call::Read | Call::Write { .. }) = (pieces, step.call) else {
-        return None;
-    };
+    let ([piece], Call::Read | Call::Write { .. }) = (pieces, step.call) else { return None };
     let start = piece.base.addr();
     let holds = |pool: &Arc<Pool>| {
         let Segment { base, len } = pool.segment();

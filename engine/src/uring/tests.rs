@@ -9,11 +9,11 @@ use super::*;
 use crate::op::OpKind;
 
 /// An engine, or a line that says why the test does not run.
-fn engine(test: &str, depth: u32) -> Option<UringEngine<Buffer>> {
+fn engine(depth: u32) -> Option<UringEngine<Buffer>> {
     match UringEngine::open(depth) {
         Ok(engine) => Some(engine),
         Err(error) => {
-            ugeom_testkit::skip(test, &error.to_string());
+            ugeom_testkit::skip(&error.to_string());
             None
         }
     }
@@ -42,9 +42,7 @@ fn silent_pipe() -> (Arc<File>, File) {
 
 #[test]
 fn an_operation_in_the_kernel_is_cancelled() {
-    let Some(mut engine) = engine("an_operation_in_the_kernel_is_cancelled", 4) else {
-        return;
-    };
+    let Some(mut engine) = engine(4) else { return };
     let (reader, _writer) = silent_pipe();
     let file = engine.register(reader).unwrap();
     let ticket = engine.submit(read(file), Buffer::new(8));
@@ -61,9 +59,7 @@ fn an_operation_in_the_kernel_is_cancelled() {
 
 #[test]
 fn an_operation_in_the_backlog_is_cancelled_before_it_begins() {
-    let Some(mut engine) = engine("an_operation_in_the_backlog", 1) else {
-        return;
-    };
+    let Some(mut engine) = engine(1) else { return };
     let (reader, mut writer) = silent_pipe();
     let file = engine.register(reader).unwrap();
     engine.submit(read(file), Buffer::new(8));
@@ -82,9 +78,7 @@ fn an_operation_in_the_backlog_is_cancelled_before_it_begins() {
 
 #[test]
 fn an_engine_is_dropped_while_the_kernel_would_wait_for_ever() {
-    let Some(mut engine) = engine("an_engine_is_dropped_while", 3) else {
-        return;
-    };
+    let Some(mut engine) = engine(3) else { return };
     let (reader, _writer) = silent_pipe();
     let file = engine.register(reader).unwrap();
     for _ in 0..10 {
@@ -96,9 +90,7 @@ fn an_engine_is_dropped_while_the_kernel_would_wait_for_ever() {
 
 #[test]
 fn a_wait_ends_at_its_timeout() {
-    let Some(mut engine) = engine("a_wait_ends_at_its_timeout", 4) else {
-        return;
-    };
+    let Some(mut engine) = engine(4) else { return };
     let (reader, _writer) = silent_pipe();
     let file = engine.register(reader).unwrap();
     engine.submit(read(file), Buffer::new(8));
@@ -111,9 +103,7 @@ fn a_wait_ends_at_its_timeout() {
 
 #[test]
 fn files_beyond_the_kernels_table_work_like_those_inside() {
-    let Some(mut engine) = engine("files_beyond_the_kernels_table", 4) else {
-        return;
-    };
+    let Some(mut engine) = engine(4) else { return };
     let folder = tempfile::tempdir().unwrap();
     let count = setup::FILES_MAX as usize + 5;
     let files: Vec<FileId> = (0..count)
@@ -153,11 +143,9 @@ fn files_beyond_the_kernels_table_work_like_those_inside() {
 
 #[test]
 fn memory_beyond_the_kernels_table_works_like_that_inside() {
-    let Some(mut engine) = engine("memory_beyond_the_kernels_table", 4) else {
-        return;
-    };
+    let Some(mut engine) = engine(4) else { return };
     if !engine.tables.memory {
-        return ugeom_testkit::skip("memory_beyond_the_kernels_table", "no registered memory");
+        return ugeom_testkit::skip("no registered memory");
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");

@@ -5,9 +5,9 @@ use ugeom_testkit::engine::Memory;
 
 /// A function that makes engines of this choice, or `None` after reporting a skip where the system
 /// refuses it.
-pub fn makers(test: &str, choice: Choice) -> Option<impl Fn(u32) -> Box<dyn Engine<Memory>>> {
+pub fn makers(choice: Choice) -> Option<impl Fn(u32) -> Box<dyn Engine<Memory>>> {
     if let Err(error) = open_engine::<Memory>(choice, 1) {
-        ugeom_testkit::skip(test, &error.to_string());
+        ugeom_testkit::skip(&error.to_string());
         return None;
     }
     Some(move |depth| match open_engine(choice, depth) {

@@ -288,9 +288,7 @@ impl Map {
         }
         let mut entries = vec![(1, first)];
         for number in 2..=map_blocks {
-            let Ok(data) = block(u64::from(number)) else {
-                break;
-            };
+            let Ok(data) = block(u64::from(number)) else { break };
             if let Ok(entry) = Entry::decode(&data, u64::from(number))
                 && entry.map_blocks == map_blocks
             {

@@ -235,9 +235,7 @@ impl Label {
     /// # Errors
     /// [`Error::Checksum`] when it was not.
     pub fn verify(&self, offset: u64) -> Result<(), Error> {
-        let Some(found) = self.wrong_checksum else {
-            return Ok(());
-        };
+        let Some(found) = self.wrong_checksum else { return Ok(()) };
         let expected = self.order.u16(&self.encode()?, CHECKSUM_OFFSET_BYTES);
         Err(Error::Checksum {
             offset,

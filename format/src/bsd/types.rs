@@ -14,16 +14,16 @@ pub struct FsType(pub u8);
 pub enum System {
     /// FreeBSD, DragonFly, and where nothing tells.
     FreeBsd,
-    /// OpenBSD.
+    /// OpenBSD (`sys/sys/disklabel.h`).
     OpenBsd,
-    /// NetBSD.
+    /// NetBSD (`sys/sys/bootblock.h`).
     NetBsd,
 }
 
 impl FsType {
     /// Not in use, or not said.
     pub const UNUSED: FsType = FsType(0);
-    /// Swap space.
+    /// Swap space (`FS_SWAP`).
     pub const SWAP: FsType = FsType(1);
     /// The fast file system of 4.2BSD: UFS.
     pub const UFS: FsType = FsType(7);

@@ -103,7 +103,7 @@ impl Partition {
     }
 }
 
-/// A disklabel64, decoded.
+/// A disklabel64 (`struct disklabel64`), decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// Bytes 0 to 511, which are not the label's, and its reserved bytes.

@@ -61,7 +61,7 @@ impl Bsd64Type {
         })
     }
 
-    /// gpart's names.
+    /// gpart's names of the types, in the order of their UUIDs.
     pub fn names() -> impl Iterator<Item = &'static str> {
         UUIDS
             .iter()
@@ -96,7 +96,7 @@ const NUMBERS: &[(u8, &str)] = &[
     (23, "dragonfly-hammer2"),
 ];
 
-/// FreeBSD's have UUIDs.
+/// FreeBSD's types, which have UUIDs and no number.
 const UUIDS: &[&str] = &[
     "freebsd-boot",
     "freebsd-swap",

@@ -118,26 +118,22 @@ impl<'a> Btf<'a> {
     }
 
     /// The number of the typedef of that name.
-    #[must_use]
     pub fn typedef(&self, name: &str) -> Option<u32> {
         self.find(name, &[TYPEDEF])
     }
 
     /// The number of the struct of that name.
-    #[must_use]
     pub fn structure(&self, name: &str) -> Option<u32> {
         self.find(name, &[STRUCT])
     }
 
     /// The number of the function of that name.
-    #[must_use]
     pub fn function(&self, name: &str) -> Option<u32> {
         self.find(name, &[NAMED_FUNCTION])
     }
 
     /// Where a member lies in a struct, bytes from its beginning. Dots lead into structs that are
     /// members (`bi_iter.bi_sector`); members of anonymous ones are found by their names.
-    #[must_use]
     pub fn member(&self, of: &str, path: &str) -> Option<u32> {
         let mut number = self.find(of, &[STRUCT, UNION])?;
         let mut offset = 0;
@@ -151,7 +147,6 @@ impl<'a> Btf<'a> {
 
     /// Which argument of the tracepoint with that typedef (`btf_trace_block_getrq`) is a pointer
     /// to the struct, from 0. The function's own first argument does not count.
-    #[must_use]
     pub fn argument(&self, typedef: &str, of: &str) -> Option<u32> {
         let pointer = self.head(self.typedef(typedef)?)?.refers;
         let function = self.head(self.head(pointer)?.refers)?;
@@ -239,7 +234,6 @@ impl<'a> Btf<'a> {
     }
 
     /// How many types there are.
-    #[must_use]
     pub fn types(&self) -> usize {
         self.places.len()
     }

@@ -12,9 +12,7 @@ const MAGIC_BYTES: usize = 16;
 pub fn probe(view: &mut View<'_>) -> Option<Content> {
     let size = view.size_bytes();
     for sector in SECTOR_SIZES {
-        let Some(base) = (size / sector * sector).checked_sub(sector) else {
-            continue;
-        };
+        let Some(base) = (size / sector * sector).checked_sub(sector) else { continue };
         let magic = view.bytes(base, MAGIC_BYTES);
         if !magic.starts_with(b"GEOM::") {
             continue;

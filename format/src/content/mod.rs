@@ -56,7 +56,7 @@ pub enum ContentUse {
     Table,
 }
 
-/// A recognised structure.
+/// A structure that was recognised by its magic number, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// libblkid's name where it has one: `ext4`, `crypto_LUKS`, `zfs_member`.
@@ -82,9 +82,9 @@ pub struct Content {
 /// Where a part of a structure stands: its magic number, or its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentPlace {
-    /// First byte.
+    /// First byte of it on the provider.
     pub offset_bytes: u64,
-    /// Number of bytes.
+    /// Length of it, bytes.
     pub length_bytes: u64,
 }
 

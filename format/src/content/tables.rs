@@ -239,7 +239,7 @@ pub fn probe_atari(view: &mut View<'_>) -> Option<Content> {
     Some(found.with_body(0, 512))
 }
 
-/// A PC-98 table.
+/// Recognises the partition table of a PC-98 (sectors 0 and 1).
 pub fn probe_pc98(view: &mut View<'_>) -> Option<Content> {
     pc98::Table::decode(&view.bytes(0, 2 * pc98::SECTOR_BYTES)).ok()?;
     let content = table("pc98", "a PC-98 partition table", "PC98");

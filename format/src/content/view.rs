@@ -48,9 +48,7 @@ impl<'a> View<'a> {
             let number = at / BLOCK_BYTES;
             let last = (end - 1) / BLOCK_BYTES;
             self.fetch(number, last);
-            let Some(block) = self.blocks.get(&number) else {
-                break;
-            };
+            let Some(block) = self.blocks.get(&number) else { break };
             let skip = (at - number * BLOCK_BYTES) as usize;
             let take = ((end - at) as usize).min(block.len().saturating_sub(skip));
             if take == 0 {

@@ -174,7 +174,6 @@ pub struct Record {
 
 impl Record {
     /// A record with that data.
-    #[must_use]
     pub fn new(entry: Entry, data: &[u8]) -> Self {
         Self {
             entry,
@@ -317,7 +316,6 @@ impl Record {
     }
 
     /// The range that it changes, offset and length in bytes, if it changes any.
-    #[must_use]
     pub fn range(&self) -> Option<(u64, u64)> {
         match self.entry {
             Entry::Write {
@@ -368,7 +366,6 @@ pub fn numbers(data: &[u8]) -> impl Iterator<Item = u64> {
 }
 
 /// The data without the zeroes at its end.
-#[must_use]
 pub fn without_zeroes(data: &[u8]) -> &[u8] {
     // Whole words first: most data that ends in zeroes ends in many.
     let (words, rest) = data.as_chunks::<64>();

@@ -27,7 +27,7 @@ pub enum Status {
     Trimmed,
     /// `-`: sectors that could not be read.
     Bad,
-    /// `+`: read.
+    /// `+`: read without an error.
     Done,
 }
 
@@ -64,7 +64,6 @@ pub struct Map {
 
 impl Map {
     /// A map of a range that was not tried.
-    #[must_use]
     pub fn new(range: Range<u64>) -> Self {
         let mut map = Self::default();
         map.set(range, Status::Untried);
@@ -119,14 +118,12 @@ impl Map {
     }
 
     /// The blocks of one status.
-    #[must_use]
     pub fn with(&self, status: Status) -> Vec<Range<u64>> {
         let found = self.blocks.iter().filter(|(_, it)| *it == status);
         found.map(|(range, _)| range.clone()).collect()
     }
 
     /// The number of bytes of one status.
-    #[must_use]
     pub fn bytes(&self, status: Status) -> u64 {
         self.with(status).iter().map(|it| it.end - it.start).sum()
     }

@@ -30,7 +30,6 @@ impl Cipher {
     ];
 
     /// The number in the metadata.
-    #[must_use]
     pub const fn number(self) -> u16 {
         match self {
             Self::TripleDesCbc => 2,
@@ -57,7 +56,6 @@ impl Cipher {
 
     /// The cipher that a user names with `-e`: the name in any case of letters, also without its
     /// mode (`g_eli_str2ealgo`).
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_lowercase().as_str() {
             "null" => Some(Self::Null),
@@ -71,7 +69,6 @@ impl Cipher {
     }
 
     /// The key length in bits when the user names none.
-    #[must_use]
     pub const fn default_key_bits(self) -> u16 {
         match self {
             Self::TripleDesCbc => 192,
@@ -81,7 +78,6 @@ impl Cipher {
     }
 
     /// Whether a key may have that many bits (`g_eli_keylen`). AES-XTS counts one of its two keys.
-    #[must_use]
     pub const fn allows_key_bits(self, bits: u16) -> bool {
         match self {
             Self::TripleDesCbc => bits == 192,
@@ -93,7 +89,6 @@ impl Cipher {
     }
 
     /// The first metadata version that knows the cipher.
-    #[must_use]
     pub const fn since_version(self) -> u32 {
         match self {
             Self::CamelliaCbc => 4,
@@ -103,7 +98,6 @@ impl Cipher {
     }
 
     /// True for ciphers that FreeBSD no longer has. They are for reading old disks.
-    #[must_use]
     pub const fn is_legacy(self) -> bool {
         matches!(self, Self::TripleDesCbc | Self::BlowfishCbc)
     }
@@ -138,7 +132,6 @@ impl Authentication {
     ];
 
     /// The number in the metadata.
-    #[must_use]
     pub const fn number(self) -> u16 {
         match self {
             Self::Md5 => 6,
@@ -164,14 +157,12 @@ impl Authentication {
     }
 
     /// The algorithm that a user names with `-a`, in any case of letters (`g_eli_str2aalgo`).
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let named = |one: &Self| one.name().eq_ignore_ascii_case(text);
         Self::ALL.into_iter().find(named)
     }
 
     /// The length of a tag, bytes.
-    #[must_use]
     pub const fn tag_bytes(self) -> usize {
         match self {
             Self::Md5 => 16,
@@ -183,7 +174,6 @@ impl Authentication {
     }
 
     /// True for an algorithm that FreeBSD no longer has.
-    #[must_use]
     pub const fn is_legacy(self) -> bool {
         matches!(self, Self::Md5)
     }
@@ -194,7 +184,6 @@ macro_rules! numbered_and_named {
     ($type:ident) => {
         impl $type {
             /// The one with that number in the metadata; `None` when no release of GELI has it.
-            #[must_use]
             pub fn of_number(number: u16) -> Option<Self> {
                 Self::ALL.into_iter().find(|one| one.number() == number)
             }

@@ -84,7 +84,6 @@ impl EliLayout {
     }
 
     /// What a sector takes up on the provider below, bytes.
-    #[must_use]
     pub fn stride_bytes(&self) -> u64 {
         match self.sub_sectors {
             None => u64::from(self.sector_bytes),
@@ -95,7 +94,6 @@ impl EliLayout {
     /// The range of the provider below that holds the sectors from `offset` on, `length` bytes of
     /// them: where it begins, and how long it is. Both arguments are multiples of the sector size
     /// and inside the media.
-    #[must_use]
     pub fn below(&self, offset: u64, length: u64) -> (u64, u64) {
         let sector = u64::from(self.sector_bytes);
         let stride = self.stride_bytes();
@@ -129,7 +127,6 @@ impl SubSectors {
     }
 
     /// Data that sub-sector `number` of a sector carries, bytes.
-    #[must_use]
     pub fn carried_bytes(&self, number: u32) -> u32 {
         match number + 1 == self.count {
             true => self.last_bytes,

@@ -61,7 +61,6 @@ impl EliFlags {
     ];
 
     /// True when all of `other` are set.
-    #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -123,7 +122,6 @@ pub struct Metadata {
 
 impl Metadata {
     /// That of a provider whose key is drawn when it is attached and stored nowhere.
-    #[must_use]
     pub const fn one_time(
         cipher_number: u16,
         key_bits: u16,
@@ -162,7 +160,6 @@ impl fmt::Debug for Metadata {
 
 impl Metadata {
     /// Length of the struct of a version, bytes.
-    #[must_use]
     pub const fn encoded_bytes(version: u32) -> usize {
         match version {
             0 => METADATA_BYTES - 2,
@@ -220,7 +217,6 @@ impl Metadata {
     }
 
     /// The struct with its MD5.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let length = Self::encoded_bytes(self.version);
         let mut out = vec![0; length];
@@ -283,13 +279,11 @@ impl Metadata {
     }
 
     /// True when slot `slot` is in use.
-    #[must_use]
     pub fn has_key(&self, slot: usize) -> bool {
         slot < SLOTS && self.keys & 1 << slot != 0
     }
 
     /// The encrypted bytes of a slot; empty when there is no such slot.
-    #[must_use]
     pub fn slot(&self, slot: usize) -> &[u8] {
         self.master_keys.chunks(SLOT_BYTES).nth(slot).unwrap_or(&[])
     }

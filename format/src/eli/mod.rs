@@ -22,7 +22,7 @@ pub use metadata::{
     EliFlags, MAGIC, MASTER_KEYS_BYTES, METADATA_BYTES, Metadata, SALT_BYTES, SLOT_BYTES, SLOTS,
 };
 
-/// The newest version.
+/// The newest version (`G_ELI_VERSION` of FreeBSD 14).
 pub const VERSION_MAX: u32 = 7;
 /// The largest sector size that is accepted, bytes. FreeBSD has no limit of its own; a request is
 /// bounded by `maxphys` (1 MiB) there.

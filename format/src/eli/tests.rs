@@ -274,9 +274,7 @@ proptest! {
     ) {
         let tag = algorithm.map(|at| Authentication::ALL[at].tag_bytes());
         let (sector, below) = (1 << sector_log, 1 << below_log);
-        let Ok(layout) = EliLayout::new(provider_bytes, sector, below, tag) else {
-            return Ok(());
-        };
+        let Ok(layout) = EliLayout::new(provider_bytes, sector, below, tag) else { return Ok(()) };
         let length = u64::from(sector);
         let last = layout.media_bytes - length;
         let (start, size) = layout.below(last, length);

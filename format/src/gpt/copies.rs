@@ -202,9 +202,7 @@ impl Gpt {
     /// Everything that is wrong, in the order: copies, media, sector 0, partitions.
     /// Empty for a healthy disk, and when there is no copy to list.
     pub fn findings(&self) -> Vec<Finding> {
-        let Some((_, table)) = self.listed() else {
-            return Vec::new();
-        };
+        let Some((_, table)) = self.listed() else { return Vec::new() };
         let mut findings = Vec::new();
         for (side, copy) in [(Side::Primary, &self.primary), (Side::Backup, &self.backup)] {
             if let Err(error) = copy {
@@ -365,9 +363,7 @@ pub fn other_sector_size(media: Media, read: &mut SectorRead<'_>) -> Option<u32>
             return false;
         }
         let count = wanted.div_ceil(own);
-        let Ok(bytes) = read_sectors(media, wanted / own, count, read) else {
-            return false;
-        };
+        let Ok(bytes) = read_sectors(media, wanted / own, count, read) else { return false };
         let header = bytes.get((wanted % own) as usize..).unwrap_or_default();
         let header = header.get(..wanted as usize).unwrap_or(header);
         Header::decode(header, 1).is_ok()

@@ -15,7 +15,7 @@ pub enum Error {
     /// A sector could not be read.
     #[error(transparent)]
     Read(#[from] Unreadable),
-    /// Another magic number.
+    /// A structure begins with another magic number.
     #[error("sector {sector}: found {found:02x?} at byte 0, expected \"{expected}\"")]
     Magic {
         sector: u64,

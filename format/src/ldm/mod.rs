@@ -126,7 +126,7 @@ pub struct Volume {
     pub components: Vec<Component>,
 }
 
-/// A decoded database.
+/// A database of the Logical Disk Manager, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Database {
     /// The header that was used.

@@ -26,9 +26,9 @@ impl PartType {
     pub const FREEBSD: PartType = PartType(0xa5);
     /// The entry that covers a GPT.
     pub const PROTECTIVE: PartType = PartType(0xee);
-    /// An OpenBSD slice.
+    /// An OpenBSD slice, which holds a disklabel.
     pub const OPENBSD: PartType = PartType(0xa6);
-    /// A NetBSD slice.
+    /// A NetBSD slice, which holds a disklabel.
     pub const NETBSD: PartType = PartType(0xa9);
     /// A volume of Windows' logical disk manager.
     pub const LDM: PartType = PartType(0x42);

@@ -234,7 +234,7 @@ pub struct Slice<'a> {
     pub entry: &'a Entry,
 }
 
-/// A decoded table.
+/// Sectors 0 and 1, decoded: boot code and table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Sector 0, kept as it is.

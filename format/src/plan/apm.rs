@@ -151,13 +151,7 @@ fn parse_label(label: &str) -> Result<[u8; 32], Error> {
 }
 
 impl Edit for ApmTable {
-    fn scheme(&self) -> Scheme {
-        Scheme::Apm
-    }
-
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Apm);
 
     fn usable(&self) -> (u64, u64) {
         let blocks = u64::from(self.descriptor.blocks).min(self.media.sectors);

@@ -144,9 +144,7 @@ fn parse_kind(kind: &str) -> Result<FsType, Error> {
 }
 
 impl Edit for BsdTable {
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Bsd);
 
     fn usable(&self) -> (u64, u64) {
         (
@@ -215,10 +213,6 @@ impl Edit for BsdTable {
         partition.kind = changed.0.unwrap_or(partition.kind);
         partition.sectors = changed.1.unwrap_or(partition.sectors);
         Ok(())
-    }
-
-    fn scheme(&self) -> Scheme {
-        Scheme::Bsd
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {

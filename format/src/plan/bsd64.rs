@@ -109,13 +109,7 @@ fn parse_kind(kind: &str) -> Result<Bsd64Type, Error> {
 }
 
 impl Edit for Bsd64Table {
-    fn scheme(&self) -> Scheme {
-        Scheme::Bsd64
-    }
-
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Bsd64);
 
     fn usable(&self) -> (u64, u64) {
         let unit = u64::from(self.media.sector_size_bytes);

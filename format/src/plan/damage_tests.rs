@@ -121,10 +121,7 @@ fn a_hybrid_mbr_with_a_partition_of_its_own_keeps_the_table_from_changes() {
     });
     let mut table = load(&disk);
     let error = table.delete(1).unwrap_err().to_string();
-    assert!(
-        error.contains("entry 3 of the hybrid MBR (sectors 8000 to 8098)"),
-        "{error}"
-    );
+    ugeom_testkit::has(&error, "entry 3 of the hybrid MBR (sectors 8000 to 8098)");
     table.recover().unwrap();
     write(&table, &mut disk);
     let mbr = Mbr::decode(&disk).unwrap();
@@ -173,9 +170,7 @@ fn a_table_in_doubt_is_recovered_only_from_a_named_copy() {
 
 #[test]
 fn a_table_whose_partitions_overlap_is_not_changed() {
-    let Table::Gpt(gpt) = load(&disk()) else {
-        unreachable!()
-    };
+    let Table::Gpt(gpt) = load(&disk()) else { unreachable!() };
     let mut overlapping = gpt.table().clone();
     overlapping.entries[1].first = 3000;
     let mut disk = disk();

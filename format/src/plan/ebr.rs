@@ -158,13 +158,7 @@ fn parse_kind(kind: &str) -> Result<PartType, Error> {
 }
 
 impl Edit for EbrTable {
-    fn scheme(&self) -> Scheme {
-        Scheme::Ebr
-    }
-
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Ebr);
 
     fn usable(&self) -> (u64, u64) {
         let sectors = self.media.sectors.min(u64::from(u32::MAX));
@@ -297,9 +291,5 @@ impl Edit for EbrTable {
             writes.push(SectorWrite { lba, data });
         }
         writes
-    }
-
-    fn own_sectors(&self) -> Vec<u64> {
-        vec![0]
     }
 }

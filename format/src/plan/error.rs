@@ -39,7 +39,7 @@ pub enum Error {
     /// No table of a PC-98.
     #[error("no table of a PC-98: {0}")]
     Pc98(#[from] pc98::Error),
-    /// No Sun label.
+    /// Sector 0 is no Sun label.
     #[error("no usable Sun label: {0}")]
     Vtoc8(#[from] vtoc8::Error),
     /// Neither copy of the GPT is good.

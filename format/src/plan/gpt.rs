@@ -187,9 +187,7 @@ fn set_label(entry: &mut Entry, label: &str) -> Result<(), Error> {
 }
 
 impl Edit for GptTable {
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Gpt);
 
     fn usable(&self) -> (u64, u64) {
         (
@@ -292,10 +290,6 @@ impl Edit for GptTable {
 
     fn attributes(&self) -> &'static [&'static str] {
         &["bootme", "bootonce", "bootfailed", ACTIVE, LENOVOFIX]
-    }
-
-    fn scheme(&self) -> Scheme {
-        Scheme::Gpt
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {

@@ -43,9 +43,7 @@ impl LdmTable {
 }
 
 impl Edit for LdmTable {
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Ldm);
 
     fn usable(&self) -> (u64, u64) {
         let header = &self.database.header;
@@ -86,10 +84,6 @@ impl Edit for LdmTable {
 
     fn set_on_table(&mut self, _attribute: &str, _on: bool) -> Result<(), Error> {
         Err(IS_READ)
-    }
-
-    fn scheme(&self) -> Scheme {
-        Scheme::Ldm
     }
 
     fn remove(&mut self, _index: u32) -> Result<(), Error> {

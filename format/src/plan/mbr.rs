@@ -79,9 +79,7 @@ fn parse_kind(kind: &str) -> Result<PartType, Error> {
 }
 
 impl Edit for MbrTable {
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Mbr);
 
     fn usable(&self) -> (u64, u64) {
         let sectors = self.media.sectors.min(u64::from(u32::MAX));
@@ -182,10 +180,6 @@ impl Edit for MbrTable {
         &[ACTIVE]
     }
 
-    fn scheme(&self) -> Scheme {
-        Scheme::Mbr
-    }
-
     fn remove(&mut self, index: u32) -> Result<(), Error> {
         *place_in(&mut self.mbr.entries, index)? = Entry::default();
         Ok(())
@@ -195,9 +189,5 @@ impl Edit for MbrTable {
         let mut data = self.sector0.clone();
         crate::bytes::put(&mut data, 0, &self.mbr.encode());
         vec![SectorWrite { lba: 0, data }]
-    }
-
-    fn own_sectors(&self) -> Vec<u64> {
-        vec![0]
     }
 }

@@ -17,6 +17,19 @@
 //! # Ok::<(), ugeom_format::plan::Error>(())
 //! ```
 
+/// What every table answers from its field `media` and its scheme.
+macro_rules! media_and_scheme {
+    ($scheme:ident) => {
+        fn media(&self) -> Media {
+            self.media
+        }
+
+        fn scheme(&self) -> Scheme {
+            Scheme::$scheme
+        }
+    };
+}
+
 mod apm;
 mod backup;
 mod bootcode;
@@ -141,7 +154,9 @@ trait Edit {
     fn encode(&self) -> Vec<SectorWrite>;
     /// The sectors without which there is no table, in the order in which they
     /// are wiped.
-    fn own_sectors(&self) -> Vec<u64>;
+    fn own_sectors(&self) -> Vec<u64> {
+        vec![0]
+    }
 }
 
 /// A partition table in memory.

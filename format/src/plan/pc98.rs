@@ -95,13 +95,7 @@ fn parse_kind(kind: &str) -> Result<Pc98Type, Error> {
 }
 
 impl Edit for Pc98Table {
-    fn scheme(&self) -> Scheme {
-        Scheme::Pc98
-    }
-
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Pc98);
 
     fn usable(&self) -> (u64, u64) {
         let cylinder = self.geometry.cylinder_sectors();

@@ -5,7 +5,7 @@ use std::fmt;
 /// The schemes that are edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// Apple partition map.
+    /// Apple partition map: blocks 1 and on.
     Apm,
     /// BSD disklabel, eight to twenty partitions.
     Bsd,
@@ -13,7 +13,7 @@ pub enum Scheme {
     Bsd64,
     /// Logical partitions in an extended one of an MBR.
     Ebr,
-    /// GUID partition table.
+    /// GUID partition table (UEFI 2.10, 5.3).
     Gpt,
     /// Windows' logical disk manager, which is only read.
     Ldm,

@@ -332,9 +332,7 @@ fn a_label_with_absolute_offsets_stays_absolute() {
         table.add(&sized("freebsd-swap", 50)).unwrap();
         let back = written(&table, &mut disk).unwrap();
         assert_eq!(places(&back), [(1, 0, 100), (2, 100, 50)]);
-        let Table::Bsd(bsd) = back else {
-            unreachable!()
-        };
+        let Table::Bsd(bsd) = back else { unreachable!() };
         assert_eq!(bsd.label().partitions[1].start, 163);
     }
 }
@@ -500,10 +498,7 @@ fn a_listing_looks_like_gparts() {
     let labels = table.show("md0", Column::Label);
     assert!(labels.contains("  1  boot  (512K)\n") && labels.contains("  2  (null)  (2.0M)\n"));
     let providers = table.show("md0", Column::Provider);
-    assert!(
-        providers.contains("  md0p1  freebsd-boot  (512K)\n"),
-        "{providers}"
-    );
+    ugeom_testkit::has(&providers, "  md0p1  freebsd-boot  (512K)\n");
     let raw = table.show("md0", Column::RawType);
     assert!(raw.contains("  2  516e7cb6-6ecf-11d6-8ff8-00022d09712b  (2.0M)\n"));
 }

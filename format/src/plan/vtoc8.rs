@@ -68,13 +68,7 @@ fn parse_kind(kind: &str) -> Result<Tag, Error> {
 }
 
 impl Edit for Vtoc8Table {
-    fn scheme(&self) -> Scheme {
-        Scheme::Vtoc8
-    }
-
-    fn media(&self) -> Media {
-        self.media
-    }
+    media_and_scheme!(Vtoc8);
 
     fn usable(&self) -> (u64, u64) {
         let sectors = u64::from(self.label.cylinders) * self.label.cylinder_sectors();
@@ -146,9 +140,5 @@ impl Edit for Vtoc8Table {
     fn encode(&self) -> Vec<SectorWrite> {
         let data = self.label.encode().to_vec();
         vec![SectorWrite { lba: 0, data }]
-    }
-
-    fn own_sectors(&self) -> Vec<u64> {
-        vec![0]
     }
 }

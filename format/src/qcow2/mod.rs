@@ -45,7 +45,7 @@ pub enum Error {
     /// The bytes end within the header.
     #[error("the header ends at byte {found}, {needed} are needed")]
     Short { found: usize, needed: usize },
-    /// Another magic number.
+    /// The first four bytes are not `QFI\xfb`.
     #[error("no qcow2 image: bytes 0 to 3 are {found:02x?}")]
     Magic { found: [u8; 4] },
     /// A version that is not 2 or 3.

@@ -26,9 +26,9 @@ pub const REQUESTS_MAX: u64 = 1 << 26;
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RaidtestKind {
-    /// Type 0.
+    /// Type 0 of the file: a read.
     Read,
-    /// Type 1.
+    /// Type 1 of the file: a write.
     Write,
 }
 
@@ -291,7 +291,6 @@ impl Totals {
     }
 
     /// The totals of a list.
-    #[must_use]
     pub fn of(requests: &[Request]) -> Self {
         let mut totals = Self::default();
         for request in requests {

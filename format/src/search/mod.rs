@@ -55,11 +55,11 @@ pub enum Holds {
     Fat,
     Gfs2,
     Hfs,
-    /// HFS+ or HFSX.
+    /// HFS+ or HFSX (volume header at byte 1024).
     HfsPlus,
     Iso9660,
     Jfs,
-    /// LUKS1 or LUKS2.
+    /// LUKS1 or LUKS2 (header at byte 0).
     Luks,
     /// A physical volume of LVM2.
     Lvm2,
@@ -69,9 +69,9 @@ pub enum Holds {
     Ntfs,
     Ocfs2,
     ReiserFs,
-    /// Linux swap space.
+    /// Linux swap space (magic at the end of the first page).
     Swap,
-    /// UFS1 or UFS2.
+    /// UFS1 or UFS2 (superblock at byte 8192 or 65536).
     Ufs,
     Xfs,
 }

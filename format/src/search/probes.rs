@@ -226,9 +226,7 @@ fn ntfs(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
     else {
         return Vec::new();
     };
-    let Some(length) = counted.checked_add(sector_bytes) else {
-        return Vec::new();
-    };
+    let Some(length) = counted.checked_add(sector_bytes) else { return Vec::new() };
     let has_table = |view: &mut Reader<'_, '_>, start: Option<u64>| {
         let place = start.and_then(|start| start.checked_add(table));
         place.is_some_and(|place| view.bytes(place, 4) == b"FILE")
@@ -308,9 +306,7 @@ fn fat(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
 
 /// `sector` is the third one of the superblock, which is read anew.
 fn ufs(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
-    let Some(base) = at.checked_sub(1024) else {
-        return Vec::new();
-    };
+    let Some(base) = at.checked_sub(1024) else { return Vec::new() };
     let is_2 = u32_le(sector, 348) == 0x1954_0119;
     let block = view.bytes(base, 1536);
     let word = |at: usize| u64::from(u32_le(&block, at));
@@ -350,9 +346,7 @@ fn ufs(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
 /// The magic number ends the first page, of 4 KiB on most machines.
 fn swap(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
     for page in (12..=16).map(|log| 1_u64 << log) {
-        let Some(start) = (at + 512).checked_sub(page) else {
-            break;
-        };
+        let Some(start) = (at + 512).checked_sub(page) else { break };
         let header = view.bytes(start + 1024, 12);
         let (version, last_page) = (u32_le(&header, 0), u64::from(u32_le(&header, 4)));
         if version == 1 && last_page > 0 {
@@ -430,25 +424,19 @@ fn gpt(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
     let unit = view.sector_size_bytes;
     let sector = view.bytes(at, unit as usize);
     let stated = u64_le(&sector, 24);
-    let Ok(header) = Header::decode(&sector, stated) else {
-        return Vec::new();
-    };
+    let Ok(header) = Header::decode(&sector, stated) else { return Vec::new() };
     // Where the disk of that table begins: a disk inside a partition has one, too.
     let disk = stated
         .checked_mul(unit)
         .and_then(|before| at.checked_sub(before));
     let table = header.table_lba.checked_mul(unit);
-    let (Some(disk), Some(table)) = (disk, table) else {
-        return Vec::new();
-    };
+    let (Some(disk), Some(table)) = (disk, table) else { return Vec::new() };
     let size = header.table_size_bytes();
     if size > TABLE_BYTES {
         return Vec::new();
     }
     let data = view.bytes(disk.saturating_add(table), size as usize);
-    let Ok(table) = Table::decode(header, &data) else {
-        return Vec::new();
-    };
+    let Ok(table) = Table::decode(header, &data) else { return Vec::new() };
     let what = match stated {
         1 => "entry of a GPT",
         _ => "entry of a GPT's backup",

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// The tables that can be written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptScheme {
-    /// GUID partition table.
+    /// GUID partition table, `label: gpt`.
     Gpt,
     /// Master boot record: the first four partitions.
     Mbr,

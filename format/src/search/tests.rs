@@ -51,9 +51,7 @@ fn copies_of_a_superblock_state_where_it_begins() {
         );
     }
     let lost = search_in(&disk).partitions();
-    let [one] = lost.as_slice() else {
-        panic!("{lost:?}")
-    };
+    let [one] = lost.as_slice() else { panic!("{lost:?}") };
     assert_eq!((one.first, one.sectors), (6144, 32_768));
     assert_eq!((one.place.holds, one.place.sign_count), (Holds::Ext, 2));
     // The copy alone is enough.
@@ -154,9 +152,7 @@ fn a_container_ends_where_its_header_says() {
         let mut disk = vec![0; 8 << 20];
         put_luks2(&mut disk, 1 << 20, text);
         let lost = search_in(&disk).partitions();
-        let [one] = lost.as_slice() else {
-            panic!("{lost:?}")
-        };
+        let [one] = lost.as_slice() else { panic!("{lost:?}") };
         assert_eq!((one.place.holds, one.first), (Holds::Luks, 2048));
         assert_eq!((one.guessed_end, one.place.sign_count), (ends.is_none(), 2));
         assert_eq!(one.sectors, ends.unwrap_or((8 << 11) - 2048));
@@ -372,9 +368,7 @@ fn one_of_two_superblocks_is_enough() {
                 put(&mut disk, (1 << 20) + *place as usize, &superblock);
             }
             let lost = search_in(&disk).partitions();
-            let [one] = lost.as_slice() else {
-                panic!("{holds:?} {kept:?}: {lost:?}")
-            };
+            let [one] = lost.as_slice() else { panic!("{holds:?} {kept:?}: {lost:?}") };
             let found = (
                 one.place.holds,
                 one.first,

@@ -82,7 +82,7 @@ pub struct Partition {
     pub kind: SgiType,
 }
 
-/// A decoded header.
+/// The volume header of sector 0, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Number of the partition that the machine boots from, from 0.

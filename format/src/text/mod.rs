@@ -15,7 +15,6 @@ use std::fmt::Write;
 const BASE: u32 = 0x10_ff00;
 
 /// Bytes as text that [`to_bytes`] turns back, also where they are no UTF-8.
-#[must_use]
 pub fn from_bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -32,7 +31,6 @@ pub fn from_bytes(bytes: &[u8]) -> String {
 }
 
 /// The bytes of a text that [`from_bytes`] made.
-#[must_use]
 pub fn to_bytes(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for c in text.chars() {
@@ -53,7 +51,6 @@ fn byte_of(c: char) -> Option<u8> {
 /// A text as it is shown, on one line: `\n`, `\x1b`, `\xff` (a byte that is no UTF-8), `\u{202e}`.
 /// Escaped are control characters, line and paragraph separators, and all that is not seen or turns
 /// the direction of writing. A backslash stays as it is.
-#[must_use]
 pub fn visible(text: &str) -> String {
     if !text.chars().any(is_hidden) {
         return text.to_owned();

@@ -82,7 +82,7 @@ pub struct Slice {
     pub tag: Tag,
 }
 
-/// A decoded label.
+/// Sun's label of sector 0, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// The label's bytes as they were read, for what has no field here.

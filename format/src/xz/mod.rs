@@ -78,7 +78,6 @@ impl Flags {
     }
 
     /// The number of the checksum: 0 none, 1 CRC-32, 4 CRC-64, 10 SHA-256.
-    #[must_use]
     pub fn check(self) -> u8 {
         self.0
     }
@@ -164,7 +163,6 @@ pub struct Record {
 
 impl Record {
     /// The block in the file, bytes.
-    #[must_use]
     pub fn padded_bytes(self) -> u64 {
         // Sizes in an index are below 2^63.
         self.unpadded_bytes.next_multiple_of(4)

@@ -64,7 +64,7 @@ pub enum Frame {
     Data(Header),
     /// Bytes of no meaning here: the length of all of it.
     Skipped {
-        /// Header and bytes.
+        /// Length of header and content in the file, bytes.
         frame_bytes: u64,
     },
 }
@@ -217,7 +217,6 @@ impl SeekFooter {
     }
 
     /// The skipped frame that the table is, bytes.
-    #[must_use]
     pub fn table_bytes(self) -> u64 {
         let entries = u64::from(self.frames) * self.entry_bytes;
         SKIPPED_HEADER_BYTES + entries + SEEK_FOOTER_BYTES as u64

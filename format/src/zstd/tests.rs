@@ -7,18 +7,14 @@ use proptest::prelude::*;
 fn headers_of_zstd_are_read() {
     // `printf hello | zstd --no-check | xxd -p`: size unknown, a window.
     let piped = Frame::decode(b"\x28\xb5\x2f\xfd\x00\x58\x29\0\0hello");
-    let Ok(Frame::Data(header)) = piped else {
-        panic!("{piped:?}")
-    };
+    let Ok(Frame::Data(header)) = piped else { panic!("{piped:?}") };
     assert_eq!((header.header_bytes, header.content_bytes), (6, None));
     assert_eq!(header.window_bytes, 2 << 20);
     let block = Block::decode([0x29, 0, 0]).expect("a block");
     assert_eq!((block.is_last, block.stored_bytes), (true, 5));
     // `zstd hello`: one segment of a known size, a checksum.
     let file = Frame::decode(b"\x28\xb5\x2f\xfd\x24\x05\x29\0\0hello\x1a\x0a\x37\x8a");
-    let Ok(Frame::Data(header)) = file else {
-        panic!("{file:?}")
-    };
+    let Ok(Frame::Data(header)) = file else { panic!("{file:?}") };
     assert_eq!((header.header_bytes, header.content_bytes), (6, Some(5)));
     assert!(header.has_checksum);
 }

@@ -40,7 +40,7 @@ const NONE: DeviceNumber = 0;
 pub(super) struct Devices {
     /// The first stands for all without a limit.
     devices: Vec<Device>,
-    /// By descriptor.
+    /// The device of each descriptor, by its number.
     of_file: Vec<Option<DeviceNumber>>,
     /// By slot, for requests that the kernel has.
     of_slot: Vec<DeviceNumber>,
@@ -59,7 +59,7 @@ struct Device {
     is_busy: bool,
     /// How many requests it may have although it is busy.
     granted: u32,
-    /// By priority.
+    /// Requests held back from a busy device, by priority.
     waiting: Vec<VecDeque<Entry>>,
     /// How many those are.
     waiting_count: u32,

@@ -436,7 +436,7 @@ impl Ring {
 pub(crate) enum Drive {
     /// It has queued requests.
     Submit,
-    /// It fetches.
+    /// It fetches results.
     Fetch,
     /// It asks for what has ended.
     Ask,

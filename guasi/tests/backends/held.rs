@@ -107,10 +107,9 @@ pub fn requests_beside_results_end_when_they_are_cancelled(backend: Backend) {
     ignore = "two submissions take longer than the time within which one is held"
 )]
 fn a_ring_for_one_thread_holds_requests_beside_results() {
-    let test = "a_ring_for_one_thread_holds_requests_beside_results";
     for _ in 0..TRIES {
         let Ok(context) = settings(Backend::Ring).open() else {
-            return ugeom_testkit::skip(test, "no io_uring here");
+            return ugeom_testkit::skip("no io_uring here");
         };
         let beside = beside(context);
         if !beside.is_written(100) {

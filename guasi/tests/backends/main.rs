@@ -49,7 +49,7 @@ fn wide(backend: Backend) -> Context {
 
 /// Runs a test with each backend that can be had here, and with a ring for one thread. `Auto` also
 /// runs cached reads in the thread that submits them.
-fn each(test: &str, check: impl Fn(Backend)) {
+fn each(check: impl Fn(Backend)) {
     check(Backend::Workers);
     match settings(Backend::Ring).open() {
         Ok(_) => {
@@ -60,7 +60,7 @@ fn each(test: &str, check: impl Fn(Backend)) {
             ONE_THREAD.set(false);
             check(Backend::Auto);
         }
-        Err(error @ GuasiError::NoRing { .. }) => ugeom_testkit::skip(test, &error.to_string()),
+        Err(error @ GuasiError::NoRing { .. }) => ugeom_testkit::skip(&error.to_string()),
         Err(error) => panic!("{error}"),
     }
 }
@@ -68,7 +68,7 @@ fn each(test: &str, check: impl Fn(Backend)) {
 /// Defines tests that take a backend.
 macro_rules! backends {
     ($($module:ident :: $name:ident)*) => {
-        $(#[test] fn $name() { each(stringify!($name), $module::$name); })*
+        $(#[test] fn $name() { each($module::$name); })*
     };
 }
 
@@ -76,8 +76,7 @@ macro_rules! backends {
 #[test]
 #[cfg_attr(tsan, ignore = "it closes a descriptor in use on purpose")]
 fn closing_a_descriptor_in_flight_harms_nobody() {
-    let name = "closing_a_descriptor_in_flight_harms_nobody";
-    each(name, sockets::closing_a_descriptor_in_flight_harms_nobody);
+    each(sockets::closing_a_descriptor_in_flight_harms_nobody);
 }
 
 backends! {
@@ -210,7 +209,7 @@ fn the_backend_and_the_reason_are_told() {
 #[test]
 fn a_ring_alone_needs_no_worker() {
     let Ok(context) = settings(Backend::Ring).open() else {
-        return ugeom_testkit::skip("a_ring_alone_needs_no_worker", "no io_uring here");
+        return ugeom_testkit::skip("no io_uring here");
     };
     let works = (0..1000).map(|tag| (tag, io(IoCall::Nothing)));
     context.submit_batch(0, works, |_| ()).unwrap();

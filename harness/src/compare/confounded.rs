@@ -5,9 +5,7 @@ use ugeom_measure::units::duration_human;
 
 /// What the differences between results include besides the change, a warning each.
 pub fn confounded(results: &[Loaded]) -> Vec<String> {
-    let Some((base, others)) = results.split_first() else {
-        return Vec::new();
-    };
+    let Some((base, others)) = results.split_first() else { return Vec::new() };
     let mut reasons = Vec::new();
     for other in others {
         let (old, new) = (&base.document.host, &other.document.host);

@@ -193,7 +193,7 @@ pub struct Row {
 /// The middle of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Middle {
-    /// Number of values.
+    /// Number of values that it is the middle of.
     pub n: usize,
     /// Median of the values, in the metric's unit.
     pub median: f64,
@@ -395,9 +395,7 @@ pub fn between(
                 (&above.case, &above.metric, &above.unit)
                     == (&below.case, &below.metric, &below.unit)
             };
-            let Some(above) = new.iter().find(same) else {
-                continue;
-            };
+            let Some(above) = new.iter().find(same) else { continue };
             common += 1;
             let pending = Pending {
                 case: below.case.clone(),
@@ -471,9 +469,7 @@ impl Compared {
         let is_wanted = options.metrics.is_empty() || options.metrics.iter().any(|it| it == metric);
         let complete = |one: &&Pending| !one.base.is_empty() && !one.changed.is_empty();
         let pending: Vec<&Pending> = pending.iter().filter(complete).collect();
-        let Some(first) = pending.first().filter(|_| is_wanted) else {
-            return;
-        };
+        let Some(first) = pending.first().filter(|_| is_wanted) else { return };
         let family = pending.len();
         let all: Vec<Row> = pending
             .iter()

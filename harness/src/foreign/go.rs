@@ -33,9 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Series>, String> {
             package = name.trim();
         }
         // Tests print what they like between results.
-        let Some((name, fields)) = iterations(line) else {
-            continue;
-        };
+        let Some((name, fields)) = iterations(line) else { continue };
         let case = match package {
             "" => name.to_owned(),
             package => format!("{package}.{name}"),

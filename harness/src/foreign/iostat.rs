@@ -17,9 +17,7 @@ pub(super) fn parse(value: &Value) -> Result<Vec<Series>, String> {
         for (number, report) in reports.iter().enumerate().skip(since_start) {
             let path = format!("{path}.statistics[{number}]");
             // `iostat -c` reports no devices.
-            let Some(disks) = report.get("disk") else {
-                continue;
-            };
+            let Some(disks) = report.get("disk") else { continue };
             let disks = disks.as_array();
             for disk in disks.ok_or_else(|| format!("{path}.disk: expected a list"))? {
                 of_disk(disk, &format!("{path}.disk"), &mut series)?;

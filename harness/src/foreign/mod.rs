@@ -45,17 +45,17 @@ pub struct Series {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Our own documents.
+    /// A result of `ugeom lab` or `ugeom ab`.
     Ugeom,
-    /// fio's JSON.
+    /// fio's JSON (`--output-format=json`).
     Fio,
-    /// hyperfine's JSON.
+    /// hyperfine's JSON (`--export-json`).
     Hyperfine,
     /// criterion's `sample.json` or `estimates.json`.
     Criterion,
     /// The text of Go's benchmarks.
     Go,
-    /// iostat's JSON.
+    /// iostat's JSON (`-o JSON`).
     Iostat,
 }
 

@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 /// Whether there is a power supply and it is not connected. Machines that are supplied by USB list
 /// none; their battery reports that it discharges.
 pub(super) fn on_battery(sys: &Path) -> bool {
-    let Ok(supplies) = std::fs::read_dir(sys.join("class/power_supply")) else {
-        return false;
-    };
+    let Ok(supplies) = std::fs::read_dir(sys.join("class/power_supply")) else { return false };
     let supplies: Vec<PathBuf> = supplies.flatten().map(|entry| entry.path()).collect();
     let of_type = |kind: &str| {
         let is = |path: &&PathBuf| word(&path.join("type")).as_deref() == Some(kind);

@@ -200,9 +200,7 @@ impl fmt::Display for TargetFacts {
         if let (Some(file_system), Some(point)) = (&self.file_system, &self.mount_point) {
             write!(out, " on {file_system} at {point}")?;
         }
-        let Some(device) = &self.device else {
-            return Ok(());
-        };
+        let Some(device) = &self.device else { return Ok(()) };
         write!(out, ", device {device}")?;
         let mut more = Vec::new();
         if let Some(scheduler) = &self.scheduler {

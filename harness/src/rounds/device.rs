@@ -51,7 +51,6 @@ pub struct DeviceCounts {
 
 impl DeviceCounts {
     /// What was done since `earlier`.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let less = |now: u64, before: u64| now.saturating_sub(before);
         Self {

@@ -16,9 +16,7 @@ fn the_command_line_of_2007_is_understood() {
     let jobs = understand(&arguments(&words, &[]).unwrap().sections)
         .unwrap()
         .jobs;
-    let [job] = jobs.as_slice() else {
-        panic!("{} jobs", jobs.len())
-    };
+    let [job] = jobs.as_slice() else { panic!("{} jobs", jobs.len()) };
     assert_eq!((job.name.as_str(), job.iodepth), ("job1", 100));
     assert_eq!((job.rw.does, job.rw.random), ([true, true, false], true));
     assert_eq!(job.size, Some(Size::Bytes(256 << 20)));

@@ -189,9 +189,7 @@ fn orders(table: &Table, subject: &Subject) -> Vec<Figure> {
             ];
             for (part, case) in parts {
                 let (shuffled, sequential) = (case(Order::Shuffled), case(Order::Sequential));
-                let Some(ratio) = table.ratio(&shuffled, &sequential) else {
-                    continue;
-                };
+                let Some(ratio) = table.ratio(&shuffled, &sequential) else { continue };
                 let what = format!("{part}: random against sequential, {way}, {shown} reads");
                 let id = format!("order.{part}.{}.{size}", id(&way));
                 out.extend(Figure::typical(&id, &what, Unit::Times, &ratio));
@@ -258,9 +256,7 @@ fn shares(table: &Table, subject: &Subject) -> Vec<Figure> {
     for &read in &subject.reads_bytes {
         let (size, shown) = (names::kib(read), size_human(read));
         let mut add = |name: &str, what: &str, whole: &str, weights: &[(&str, f64)]| {
-            let Some(center) = table.share(whole, weights) else {
-                return;
-            };
+            let Some(center) = table.share(whole, weights) else { return };
             let id = format!("share.{name}.{size}");
             let what = format!("{what}, {shown} at random");
             out.extend(Figure::typical(&id, &what, Unit::Percent, &center));

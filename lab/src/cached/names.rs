@@ -5,7 +5,7 @@ use super::orders::Order;
 
 /// An empty loop over an order of places: what of a step is the loop around it.
 pub const LOOP: &str = "floor/loop";
-/// Reading the clock.
+/// Reading the clock: what timing itself costs.
 pub const CLOCK: &str = "floor/clock";
 /// A dependent load at random from an array as large as the hash index.
 pub const LOAD: &str = "lookup/load";

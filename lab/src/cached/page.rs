@@ -138,9 +138,7 @@ fn summary(document: &Document) -> Printed {
     for way in ways {
         let case = |order| names::hits(&way, 4096, order);
         let times = [Order::Shuffled, Order::Sequential].map(|order| table.typical(&case(order)));
-        let [Some(random), Some(sequential)] = times else {
-            continue;
-        };
+        let [Some(random), Some(sequential)] = times else { continue };
         let cpu = cpu_ns(document, &case(Order::Shuffled));
         let cpu = cpu.map_or(String::new(), |ns| value(ns, Unit::Ns));
         let times = [random, sequential].map(|time| Cell::amount(&time, Unit::Ns));
@@ -308,7 +306,7 @@ fn recycled(page: &mut Page, document: &Document) {
 }
 
 fn lookups(page: &mut Page, document: &Document) {
-    let mut printed = Printed::new("", [Column::text("what"), Column::number("time", "")]);
+    let mut printed = Printed::headed("", "what", "time");
     let ids = [
         "lookup.hash.hot",
         "lookup.splay.hot",
@@ -401,12 +399,8 @@ fn profile_section(page: &mut Page, profiles: &[Profile]) {
 
 fn then_and_now(page: &mut Page, document: &Document) {
     page.heading("Then and now");
-    let columns = [
-        Column::text("2006"),
-        Column::text("order"),
-        Column::number("speed", "MB/s"),
-    ];
-    let mut printed = Printed::new("Cached reads of 16 KiB as published", columns);
+    let title = "Cached reads of 16 KiB as published";
+    let mut printed = Printed::headed(title, "2006 | order", "speed (MB/s)");
     for speed in SPEEDS {
         let cells = [Cell::text(speed.kernel), Cell::text(speed.order)];
         printed.row(cells.into_iter().chain([Cell::count(speed.mb_per_s)]));

@@ -82,7 +82,7 @@ pub(crate) const CURRENT_RANDOM: [Row; 4] = [
     row(1.1, 0.013, 21_852, 595, 3725, "getnewbuf"),
 ];
 
-/// The same, sequential.
+/// The profile of sequential reads.
 pub(crate) const CURRENT_SEQUENTIAL: [Row; 4] = [
     row(57.1, 0.550, 25_643, 21_464, 21_464, "copyout"),
     row(4.2, 0.040, 102_830, 391, 391, "vm_page_splay"),

@@ -113,7 +113,7 @@ impl Counted {
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Everything.
+    /// The whole matrix (`--full`).
     Whole,
     /// What answers the question in 15 seconds.
     Short,

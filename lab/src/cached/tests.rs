@@ -8,6 +8,7 @@ use ugeom_harness::Settings;
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{Control, CpuTimes, DeviceCounts, Machine, Measured, Progress};
 use ugeom_harness::{Round, Sample, Work};
+use ugeom_testkit::has;
 
 /// As short as it can be.
 fn short() -> Common {
@@ -176,20 +177,14 @@ fn slow_memory_is_blamed_on_the_memory_and_a_slow_lookup_on_the_lookup() {
     let lost = estimate(&slow_memory, "random.memory.4k");
     assert!((420.0..=440.0).contains(&lost), "{lost}");
     let answer = page(&slow_memory).answer;
-    assert!(
-        answer.contains("because of memory, not of the lookup"),
-        "{answer}"
-    );
+    has(&answer, "because of memory, not of the lookup");
     let slow_lookup = document(false);
     let answer = page(&slow_lookup).answer;
     // 295 ns more for the lookup, with the drift.
     let lost = estimate(&slow_lookup, "random.hash.16k.4k");
     assert!((300.0..=325.0).contains(&lost), "{lost}");
-    assert!(
-        answer.contains("slower than sequential ones by 3"),
-        "{answer}"
-    );
-    assert!(answer.contains("because of the lookup"), "{answer}");
+    has(&answer, "slower than sequential ones by 3");
+    has(&answer, "because of the lookup");
 }
 
 #[test]
@@ -200,7 +195,7 @@ fn a_share_that_may_be_nothing_is_bounded() {
     let interval = &mut path.unwrap().interval;
     (interval.low, interval.high) = (0.0, 65.0);
     let text = page(&noisy).to_screen(100, ugeom_report::Style::Plain);
-    assert!(text.contains("at most 65 %"), "{text}");
+    has(&text, "at most 65 %");
 }
 
 #[test]
@@ -303,14 +298,8 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
     let json = document.to_json().unwrap();
     assert_eq!(Document::from_json(&json, EXPERIMENT).unwrap(), document);
     let text = page(&document).to_text(100);
-    assert!(
-        text.contains("THE ANSWER: Random 4 KiB from memory, wall time: "),
-        "{text}"
-    );
-    assert!(
-        text.contains("Through COPY: the cache of hash 16k"),
-        "{text}"
-    );
+    has(&text, "THE ANSWER: Random 4 KiB from memory, wall time: ");
+    has(&text, "Through COPY: the cache of hash 16k");
     is_documented(&document, &json);
 }
 
@@ -366,7 +355,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
         "{error}"
     );
     let error = refused(Path::new("/dev/zero"));
-    assert!(error.contains("only a regular file"), "{error}");
+    has(&error, "only a regular file");
     let error = refused(&folder.path().join("missing"));
-    assert!(error.contains("missing: opening: "), "{error}");
+    has(&error, "missing: opening: ");
 }

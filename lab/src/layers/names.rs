@@ -11,9 +11,9 @@ pub const NULL_ONE: &str = "null/1 thread";
 pub const NULL_TWO: &str = "null/2 threads";
 /// A thousand requests at once through a layer that delays each by 1 ms.
 pub const DELAY: &str = "delay/1000 requests";
-/// An empty loop.
+/// An empty loop: what iterating itself costs.
 pub const LOOP: &str = "floor/loop";
-/// Reading the clock.
+/// Reading the clock: what timing itself costs.
 pub const CLOCK: &str = "floor/clock";
 /// Reading the processor's ticks.
 pub const TICKS: &str = "floor/ticks";
@@ -21,7 +21,7 @@ pub const TICKS: &str = "floor/ticks";
 pub const STATISTICS_OFF: &str = "statistics/off";
 /// The deepest provider, counts and sampled times.
 pub const STATISTICS_TIME: &str = "statistics/time";
-/// The bottom of a target, past the system's cache: the disk itself.
+/// The bottom of a target, read directly (O_DIRECT): the disk itself.
 pub const DISK: &str = "disk/direct";
 /// Opening and tasting the large image.
 pub const SHOW: &str = "show/1 TiB image";

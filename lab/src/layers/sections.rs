@@ -58,24 +58,14 @@ fn reads(page: &mut Page, document: &Document, times: &Observed) {
     reads_words(page, document);
     let title = "The time of one read";
     let mut bars = Rows::bars(title, Axis::linear("time of one read", "ns"), [""]);
-    let columns = [
-        Column::text("provider"),
-        Column::text("layers"),
-        Column::number("samples", ""),
-        Column::number("average", "ns"),
-        Column::number("standard deviation", "ns"),
-    ];
-    let mut table = Table::new(
-        "As published in 2002: number, average and standard deviation, here of processes",
-        columns,
-    );
+    let title = "As published in 2002: number, average and standard deviation, here of processes";
+    let columns = "samples | average (ns) | standard deviation (ns)";
+    let mut table = Table::headed(title, "provider | layers", columns);
     let mut add = |name: &str, layers: &str, case: &str, drawn: bool| {
         let values = times
             .position(case)
             .map(|it| times.values(&[it], |one| Some(one[0])));
-        let Some(Ok(moments)) = values.map(|values| Moments::of(&values)) else {
-            return;
-        };
+        let Some(Ok(moments)) = values.map(|values| Moments::of(&values)) else { return };
         let average = typical(times, case).map_or(Value::Number(moments.mean), Value::Interval);
         table.row([
             Cell::text(name),
@@ -167,9 +157,7 @@ fn layered(page: &mut Page, document: &Document, times: &Observed) {
     let columns = columns.chain([Column::number("one more layer", "ns")]);
     let mut table = Table::new("", columns);
     let mut row = |what: &str, id: &str, case: &dyn Fn(usize) -> String| {
-        let Some(slope) = document.figure(id) else {
-            return;
-        };
+        let Some(slope) = document.figure(id) else { return };
         let means = depths
             .iter()
             .map(|depth| typical(times, &case(*depth as usize)));
@@ -268,11 +256,8 @@ fn dispatch(page: &mut Page, document: &Document) {
          ticks and includes other work; it has no interval.",
         document.subject.bottom()
     ));
-    let names = ["wall", "caller's CPU", "helpers' CPU", "system-wide CPU"];
-    let columns = [Column::text("dispatch")]
-        .into_iter()
-        .chain(names.map(|name| Column::number(name, "ns")));
-    let mut table = Table::new("", columns);
+    let columns = "wall (ns) | caller's CPU (ns) | helpers' CPU (ns) | system-wide CPU (ns)";
+    let mut table = Table::headed("", "dispatch", columns);
     for dispatch in ["direct", "queued"] {
         let cpu = ["caller", "helpers", "machine"].map(|who| format!("cpu.{dispatch}.{who}"));
         let ids = [format!("wall.{dispatch}")].into_iter().chain(cpu);
@@ -321,9 +306,7 @@ fn judged(figure: &Figure) -> Cell {
 
 /// What is compared, in 2002 and now.
 fn shapes(document: &Document) -> Vec<[String; 3]> {
-    let Ok([geom, mbr, bsd, control]) = published::steps() else {
-        return Vec::new();
-    };
+    let Ok([geom, mbr, bsd, control]) = published::steps() else { return Vec::new() };
     let now = |id: &str| {
         let figure = document.figure(id);
         figure.map_or_else(|| "not measured".to_owned(), Figure::amount)
@@ -368,9 +351,7 @@ fn then_and_now(page: &mut Page, document: &Document) {
         table.row(row.map(Cell::text));
     }
     page.push(table);
-    let Ok(steps) = published::steps() else {
-        return;
-    };
+    let Ok(steps) = published::steps() else { return };
     let columns = [
         "2002",
         "as ministat judges",
@@ -403,12 +384,8 @@ fn every_case(page: &mut Page, times: &Observed) {
     let columns = columns.chain(["least", "most"].map(|name| Column::number(name, "ns")));
     let mut table = Table::new("", columns);
     for name in times.cases() {
-        let Some(center) = times.typical(name) else {
-            continue;
-        };
-        let Ok(interval) = center.at(CONFIDENCE) else {
-            continue;
-        };
+        let Some(center) = times.typical(name) else { continue };
+        let Ok(interval) = center.at(CONFIDENCE) else { continue };
         let ends = [center.sorted().first(), center.sorted().last()];
         let ends = ends.map(|end| end.map_or(Cell::empty(), |end| Cell::number(*end, 2)));
         let [least, most] = ends;

@@ -66,7 +66,7 @@ impl Disk {
         }
     }
 
-    /// The time of the target's own disk, past the system's cache.
+    /// The time of the target's own disk, read directly (O_DIRECT).
     pub fn measured(read_ns: f64) -> Self {
         let source = "measured directly (O_DIRECT); the drive may have a cache";
         Self {

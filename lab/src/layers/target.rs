@@ -215,7 +215,7 @@ fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
     }
 }
 
-/// The bottom of the target past the system's cache, with the counters of its device.
+/// The bottom of the target read directly (O_DIRECT), with the counters of its device.
 fn disk(
     text: &str,
     chain: &Chain,
@@ -379,6 +379,6 @@ mod tests {
             .err()
             .unwrap()
             .to_string();
-        assert!(error.contains("--> column"), "{error}");
+        ugeom_testkit::has(&error, "--> column");
     }
 }

@@ -5,6 +5,7 @@ use super::*;
 use std::sync::atomic::AtomicBool;
 use ugeom_experiment::run_here;
 use ugeom_harness::{Ended, Machine, Progress};
+use ugeom_testkit::has;
 
 fn tiny(options: &LayersOptions) -> Document {
     let cancelled = AtomicBool::new(false);
@@ -159,9 +160,9 @@ fn the_deepest_provider_is_read_through_servers_where_they_serve() {
     });
     assert_eq!(document.subject.through, ["COPY"]);
     let left_out = document.subject.left_out.join("; ");
-    assert!(
-        left_out.contains("reads through NONE (this program cannot serve it)"),
-        "{left_out}"
+    has(
+        &left_out,
+        "reads through NONE (this program cannot serve it)",
     );
     for id in ["through.COPY", "through.COPY.stack"] {
         assert!(document.figure(id).is_some(), "there is no figure {id}");
@@ -185,12 +186,8 @@ fn no_conclusion_about_a_disk_is_drawn_without_a_device() {
     });
     let page = page(&document);
     let words = "No device served these reads: ";
-    assert!(page.answer.contains(words), "{}", page.answer);
-    assert!(
-        page.answer.contains("no conclusion about a disk"),
-        "{}",
-        page.answer
-    );
+    has(&page.answer, words);
+    has(&page.answer, "no conclusion about a disk");
     assert!(!page.answer.contains("of a disk's"), "{}", page.answer);
     assert_eq!(document.subject.disk, Disk::assumed());
 }

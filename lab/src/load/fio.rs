@@ -129,9 +129,7 @@ mod tests {
 
     #[test]
     fn fio_does_as_many_requests_as_it_is_told() {
-        let Some(fio) = ugeom_testkit::program("fio_does_as_many_requests", "fio") else {
-            return;
-        };
+        let Some(fio) = ugeom_testkit::program("fio") else { return };
         for account in [Account::Latency, Account::Reduced] {
             let result = run("fio", &fio, account, 1000).unwrap();
             assert_eq!(result.work, Work::of(512_000, 1000));

@@ -157,7 +157,6 @@ fn typical(times: &Observed, id: &str, case: &str, what: &str) -> Option<Figure>
 }
 
 /// The report: the machine, the times, and what was to be reached.
-#[must_use]
 pub fn goals_page(document: &Document<()>) -> Page {
     let mut page = Page::new(EXPERIMENT, "cargo bench -p ugeom-lab --bench load");
     let left_out = match document.figure("times.timed") {
@@ -224,8 +223,8 @@ mod tests {
         };
         let document = run_goals(&options, &harness::Machine, &mut control).unwrap();
         let text = goals_page(&document).to_text(1000);
-        assert!(text.contains("left out: fio"), "{text}");
-        assert!(text.contains("recording a value in a histogram"), "{text}");
+        ugeom_testkit::has(&text, "left out: fio");
+        ugeom_testkit::has(&text, "recording a value in a histogram");
         assert!(document.figure("untimed").is_some());
     }
 }

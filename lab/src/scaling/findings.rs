@@ -77,7 +77,6 @@ pub struct Judgement {
 
 impl Judgement {
     /// The step of that row.
-    #[must_use]
     pub fn step(&self, against: Against, row: &str, workers: u64) -> Option<&Step> {
         let is =
             |step: &&Step| step.against == against && step.row == row && step.workers == workers;
@@ -103,7 +102,6 @@ pub(super) fn seen(rates: &Observed, id: &str, workers: u64) -> Option<Seen> {
 }
 
 /// Judges all steps of an experiment: the steps of a kind with as many workers are a family.
-#[must_use]
 pub fn judge(document: &Document) -> Judgement {
     let rates = rates(document);
     let subject = &document.subject;

@@ -109,7 +109,6 @@ pub(super) fn knob(index: usize) -> Option<&'static str> {
 
 /// ministat's judgement of `changed` against `base` as its classic version has it, at 95 %; none
 /// with fewer than three values a side.
-#[must_use]
 pub fn ministat(base: &[f64], changed: &[f64]) -> Option<Difference> {
     let enough = |values: &[f64]| values.len() >= ugeom_measure::ministat::VALUES_MIN;
     if !enough(base) || !enough(changed) {
@@ -136,11 +135,8 @@ fn runs(mean: f64, sd: f64) -> [f64; RUNS] {
 
 /// The published rows through [`ministat`]: one row against another in the judged column, where
 /// their pooled deviation is known.
-#[must_use]
 pub fn judged(base: &Row, changed: &Row, line: &Line) -> Option<Difference> {
-    let Line::Proven { pooled_sd, .. } = line else {
-        return None;
-    };
+    let Line::Proven { pooled_sd, .. } = line else { return None };
     let base = runs(base.rates[JUDGED], *pooled_sd);
     ministat(&base, &runs(changed.rates[JUDGED], *pooled_sd))
 }

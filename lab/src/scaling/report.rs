@@ -24,7 +24,6 @@ const NO_SUCH_LOCK: [(&str, &str); 2] = [
 ];
 
 /// The result as a page, beside the table that was published.
-#[must_use]
 pub fn report(document: &Document) -> Page {
     let mut page = Page::new("scaling", "ugeom lab scaling");
     let rates = rates(document);

@@ -31,7 +31,6 @@ pub struct Subject {
 }
 
 /// The name of the case of a row and a number of workers.
-#[must_use]
 pub(crate) fn case_name(id: &str, workers: u64) -> String {
     format!("{id}/{workers}")
 }

@@ -240,7 +240,7 @@ fn the_least_that_can_be_measured_is_reported() {
     let document = run_here::<Scaling>(&options, &Machine, &mut control).unwrap();
     assert!(document.rounds() >= 10);
     let text = report(&document).to_text(100);
-    assert!(text.contains("The ladder"), "{text}");
+    ugeom_testkit::has(&text, "The ladder");
     let timed = document.figure("rate.timed/1");
     assert!(timed.is_some_and(|figure| figure.interval.estimate > 0.0));
 }

@@ -49,7 +49,7 @@ enum Direction {
     Decrypt,
 }
 
-/// An expanded key.
+/// A key, expanded for each round (FIPS 197, 5.2).
 #[derive(Clone)]
 #[repr(C, align(64))]
 struct RoundKeys {
@@ -70,7 +70,6 @@ impl RoundKeys {
 }
 
 /// True when this processor has the instructions (VAES, VPCLMULQDQ and AVX-512 BW).
-#[must_use]
 pub fn is_available() -> bool {
     #[cfg(target_arch = "x86_64")]
     return vaes::is_available();
@@ -148,9 +147,7 @@ impl Strides {
             "{length} bytes in pieces of {}",
             self.piece_bytes
         );
-        let Some(before_last) = length.div_ceil(self.piece_bytes).checked_sub(1) else {
-            return;
-        };
+        let Some(before_last) = length.div_ceil(self.piece_bytes).checked_sub(1) else { return };
         let last = length - before_last * self.piece_bytes;
         let end = |step: usize| before_last.checked_mul(step)?.checked_add(last);
         assert!(
@@ -176,7 +173,6 @@ impl From<Sectors> for Strides {
 impl XtsKey {
     /// A key of 32 or 64 bytes: the key of the data, then the key of the tweaks. `None` for other
     /// lengths, and where the processor lacks the instructions.
-    #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let (data, tweak) = key.split_at(key.len() / 2);
         if KeyBits::of(data)? == KeyBits::Bits192 {
@@ -273,7 +269,6 @@ pub struct CbcKey {
 impl CbcKey {
     /// A key of 16, 24 or 32 bytes. `None` for other lengths, and where the processor lacks the
     /// instructions.
-    #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         Some(Self {
             encrypt: RoundKeys::expand(key, Direction::Encrypt)?,

@@ -66,7 +66,6 @@ impl BlockDevice {
     }
 
     /// How the kernel serves it.
-    #[must_use]
     pub fn queue(&self) -> Queue {
         let folder = self.folder.join("queue");
         let number = |file: &str| word(&folder.join(file))?.parse::<u64>().ok();
@@ -103,19 +102,16 @@ pub fn below(path: &Path) -> io::Result<Vec<BlockDevice>> {
 /// How many requests the queue of a device takes at a time: of the device with that number (as
 /// `st_rdev` of a block device and `st_dev` of a file on it), or of the disk that it is a partition
 /// of. `None` where the kernel does not tell, and for devices that are put together from others.
-#[must_use]
 pub fn queue_requests(device: u64) -> Option<u64> {
     System::default().queue_requests(device)
 }
 
 /// The device with that name in `/sys/block` or `/dev`; none when there is no such device.
-#[must_use]
 pub fn named(name: &str) -> Option<BlockDevice> {
     System::default().named(name)
 }
 
 /// All devices that the kernel knows, by their names.
-#[must_use]
 pub fn all() -> Vec<BlockDevice> {
     System::default().all()
 }
@@ -157,7 +153,6 @@ impl System {
     }
 
     /// As [`queue_requests`].
-    #[must_use]
     pub fn queue_requests(&self, device: u64) -> Option<u64> {
         let folder = self.sys.join("dev/block").join(number(device));
         let disk = match folder.join("partition").exists() {
@@ -170,7 +165,6 @@ impl System {
     }
 
     /// As [`named`].
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<BlockDevice> {
         let name = name.strip_prefix("/dev/").unwrap_or(name).replace('/', "!");
         let known = entries(&self.sys.join("block"));
@@ -179,7 +173,6 @@ impl System {
     }
 
     /// As [`all`].
-    #[must_use]
     pub fn all(&self) -> Vec<BlockDevice> {
         let names = entries(&self.sys.join("block"));
         names.into_iter().map(|name| self.device(name)).collect()

@@ -191,7 +191,6 @@ impl<H: Handle> Mailbox<H> {
     ///
     /// A post or a nudge that came before, or comes while the guard lives, makes the descriptor
     /// readable. The guard does not read it: watch it for edges, each of which is a wake-up.
-    #[must_use]
     pub fn fall_asleep(&self) -> Option<Asleep<'_, H>> {
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
         let empty = ptr::null_mut();
@@ -204,7 +203,6 @@ impl<H: Handle> Mailbox<H> {
     /// The descriptor (eventfd(2)) through which the sleeping owner is woken. It is the same for
     /// the whole life of the mailbox.
     #[cfg(not(any(loom, miri)))]
-    #[must_use]
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.signal.fd()
     }

@@ -50,7 +50,6 @@ impl Region {
 
 impl Lease {
     /// Length in bytes.
-    #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
         self.segment.len

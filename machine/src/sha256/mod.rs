@@ -142,7 +142,6 @@ pub fn bytes_of(state: &State) -> [u8; HASH_BYTES] {
 }
 
 /// True when this processor has the instructions for two messages.
-#[must_use]
 pub fn is_available() -> bool {
     #[cfg(target_arch = "x86_64")]
     return sha_ni::is_available();

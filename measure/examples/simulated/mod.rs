@@ -56,7 +56,7 @@ impl Noise {
     }
 }
 
-/// What was counted.
+/// How often each verdict was given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub series: usize,
@@ -105,9 +105,7 @@ fn checked(
         if at < BASELINE {
             continue;
         }
-        let Some(rings) = alarm(&values) else {
-            continue;
-        };
+        let Some(rings) = alarm(&values) else { continue };
         *repeated += 1;
         let mut fresh = |at: usize| -> Vec<f64> {
             let value = |_| noise.value(level(at), random);

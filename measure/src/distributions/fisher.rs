@@ -6,7 +6,6 @@ use super::beta::incomplete_beta;
 /// variance: the one above from `above` degrees of freedom, the one below from `below` (DLMF 8.17;
 /// NIST e-Handbook 1.3.6.6.5). NaN for a negative `f` and for degrees of freedom that are not
 /// above 0.
-#[must_use]
 pub fn fisher_upper_tail(f: f64, above: f64, below: f64) -> f64 {
     if !(f >= 0.0 && above > 0.0 && below > 0.0) {
         return f64::NAN;

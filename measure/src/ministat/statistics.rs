@@ -9,13 +9,13 @@ use std::cmp::Ordering;
 pub struct Statistics {
     /// The number of values.
     pub n: usize,
-    /// The smallest value.
+    /// The smallest value, ministat's Min.
     pub min: f64,
-    /// The largest value.
+    /// The largest value, ministat's Max.
     pub max: f64,
     /// The median, as the version defines it.
     pub median: f64,
-    /// The arithmetic mean.
+    /// The arithmetic mean, ministat's Avg.
     pub mean: f64,
     /// The sample variance (n - 1 below the line). In the classic version it may be negative: it
     /// is the difference of two large sums.

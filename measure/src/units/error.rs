@@ -21,7 +21,6 @@ pub enum UnitError {
 
 impl UnitError {
     /// How such a value is written.
-    #[must_use]
     pub const fn help(&self) -> Option<&'static str> {
         match self {
             Self::Form { help, .. } => Some(help),
@@ -30,7 +29,6 @@ impl UnitError {
     }
 
     /// The error and its help in one line, for messages that have no place for a second one.
-    #[must_use]
     pub fn with_help(&self) -> String {
         match self.help() {
             Some(help) => format!("{self}; write {help}"),

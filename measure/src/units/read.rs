@@ -70,7 +70,6 @@ impl SizeUnits {
     };
 
     /// The usual units, with sectors of a device.
-    #[must_use]
     pub const fn with_sectors_of(sector_bytes: u64) -> Self {
         Self {
             sector_bytes: Some(sector_bytes),

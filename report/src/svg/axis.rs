@@ -438,9 +438,7 @@ mod tests {
             for axis in [Axis::linear("a", "ns"), Axis::log10("a", "ns"), Axis::log10("a", ""),
                          Axis::bytes("a"), Axis::quantiles("a")] {
                 let all = || values.iter().copied();
-                let Some(spread) = Spread::of(&axis, all(), all(), 10) else {
-                    continue;
-                };
+                let Some(spread) = Spread::of(&axis, all(), all(), 10) else { continue };
                 proptest::prop_assert!(spread.ticks.len() <= 40);
                 for value in &values {
                     if spread.place(*value).is_some() {

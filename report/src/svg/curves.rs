@@ -208,9 +208,7 @@ impl<'a> Frame<'a> {
     /// The name of a mark: above a level line, at its left and right end in turn; beside an
     /// upright one, each a line higher than the one before.
     fn mark_name(&self, pen: &mut Pen, mark: &Mark, number: usize) {
-        let Some([from, to]) = self.ends(mark).filter(|_| !mark.name.is_empty()) else {
-            return;
-        };
+        let Some([from, to]) = self.ends(mark).filter(|_| !mark.name.is_empty()) else { return };
         let width = self.across.1 - self.across.0;
         let name = cut(&mark.name, width / 2.0);
         let (left, above) = (number.is_multiple_of(2), from.1 - LINE / 2.0);

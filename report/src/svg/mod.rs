@@ -24,7 +24,6 @@ const BOLD: f64 = 1.15;
 const HOVER_CHARACTERS: usize = 200;
 
 /// Text for an element or an attribute; control characters, which XML forbids, are replaced.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -124,9 +124,7 @@ fn intervals(plot: &Plot, drawing: &str) -> (Vec<String>, usize) {
 fn every_interval_of_a_page_is_in_its_drawings() {
     let mut plots = 0;
     for block in crate::fixture::page().blocks {
-        let crate::Block::Plot(plot) = block else {
-            continue;
-        };
+        let crate::Block::Plot(plot) = block else { continue };
         for drawing in [one(&plot, WIDE), one(&plot, NARROW), small(&plot)] {
             let (missing, _) = intervals(&plot, &drawing.unwrap());
             assert!(missing.is_empty(), "{}: {missing:?}", plot.title());

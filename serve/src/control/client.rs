@@ -168,7 +168,6 @@ impl Client {
 
 /// The servers of this user whose sockets lie where they do unless a path is given. Sockets
 /// of servers that are gone are removed.
-#[must_use]
 pub fn running() -> Vec<Found> {
     let mut found = Vec::new();
     for folder in place::folders() {

@@ -85,7 +85,7 @@ pub struct Figures {
 /// How times are taken, and what looking costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Requests are counted.
+    /// Whether the stack counts requests (`--set statistics`).
     pub counts: bool,
     /// One request in this many is timed from now on; 0 for none.
     pub one_in: u32,
@@ -224,7 +224,6 @@ impl Question {
     }
 
     /// The question as a line.
-    #[must_use]
     pub fn line(&self) -> String {
         line(self)
     }
@@ -249,7 +248,6 @@ impl Answer {
     }
 
     /// The answer as a line.
-    #[must_use]
     pub fn line(&self) -> String {
         line(self)
     }

@@ -28,7 +28,6 @@ const BOUNDS_NS: [u64; 16] = [
 
 /// All figures of a moment. Counters run from the start of the server; latencies are those of the
 /// requests that were timed.
-#[must_use]
 pub fn text(server: &ServerFacts, figures: &Figures) -> String {
     let mut page = Page(String::new());
     page.family("ugeom_server", "info", "", "The server.");

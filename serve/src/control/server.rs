@@ -98,7 +98,6 @@ impl Control {
     }
 
     /// Where the socket lies.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -223,9 +222,7 @@ impl Answering {
 
     /// Does what can be done for a client without waiting.
     fn serve(&mut self, source: Source) {
-        let Some(mut peer) = self.peers.remove(&source) else {
-            return;
-        };
+        let Some(mut peer) = self.peers.remove(&source) else { return };
         let before = (peer.input.len(), peer.output.is_some());
         let stays = self.go_on(&mut peer);
         let after = (peer.input.len(), peer.output.is_some());
@@ -303,9 +300,7 @@ impl Answering {
     }
 
     fn leave(&mut self, source: Source) {
-        let Some(peer) = self.peers.remove(&source) else {
-            return;
-        };
+        let Some(peer) = self.peers.remove(&source) else { return };
         if let Some(timer) = peer.deadline {
             self.reactor.cancel_timer(timer);
         }

@@ -117,9 +117,7 @@ pub(super) fn allocated(channel: &mut Channel, handle: &Handle) -> u64 {
         if at >= handle.size_bytes {
             return data_bytes;
         }
-        let Ok((data, end)) = stretch(channel, handle, at) else {
-            break;
-        };
+        let Ok((data, end)) = stretch(channel, handle, at) else { break };
         data_bytes += if data { end - at } else { 0 };
         at = end;
     }

@@ -17,13 +17,13 @@ pub(super) struct Ticket {
 
 /// What is answered when all went well.
 pub(super) enum Reply<'a> {
-    /// These bytes.
+    /// A reply in these bytes.
     Bytes(&'a [u8]),
     /// This part of the memory that comes with the answer.
     Data {
         /// Bytes that are left out at its start.
         skip: usize,
-        /// Bytes that follow.
+        /// Length of the data that follows, bytes.
         length: usize,
     },
     /// A part of what a layer has lent, as [`Reply::Data`] of memory.
@@ -32,7 +32,7 @@ pub(super) enum Reply<'a> {
         lease: &'a Lease,
         /// Bytes that are left out at its start.
         skip: usize,
-        /// Bytes that follow.
+        /// Length of the data that follows, bytes.
         length: usize,
     },
 }

@@ -224,25 +224,21 @@ impl Server {
     }
 
     /// How kernel and server talk, and why so.
-    #[must_use]
     pub fn used(&self) -> &Used {
         &self.used
     }
 
     /// When requests were in this server.
-    #[must_use]
     pub fn passages(&self) -> Arc<Passages> {
         Arc::clone(&self.shared.passages)
     }
 
     /// The directory that is mounted on.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         self.mount.directory()
     }
 
     /// The names of the files, that of the provider on top first.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.shared.files.names()
     }

@@ -139,9 +139,7 @@ impl Link for Places {
             (Ok(_), None) => (Errno::IO.raw_os_error(), 0),
             (Err(errno), _) => (errno.raw_os_error(), 0),
         };
-        let Some(head) = self.ring.head_mut(place) else {
-            return;
-        };
+        let Some(head) = self.ring.head_mut(place) else { return };
         let commit = ring::commit_number(head);
         ring::put_reply(head, ticket.unique, -error, length as u32);
         self.offer(place, ring::COMMIT_AND_FETCH, commit);
@@ -259,9 +257,7 @@ impl Queue {
     }
 
     fn begin(&mut self, place: u32) {
-        let Some(head) = self.places.ring.head(place).copied() else {
-            return;
-        };
+        let Some(head) = self.places.ring.head(place).copied() else { return };
         let length = ring::payload_bytes(&head) as usize;
         let mut name = Vec::new();
         if InHeader::decode(&head).is_ok_and(|header| header.opcode == opcode::LOOKUP) {

@@ -259,9 +259,7 @@ impl Helper {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .recv();
-            let Ok(SlowJob { what, ticket, to }) = next else {
-                return;
-            };
+            let Ok(SlowJob { what, ticket, to }) = next else { return };
             let (handle, mut request) = what;
             let answer = self.work(&handle, &mut request);
             drop(handle);

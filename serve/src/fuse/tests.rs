@@ -27,12 +27,7 @@ struct Running {
 
 /// Serves a target over each transport that can be had, with what `change` makes of the usual
 /// settings. Says so where one cannot.
-fn each_transport(
-    test: &str,
-    target: &str,
-    change: impl Fn(&mut Settings),
-    check: impl Fn(Running),
-) {
+fn each_transport(target: &str, change: impl Fn(&mut Settings), check: impl Fn(Running)) {
     for transport in [Transport::Classic, Transport::Ring] {
         let started = start(target, |settings| {
             settings.transport = transport;
@@ -44,15 +39,15 @@ fn each_transport(
                 error @ (FuseError::Mount { .. }
                 | FuseError::System { .. }
                 | FuseError::Transport(_)),
-            ) => eprintln!("SKIP {test}, {transport:?}: {error}"),
+            ) => ugeom_testkit::skip(&format!("{transport:?}: {error}")),
             Err(error) => panic!("{error}"),
         }
     }
 }
 
 /// The same with the usual settings.
-fn each_as_usual(test: &str, target: &str, check: impl Fn(Running)) {
-    each_transport(test, target, |_| {}, check);
+fn each_as_usual(target: &str, check: impl Fn(Running)) {
+    each_transport(target, |_| {}, check);
 }
 
 fn start(target: &str, change: impl FnOnce(&mut Settings)) -> Result<Running, FuseError> {

@@ -96,7 +96,6 @@ impl Metrics {
     }
 
     /// Where the metrics are; for a Unix socket a path, `unix:PATH`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -227,9 +226,7 @@ impl Serving {
 
     /// Does what is possible for a client without waiting.
     fn serve(&mut self, source: Source) {
-        let Some(mut connection) = self.connections.remove(&source) else {
-            return;
-        };
+        let Some(mut connection) = self.connections.remove(&source) else { return };
         let result = self.advance(&mut connection);
         let sending = matches!(connection.phase, Phase::Answer { .. });
         let interest = Interest::of(!sending, sending);

@@ -94,7 +94,6 @@ fn client(text: &str) -> Option<Result<Client, &'static str>> {
 
 impl Rule {
     /// Whether it is about names in certificates.
-    #[must_use]
     pub fn needs_certificate(&self) -> bool {
         matches!(
             self.client,

@@ -62,9 +62,7 @@ impl Complaints {
         let now_ns = clock::now_ns();
         let bucket = self.bucket.lock();
         let taken = bucket.unwrap_or_else(PoisonError::into_inner).take(now_ns);
-        let Some(left_out) = taken else {
-            return;
-        };
+        let Some(left_out) = taken else { return };
         if left_out > 0 {
             let lines = if left_out == 1 { "line" } else { "lines" };
             (self.log)(&format!("nbd: {left_out} {lines} like these left out"));

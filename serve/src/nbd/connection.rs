@@ -119,9 +119,7 @@ impl Connection {
 
     /// Gives buffers of a WRITE back that never became whole; returns what it was charged for.
     pub fn give_back_input(&mut self, buffers: &mut Buffers) -> usize {
-        let Some(incoming) = self.incoming.take() else {
-            return 0;
-        };
+        let Some(incoming) = self.incoming.take() else { return 0 };
         for (_, buffer) in incoming.pieces {
             if let Some(buffer) = buffer {
                 buffers.put(buffer);
@@ -213,14 +211,10 @@ impl Connection {
     #[inline]
     pub fn decode(&self, bytes: &[u8]) -> Result<Option<(ExtendedRequest, usize)>, Error> {
         if self.style != ReplyStyle::Extended {
-            let Some(header) = bytes.first_chunk::<REQUEST_BYTES>() else {
-                return Ok(None);
-            };
+            let Some(header) = bytes.first_chunk::<REQUEST_BYTES>() else { return Ok(None) };
             return Ok(Some((Request::decode(header)?.into(), REQUEST_BYTES)));
         }
-        let Some(header) = bytes.first_chunk::<EXTENDED_REQUEST_BYTES>() else {
-            return Ok(None);
-        };
+        let Some(header) = bytes.first_chunk::<EXTENDED_REQUEST_BYTES>() else { return Ok(None) };
         let mut request = ExtendedRequest::decode(header)?;
         if request.command == command::WRITE {
             // It has a payload in any case.

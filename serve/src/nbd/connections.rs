@@ -200,9 +200,7 @@ impl Connections {
 
     /// Takes bytes that a client has sent, behind those that are left over.
     fn take_input(&mut self, index: usize, input: &[u8], operations: &mut Operations) {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         if connection.leftover.is_empty() {
             let used = self.parse(index, input, operations);
             if let Some(connection) = self.slots[index].as_mut() {
@@ -217,9 +215,7 @@ impl Connections {
 
     /// Goes on with what is left over. True when any of it was used.
     fn take_leftover(&mut self, index: usize, operations: &mut Operations) -> bool {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return false;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return false };
         let mut leftover = std::mem::take(&mut connection.leftover);
         let used = self.parse(index, &leftover, operations);
         leftover.drain(..used);
@@ -308,9 +304,7 @@ impl Connections {
         let begun = self.begun;
         let mut waiting = std::mem::take(&mut self.held_back);
         waiting.retain(|&index| {
-            let Some(connection) = self.slots[index].as_mut() else {
-                return false;
-            };
+            let Some(connection) = self.slots[index].as_mut() else { return false };
             // Nothing of its own has ended, and there is no room for more yet.
             if !connection.closing && !self.budget.has_any_room(&connection.account) {
                 return true;
@@ -333,9 +327,7 @@ impl Connections {
         request: ExtendedRequest,
         operations: &mut Operations,
     ) -> bool {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return true;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return true };
         if request.command == command::DISC {
             self.close(index, None, operations);
             return true;
@@ -390,9 +382,7 @@ impl Connections {
         request: ExtendedRequest,
         operations: &mut Operations,
     ) {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         if request.command == command::FLUSH {
             // What ends after this is not covered by it: see `answer`.
             connection.dirty = false;
@@ -409,9 +399,7 @@ impl Connections {
 
     /// Begins a WRITE whose data has come in full.
     fn finish_incoming(&mut self, index: usize, operations: &mut Operations) {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         let whole = connection.incoming.as_mut().is_some_and(Incoming::step);
         if whole && let Some(incoming) = connection.incoming.take() {
             connection.operations += 1;
@@ -434,9 +422,7 @@ impl Connections {
         if self.touched.last() != Some(&index) {
             self.touched.push(index);
         }
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         let request = ended.request;
         let failure = ended.failure.take();
         connection.operations -= 1;
@@ -481,9 +467,7 @@ impl Connections {
 
     /// Sends what waits, and ends a connection that has nothing left to do.
     fn send(&mut self, index: usize, operations: &mut Operations) {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         if !connection.output.is_empty() {
             match connection.send(&mut operations.buffers, self.now_ns) {
                 Ok(sent) => {
@@ -493,9 +477,7 @@ impl Connections {
                 Err(_) => self.cut(index, None, operations),
             }
         }
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         if connection.has_ended() {
             if std::mem::take(&mut connection.dirty) {
                 connection.operations += 1;
@@ -533,9 +515,7 @@ impl Connections {
 
     /// Reads no more, and ends the connection when what was read is answered.
     fn close(&mut self, index: usize, why: Option<&str>, operations: &mut Operations) {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         if let Some(why) = why {
             let who = &connection.who;
             self.home
@@ -558,9 +538,7 @@ impl Connections {
     /// Ends the connection without answering: the client is gone, or not to be trusted.
     pub(super) fn cut(&mut self, index: usize, why: Option<String>, operations: &mut Operations) {
         self.close(index, why.as_deref(), operations);
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         connection.dead = true;
         connection.dividing = None;
         let left = connection.output.clear(&mut operations.buffers);
@@ -570,9 +548,7 @@ impl Connections {
 
     /// Lets go of a connection that has nothing in the stack any more.
     fn remove(&mut self, index: usize, operations: &mut Operations) {
-        let Some(mut connection) = self.slots[index].take() else {
-            return;
-        };
+        let Some(mut connection) = self.slots[index].take() else { return };
         let left = connection.output.clear(&mut operations.buffers);
         let given = connection.give_back_input(&mut operations.buffers);
         let account = &mut connection.account;
@@ -587,9 +563,7 @@ impl Connections {
     /// Ends connections whose clients have not moved for too long.
     pub fn cut_silent(&mut self, operations: &mut Operations) {
         for index in 0..self.slots.len() {
-            let Some(connection) = &self.slots[index] else {
-                continue;
-            };
+            let Some(connection) = &self.slots[index] else { continue };
             if let Some(why) = connection.silent_too_long(self.now_ns, &self.budget.limits) {
                 self.cut(index, Some(why.to_owned()), operations);
             }

@@ -224,9 +224,7 @@ impl Control {
     }
 
     fn greet_the_only_client(&mut self) {
-        let Some(only) = &self.only else {
-            return;
-        };
+        let Some(only) = &self.only else { return };
         match only.socket.try_clone() {
             Ok(fd) => self.greet(Arrival {
                 stream: Stream::plain(fd),
@@ -451,9 +449,7 @@ impl Control {
     }
 
     fn read(&mut self, source: Source) {
-        let Some(pending) = self.pending.get_mut(&source) else {
-            return;
-        };
+        let Some(pending) = self.pending.get_mut(&source) else { return };
         let mut bytes = [0; READ_BYTES];
         match pending.stream.read(&mut [], &mut bytes) {
             Ok(0) => return self.leave(source, None),
@@ -495,9 +491,7 @@ impl Control {
 
     /// Sends what waits to be sent; a handshake that is over ends here.
     fn write(&mut self, source: Source) {
-        let Some(pending) = self.pending.get_mut(&source) else {
-            return;
-        };
+        let Some(pending) = self.pending.get_mut(&source) else { return };
         while !pending.output.is_empty() {
             match pending.stream.send(&pending.output) {
                 Ok(sent) => drop(pending.output.drain(..sent)),
@@ -538,16 +532,10 @@ impl Control {
 
     /// The transmission phase begins, on the worker with the fewest connections.
     fn hand_over(&mut self, source: Source) {
-        let Some(pending) = self.forget(source) else {
-            return;
-        };
-        let Some(session) = pending.session else {
-            return;
-        };
+        let Some(pending) = self.forget(source) else { return };
+        let Some(session) = pending.session else { return };
         let workers = self.workers.iter_mut().enumerate();
-        let Some((number, worker)) = workers.min_by_key(|(_, it)| it.connections) else {
-            return;
-        };
+        let Some((number, worker)) = workers.min_by_key(|(_, it)| it.connections) else { return };
         let admission = Admission {
             id: pending.id,
             presence: pending.presence,
@@ -570,9 +558,7 @@ impl Control {
     }
 
     fn leave(&mut self, source: Source, why: Option<String>) {
-        let Some(pending) = self.forget(source) else {
-            return;
-        };
+        let Some(pending) = self.forget(source) else { return };
         self.census.remove(pending.id);
         if let Some(why) = why {
             let who = pending.who;

@@ -213,7 +213,6 @@ impl Server {
     }
 
     /// How clients reach the default export, one URI an address.
-    #[must_use]
     pub fn uris(&self) -> &[String] {
         &self.uris
     }

@@ -40,7 +40,7 @@ pub(super) enum TaskKind {
     /// A stretch that reads as zeroes; nothing is to be done.
     Hole,
     Write,
-    /// Zeroes whole sectors.
+    /// WRITE_ZEROES of whole sectors.
     Zero,
     /// Looks whether zeroing has left a hole.
     Check,
@@ -48,7 +48,7 @@ pub(super) enum TaskKind {
     Fill,
     /// Gives whole sectors back.
     Delete,
-    /// Makes durable.
+    /// FLUSH: what was written becomes durable.
     Flush,
     /// Asks for a block status.
     Status,

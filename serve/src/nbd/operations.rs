@@ -198,9 +198,7 @@ impl Operations {
             TaskKind::Hole => return self.end_task(number),
             _ => return self.launch(number, at, MAIN),
         }
-        let Some(chosen) = &operation.chosen else {
-            return;
-        };
+        let Some(chosen) = &operation.chosen else { return };
         let claimed = ClaimedSpan::new(&chosen.ranges, task.span);
         let granted = claimed.is_granted_or_wakes(&self.own_waker);
         task.claimed = Some(claimed);
@@ -248,9 +246,7 @@ impl Operations {
     fn launch(&mut self, number: u32, at: u32, part: u8) {
         let sector = self.sector_of(number);
         let operation = &mut self.slots[number as usize];
-        let Some(chosen) = &operation.chosen else {
-            return;
-        };
+        let Some(chosen) = &operation.chosen else { return };
         let Some(draft) = self.channel.bio() else {
             self.starved.push_back((number, at, part));
             return;

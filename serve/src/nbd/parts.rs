@@ -20,9 +20,7 @@ impl Connections {
         charge: usize,
         operations: &mut Operations,
     ) -> bool {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return true;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return true };
         let account = &mut connection.account;
         if account.requests >= self.budget.limits.requests {
             return false;
@@ -50,12 +48,8 @@ impl Connections {
 
     /// Begins the next part of the request that is being divided. False when it waits.
     pub(super) fn begin_part(&mut self, index: usize, operations: &mut Operations) -> bool {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return true;
-        };
-        let Some(dividing) = &mut connection.dividing else {
-            return true;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return true };
+        let Some(dividing) = &mut connection.dividing else { return true };
         if dividing.rest() == 0 || (dividing.in_order && connection.operations > 0) {
             return false;
         }
@@ -92,9 +86,7 @@ impl Connections {
         charge: usize,
         operations: &mut Operations,
     ) {
-        let Some(connection) = self.slots[index].as_mut() else {
-            return;
-        };
+        let Some(connection) = self.slots[index].as_mut() else { return };
         let divided = connection
             .divided
             .iter_mut()

@@ -184,9 +184,7 @@ impl Census {
 
     /// A connection has been told to make room.
     pub fn leaves(&mut self, id: u64) {
-        let Some(member) = self.members.get_mut(&id) else {
-            return;
-        };
+        let Some(member) = self.members.get_mut(&id) else { return };
         if !std::mem::replace(&mut member.leaving, true) {
             self.leaving += 1;
             let peer = member.peer;

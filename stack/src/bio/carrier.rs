@@ -28,7 +28,6 @@ unsafe impl IoMemory for Carrier {
 impl Carrier {
     /// Takes a bio. Reads and writes whose memory is not aligned to `align_bytes` (a power of two;
     /// 1 for any) go through a buffer that is; writes are copied into it here.
-    #[must_use]
     pub fn new(mut bio: Bio, align_bytes: usize) -> Self {
         let mask = align_bytes - 1;
         let aligned =

@@ -188,7 +188,6 @@ impl Draft {
 
     /// The word that was given with [`Draft::cookie`].
     #[inline]
-    #[must_use]
     pub fn number(&self) -> u64 {
         self.bio.body().cookie
     }
@@ -231,20 +230,17 @@ impl Finished {
     }
 
     /// The command of the request.
-    #[must_use]
     pub fn command(&self) -> Command {
         self.bio.command()
     }
 
     /// Byte offset of the request, as it was made.
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.bio.offset()
     }
 
     /// How much was asked for, bytes, before the end of the media cut it.
     #[inline]
-    #[must_use]
     pub fn length(&self) -> u64 {
         let body = self.bio.body();
         match body.asked {
@@ -255,13 +251,11 @@ impl Finished {
 
     /// The word that the caller gave to the request, to find it again.
     #[inline]
-    #[must_use]
     pub fn cookie(&self) -> u64 {
         self.bio.body().cookie
     }
 
     /// Which bio this was.
-    #[must_use]
     pub fn id(&self) -> BioId {
         self.bio.id()
     }
@@ -282,7 +276,6 @@ impl Finished {
     }
 
     /// The buffer, if it has one.
-    #[must_use]
     pub fn buffer(&self) -> Option<&Buffer> {
         match &self.bio.body().payload {
             Payload::Buffer(buffer) | Payload::Lendable { buffer, lent: None } => Some(buffer),
@@ -308,7 +301,6 @@ impl Finished {
     }
 
     /// The answer to a GETATTR.
-    #[must_use]
     pub fn attribute(&self) -> Option<&AttributeValue> {
         match &self.bio.body().payload {
             Payload::Attribute { value, .. } => value.as_ref(),
@@ -317,7 +309,6 @@ impl Finished {
     }
 
     /// The answer to an EXTENTS.
-    #[must_use]
     pub fn extents(&self) -> &[Extent] {
         match &self.bio.body().payload {
             Payload::Extents { found, .. } => found,

@@ -75,7 +75,6 @@ impl Command {
     }
 
     /// True when the command names a range of the media (and so is checked against it).
-    #[must_use]
     pub const fn has_range(self) -> bool {
         !matches!(self, Self::Flush | Self::GetAttr)
     }
@@ -130,7 +129,6 @@ impl Flags {
     pub(crate) const WATCHED: Self = Self(0x20);
 
     /// True when all of `other` are set.
-    #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

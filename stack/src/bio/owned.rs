@@ -94,31 +94,26 @@ impl Bio {
 
     /// Which bio this is, as [`crate::Channel::cancel`] and [`crate::Geom::cancel`] name it.
     #[inline]
-    #[must_use]
     pub fn id(&self) -> BioId {
         id_of(self.slot)
     }
 
     /// READ, WRITE or another command.
-    #[must_use]
     pub fn command(&self) -> Command {
         self.body().command
     }
 
-    /// Its modifiers.
-    #[must_use]
+    /// ORDERED, FUA and the other modifiers of the bio.
     pub fn flags(&self) -> Flags {
         self.body().flags
     }
 
     /// Where, in bytes of the provider that was asked.
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.body().offset
     }
 
     /// How much, in bytes.
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.body().length
     }

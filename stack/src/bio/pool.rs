@@ -87,9 +87,7 @@ impl Slots {
 
     /// Marks a bio of these as cancelled, if it is `keeper`'s and still in the life of `id`.
     pub(super) fn mark_cancelled(&self, id: super::BioId, keeper: usize) -> bool {
-        let Some(slot) = self.at(id.address) else {
-            return false;
-        };
+        let Some(slot) = self.at(id.address) else { return false };
         // SAFETY: a live slot of these; the fields are atomic.
         let slot = unsafe { slot.as_ref() };
         if slot.keeper.load(Ordering::Relaxed) != keeper

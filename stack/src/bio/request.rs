@@ -102,14 +102,12 @@ impl<'a> Request<'a> {
 
     /// READ, WRITE or another command.
     #[inline]
-    #[must_use]
     pub fn command(&self) -> Command {
         self.body().command
     }
 
-    /// Its modifiers.
+    /// ORDERED, FUA and the other modifiers of the bio.
     #[inline]
-    #[must_use]
     pub fn flags(&self) -> Flags {
         self.body().flags
     }
@@ -117,21 +115,18 @@ impl<'a> Request<'a> {
     /// Where, in bytes from the start of the provider that was asked. Always a multiple of that
     /// provider's sector size.
     #[inline]
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
     /// How much, in bytes; inside the provider's media.
     #[inline]
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.body().length
     }
 
     /// Which provider of the geom was asked, by its position in the geom's plan.
     #[inline]
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.body().port
     }
@@ -169,7 +164,6 @@ impl<'a> Request<'a> {
     /// True when the caller of a READ takes memory that a layer lends him, in place of a copy
     /// ([`Request::lend`]).
     #[inline]
-    #[must_use]
     pub fn may_lend(&self) -> bool {
         matches!(self.body().payload, Payload::Lendable { .. })
     }
@@ -208,7 +202,6 @@ impl<'a> Request<'a> {
     }
 
     /// Which bio this is.
-    #[must_use]
     pub fn id(&self) -> BioId {
         id_of(self.slot)
     }
@@ -288,7 +281,6 @@ impl<'a> Request<'a> {
     }
 
     /// The name that a GETATTR asks for; empty for other commands.
-    #[must_use]
     pub fn attribute(&self) -> &str {
         match &self.body().payload {
             Payload::Attribute { name, .. } => name,
@@ -309,9 +301,7 @@ impl<'a> Request<'a> {
     pub fn add_extent(&mut self, extent: Extent) -> bool {
         let body = self.body_mut();
         let left = body.length - body.completed;
-        let Payload::Extents { limit, found } = &mut body.payload else {
-            return false;
-        };
+        let Payload::Extents { limit, found } = &mut body.payload else { return false };
         if found.len() >= *limit || left == 0 {
             return false;
         }
@@ -517,9 +507,7 @@ impl FanOut<'_> {
         (segment, payload): (Segment, Payload),
         flags: fn(Flags) -> Flags,
     ) {
-        let Some(parent) = self.parent.as_mut() else {
-            return;
-        };
+        let Some(parent) = self.parent.as_mut() else { return };
         let parent_slot = parent.slot_pointer();
         let body = parent.body_mut();
         let mut child = new_clone(self.cx, parent_slot, body, consumer);

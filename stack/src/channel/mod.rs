@@ -106,7 +106,6 @@ impl Channel {
     }
 
     /// How many bios are in flight.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.under_way
     }
@@ -389,7 +388,6 @@ impl Channel {
     }
 
     /// Why a finished bio failed, in full; `None` when it did not.
-    #[must_use]
     pub fn explain(&self, finished: &Finished) -> Option<IoError> {
         let body = finished.bio.body();
         if body.error == 0 {

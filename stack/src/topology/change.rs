@@ -154,19 +154,13 @@ impl Topology {
 
     /// A writer came to a provider: geoms on it that cannot stand that wither away.
     pub(crate) fn spoil(&mut self, provider: ProviderId, writer: ConsumerId) {
-        let Some(object) = self.providers.get(&provider) else {
-            return;
-        };
+        let Some(object) = self.providers.get(&provider) else { return };
         for id in object.consumers.clone() {
             if id == writer {
                 continue;
             }
-            let Some(consumer) = self.consumers.get_mut(&id) else {
-                continue;
-            };
-            let Some(geom) = self.geoms.get(&consumer.geom) else {
-                continue;
-            };
+            let Some(consumer) = self.consumers.get_mut(&id) else { continue };
+            let Some(geom) = self.geoms.get(&consumer.geom) else { continue };
             if consumer.entry.is_some() || geom.methods.survives_spoil() {
                 continue;
             }
@@ -180,14 +174,10 @@ impl Topology {
 
     /// A provider is gone: it answers with the error, and everything on it follows.
     pub(crate) fn orphan(&mut self, provider: ProviderId, errno: Errno) {
-        let Some(object) = self.providers.get_mut(&provider) else {
-            return;
-        };
+        let Some(object) = self.providers.get_mut(&provider) else { return };
         object.error.get_or_insert(errno);
         for id in object.consumers.clone() {
-            let Some(consumer) = self.consumers.get_mut(&id) else {
-                continue;
-            };
+            let Some(consumer) = self.consumers.get_mut(&id) else { continue };
             consumer.orphan = true;
             if consumer.entry.is_none() {
                 let geom = consumer.geom;
@@ -199,9 +189,7 @@ impl Topology {
 
     /// Begins to take a geom away; it goes when nothing of it is held any more.
     pub(crate) fn wither(&mut self, geom: GeomId, errno: Errno) {
-        let Some(object) = self.geoms.get_mut(&geom) else {
-            return;
-        };
+        let Some(object) = self.geoms.get_mut(&geom) else { return };
         if std::mem::replace(&mut object.wither, true) {
             return;
         }
@@ -230,9 +218,7 @@ impl Topology {
     }
 
     fn wash_one(&mut self, geom: GeomId) -> bool {
-        let Some(object) = self.geoms.get(&geom) else {
-            return false;
-        };
+        let Some(object) = self.geoms.get(&geom) else { return false };
         let free = |id: &ProviderId| {
             self.providers
                 .get(id)
@@ -252,9 +238,7 @@ impl Topology {
 
     /// Takes a geom out, with its consumers and providers.
     pub(crate) fn remove_geom(&mut self, geom: GeomId) {
-        let Some(object) = self.geoms.get(&geom) else {
-            return;
-        };
+        let Some(object) = self.geoms.get(&geom) else { return };
         let (consumers, providers) = (object.consumers.clone(), object.providers.clone());
         for id in consumers {
             let provider = self
@@ -278,9 +262,7 @@ impl Topology {
     /// A provider has another size. Geoms on it resize, or are orphaned when it shrank and they
     /// cannot; then all classes may taste it again.
     pub(crate) fn resize(&mut self, provider: ProviderId, mediasize: u64) {
-        let Some(object) = self.providers.get_mut(&provider) else {
-            return;
-        };
+        let Some(object) = self.providers.get_mut(&provider) else { return };
         let shrank = mediasize < object.mediasize;
         if mediasize == object.mediasize {
             return;
@@ -288,16 +270,12 @@ impl Topology {
         object.mediasize = mediasize;
         object.padding = 0;
         for id in object.consumers.clone() {
-            let Some(consumer) = self.consumers.get(&id) else {
-                continue;
-            };
+            let Some(consumer) = self.consumers.get(&id) else { continue };
             if consumer.entry.is_some() {
                 continue;
             }
             let geom = consumer.geom;
-            let Some(object) = self.geoms.get(&geom) else {
-                continue;
-            };
+            let Some(object) = self.geoms.get(&geom) else { continue };
             match object.methods.resize(mediasize) {
                 Some(sizes) => {
                     for (provider, (size, mark)) in object.providers.clone().into_iter().zip(sizes)

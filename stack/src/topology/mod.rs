@@ -27,7 +27,6 @@ macro_rules! id {
 
         impl $name {
             /// The number, as `conf` prints it.
-            #[must_use]
             pub const fn number(self) -> u64 {
                 self.0
             }

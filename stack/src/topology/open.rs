@@ -110,9 +110,7 @@ impl Topology {
         else {
             return;
         };
-        let Some(geom) = self.geoms.get(&provider.geom) else {
-            return;
-        };
+        let Some(geom) = self.geoms.get(&provider.geom) else { return };
         if delta.write == 0 {
             return;
         }
@@ -150,9 +148,7 @@ impl Topology {
     }
 
     fn add(&mut self, consumer: ConsumerId, delta: Delta) {
-        let Some(object) = self.consumers.get_mut(&consumer) else {
-            return;
-        };
+        let Some(object) = self.consumers.get_mut(&consumer) else { return };
         object.counts = object.counts.after(delta).unwrap_or_default();
         if let Some(provider) = object.provider.and_then(|id| self.providers.get_mut(&id)) {
             provider.counts = provider.counts.after(delta).unwrap_or_default();
@@ -168,9 +164,7 @@ impl Topology {
         else {
             return;
         };
-        let Some(provider) = self.providers.get(&id) else {
-            return;
-        };
+        let Some(provider) = self.providers.get(&id) else { return };
         let withers = self
             .geoms
             .get(&provider.geom)

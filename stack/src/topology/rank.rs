@@ -67,9 +67,7 @@ impl Topology {
 
     /// Takes a consumer off its provider. Its counts must be zero.
     pub(crate) fn detach(&mut self, consumer: ConsumerId) -> Result<(), StackError> {
-        let Some(object) = self.consumers.get_mut(&consumer) else {
-            return Ok(());
-        };
+        let Some(object) = self.consumers.get_mut(&consumer) else { return Ok(()) };
         if object.counts != Counts::default() {
             let counts = object.counts.to_string();
             return Err(StackError::Busy(
@@ -170,9 +168,7 @@ impl Topology {
             .into_iter()
             .filter_map(|id| self.geoms.get(&id));
         let rank = highest.map(|below| below.rank + 1).max().unwrap_or(1);
-        let Some(object) = self.geoms.get_mut(&geom) else {
-            return;
-        };
+        let Some(object) = self.geoms.get_mut(&geom) else { return };
         if object.rank != rank {
             object.rank = rank;
             for above in self.geoms_above(geom) {

@@ -37,9 +37,7 @@ impl Topology {
         let mut info = Vec::with_capacity(order.len());
         let mut clones = BTreeMap::new();
         for (index, id) in order.iter().enumerate() {
-            let Some(consumer) = self.consumers.get(id) else {
-                continue;
-            };
+            let Some(consumer) = self.consumers.get(id) else { continue };
             if let Some(entry) = consumer
                 .entry
                 .or(consumer.own_entry)
@@ -184,9 +182,7 @@ impl Topology {
         if let Some(clones) = known.get(&geom) {
             return *clones;
         }
-        let Some(object) = self.geoms.get(&geom) else {
-            return 0;
-        };
+        let Some(object) = self.geoms.get(&geom) else { return 0 };
         let below = object
             .consumers
             .iter()

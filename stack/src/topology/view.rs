@@ -83,7 +83,6 @@ fn fact<'a>(config: &'a [(String, String)], name: &str) -> Option<&'a str> {
 
 impl GeomView {
     /// A fact of [`GeomView::config`] by its key.
-    #[must_use]
     pub fn fact(&self, name: &str) -> Option<&str> {
         fact(&self.config, name)
     }
@@ -91,14 +90,12 @@ impl GeomView {
 
 impl ProviderView {
     /// A fact of [`ProviderView::config`] by its key.
-    #[must_use]
     pub fn fact(&self, name: &str) -> Option<&str> {
         fact(&self.config, name)
     }
 
     /// The size without the padding of the last sector, bytes: what a program sees that knows no
     /// sectors. Without padding, whole sectors.
-    #[must_use]
     pub fn content_bytes(&self) -> u64 {
         let sector_bytes = u64::from(self.sectorsize_bytes.max(1));
         let whole_bytes = self.mediasize_bytes - self.mediasize_bytes % sector_bytes;
@@ -107,7 +104,6 @@ impl ProviderView {
 
     /// The padding of a layer that shows `size_bytes` of this provider from `offset_bytes` on: the
     /// same if it shows the end of the media.
-    #[must_use]
     pub fn padding_within(&self, offset_bytes: u64, size_bytes: u64) -> u32 {
         let shows_end = offset_bytes.checked_add(size_bytes) == Some(self.mediasize_bytes);
         if shows_end { self.padding_bytes } else { 0 }
@@ -121,13 +117,11 @@ impl Tree {
     }
 
     /// The provider of that name.
-    #[must_use]
     pub fn provider(&self, name: &str) -> Option<&ProviderView> {
         self.providers().find(|provider| provider.name == name)
     }
 
     /// The geom of that number.
-    #[must_use]
     pub fn geom(&self, id: GeomId) -> Option<&GeomView> {
         self.geoms.iter().find(|geom| geom.id == id)
     }

@@ -77,7 +77,6 @@ impl Entry {
 
 impl RangeLock {
     /// A lock without claims.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -128,9 +127,7 @@ impl Queue {
     /// are appended to `wakers`.
     fn remove(&mut self, ticket: u64, wakers: &mut Vec<Waker>) -> bool {
         let place = self.place(ticket);
-        let Some(gone) = self.claims.remove(place) else {
-            return false;
-        };
+        let Some(gone) = self.claims.remove(place) else { return false };
         let mut grants = false;
         for entry in self.claims.range_mut(place..) {
             if entry.conflicts_with(&gone.range, gone.share) {
@@ -153,14 +150,12 @@ pub struct Claim {
 
 impl Claim {
     /// True once the range may be used.
-    #[must_use]
     pub fn is_granted(&self) -> bool {
         self.lock.queue().is_granted(self.ticket)
     }
 
     /// True once the range may be used; else `waker` is woken, once, when it may be, by the thread
     /// that gives the last range up that is in the way.
-    #[must_use]
     pub fn is_granted_or_wakes(&self, waker: &Waker) -> bool {
         let mut queue = self.lock.queue();
         if queue.is_granted(self.ticket) {

@@ -44,7 +44,6 @@ pub struct Span {
 impl Span {
     /// A range, and the sectors of `sector` bytes around it.
     #[inline]
-    #[must_use]
     pub fn new(range: &Range<u64>, sector: u64) -> Self {
         let skip = beyond(range.start, sector);
         let last = beyond(range.end, sector);
@@ -60,7 +59,6 @@ impl Span {
 
     /// A range that is one piece, if it is.
     #[inline]
-    #[must_use]
     pub fn single(range: &Range<u64>, sector: u64) -> Option<Self> {
         let piece = piece_bytes(sector);
         let one = beyond(range.start, piece) + (range.end - range.start) <= piece;
@@ -82,7 +80,6 @@ impl Span {
     }
 
     /// Where the sectors begin, bytes.
-    #[must_use]
     pub fn start(&self) -> u64 {
         self.offset - self.skip as u64
     }
@@ -104,14 +101,12 @@ impl Span {
     }
 
     /// True when no sector is touched in part.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.skip == 0 && self.length == self.sectors
     }
 }
 
 /// The whole sectors inside a range, if there are any.
-#[must_use]
 pub fn whole_sectors(range: &Range<u64>, sector: u64) -> Option<Range<u64>> {
     let start = range.start.checked_next_multiple_of(sector)?;
     let inner = start..range.end - range.end % sector;
@@ -143,7 +138,6 @@ pub struct ClaimedSpan {
 
 impl ClaimedSpan {
     /// Claims the sectors of `span`: exclusively when one of them changes in part.
-    #[must_use]
     pub fn new(ranges: &Arc<RangeLock>, span: Span) -> Self {
         let share = match span.is_whole() {
             true => Share::Shared,
@@ -157,13 +151,11 @@ impl ClaimedSpan {
     }
 
     /// See [`Claim::is_granted`].
-    #[must_use]
     pub fn is_granted(&self) -> bool {
         self.claim.is_granted()
     }
 
     /// See [`Claim::is_granted_or_wakes`].
-    #[must_use]
     pub fn is_granted_or_wakes(&self, waker: &Waker) -> bool {
         self.claim.is_granted_or_wakes(waker)
     }

@@ -146,9 +146,7 @@ pub(super) fn a_direct_read_meets_an_unaligned_end(make: Make<'_>, folder: &Path
     let path = folder.join("f");
     let data = pattern(10_000, 4);
     fs::write(&path, &data).unwrap();
-    let Some(direct) = open_direct("a_direct_read_meets_an_unaligned_end", &path) else {
-        return;
-    };
+    let Some(direct) = open_direct(&path) else { return };
     let mut rig = Rig::new(make, 4);
     let file = rig.register(direct);
     let (count, bytes) = rig.read(file, 0, 16_384);
@@ -202,10 +200,7 @@ pub(super) fn a_discarded_range_reads_as_zero(make: Make<'_>, folder: &Path) {
     let file = rig.file(&path, &[7; 100_000]);
     let result = rig.without_memory(OpKind::Discard, file, (10_000, 50_000));
     if result == Err(Errno::OPNOTSUPP) {
-        return crate::skip(
-            "a_discarded_range_reads_as_zero",
-            "no holes in this file system",
-        );
+        return crate::skip("no holes in this file system");
     }
     assert_eq!(result, Ok(50_000));
     assert_zeroed(&fs::read(&path).unwrap(), 10_000..60_000);
@@ -227,7 +222,7 @@ pub(super) fn a_file_system_without_zeroing_is_served(make: Make<'_>, _folder: &
         Ok(folder) => zero(make, &folder.path().join("f")),
         Err(error) => {
             let reason = format!("no folder in /dev/shm: {error}");
-            crate::skip("a_file_system_without_zeroing_is_served", &reason);
+            crate::skip(&reason);
         }
     }
 }

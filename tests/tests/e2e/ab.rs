@@ -2,8 +2,7 @@
 //! wrong.
 
 use crate::disks;
-use crate::run::{Ended, UGEOM, command, end, other, ugeom, wait_until_it_listens};
-use serde_json::Value;
+use crate::run::{Ended, UGEOM, command, end, has, json_of, other, ugeom, wait_until_it_listens};
 use std::time::Duration;
 
 /// Stderr without what a debug build says before it measures, and the progress of a busy machine.
@@ -37,21 +36,19 @@ fn a_slow_layer_is_slower_and_the_result_can_be_compared_again() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let json = std::fs::read_to_string(&file).expect("the samples");
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let json = json_of(std::fs::read_to_string(&file).expect("the samples"));
     assert_eq!(json["experiment"], "ab");
     assert_eq!(json["subject"]["candidates"][1]["side"]["target"], b);
     assert_eq!(json["processes"].as_array().map(Vec::len), Some(12));
     let rounds = json["processes"][0]["rounds"].as_array().expect("rounds");
     assert_eq!(rounds.len(), 2);
     // The saved result holds both sides in the same rounds.
-    let again = ugeom(&["compare", &file, "--metric", "time", "--json"]).quiet();
-    let again: Value = serde_json::from_str(&again).expect("JSON");
+    let again = json_of(ugeom(&["compare", &file, "--metric", "time", "--json"]).quiet());
     assert_eq!(again["interleaved"], true);
     let words = again["metrics"][0]["rows"][0]["words"]
         .as_str()
         .expect("words");
-    assert!(words.contains("slower"), "{words}");
+    has(&words, "slower");
 }
 
 #[test]
@@ -64,12 +61,12 @@ fn commands_are_told_from_targets_and_that_is_said() {
         "{}",
         ended.stderr
     );
-    assert!(ended.text().contains(" slower than A"), "{}", ended.text());
+    has(&ended.text(), " slower than A");
     let said = ["--command", "--printed", "ms", "--json", "-"];
     let sides = ["ab", "echo took 2 ms; :", "echo took 3 ms; :"];
     let ended = ugeom(&[&sides, &said[..], &quick[..]].concat());
     assert_eq!((ended.code, words(&ended).as_str()), (0, ""));
-    let json: Value = serde_json::from_str(&ended.text()).expect("JSON alone on stdout");
+    let json = json_of(ended.text());
     assert_eq!(json["subject"]["printed"], "ms");
     let sample = &json["processes"][0]["rounds"][0]["samples"][1];
     let ns = sample["wall_ns"]
@@ -105,7 +102,7 @@ fn job_files_are_compared_by_the_request() {
     ] {
         assert!(said.contains(&part), "{part}: {said}");
     }
-    let json: Value = serde_json::from_str(&ended.text()).expect("JSON alone on stdout");
+    let json = json_of(ended.text());
     assert_eq!(json["subject"]["candidates"][0]["side"]["job"], *a);
     assert_eq!(json["subject"]["candidates"][1]["side"]["job"], *b);
     let samples = &json["processes"][0]["rounds"][0]["samples"];
@@ -119,14 +116,14 @@ fn job_files_are_compared_by_the_request() {
     assert!(wall_ns >= 50_000_000, "ten delays of 5 ms: {wall_ns}");
     let page = ugeom(&["ab", "--job", &a, &b, "--rounds", "1", "--processes", "6"]);
     assert_eq!((page.code, words(&page).as_str()), (0, ""));
-    assert!(page.text().contains(" slower than A"), "{}", page.text());
+    has(&page.text(), " slower than A");
     let wrong = file("wrong.fio", "[reads]\nfilename=md:1m\nrw=randraed\n");
     let told = ugeom(&["ab", &a, &wrong]).failed(2);
-    assert!(told.contains(&format!("{wrong}:3: ")), "{told}");
+    has(&told, &format!("{wrong}:3: "));
     let missing = ugeom(&["ab", "--job", &a, "no-such.fio"]).failed(2);
-    assert!(missing.contains("no-such.fio"), "{missing}");
+    has(&missing, "no-such.fio");
     let mixed = ugeom(&["ab", &a, "true"]).failed(2);
-    assert!(mixed.contains("by the request"), "{mixed}");
+    has(&mixed, "by the request");
     ugeom(&["ab", &a, &b, "--printed", "ms"]).failed(2);
 }
 
@@ -156,7 +153,7 @@ fn a_job_that_writes_spares_what_carries_something() {
         "6",
     ];
     let refused = ugeom(&ab).failed(1);
-    assert!(refused.contains("--destroy"), "{refused}");
+    has(&refused, "--destroy");
     assert!(
         std::fs::read(&image).expect("the image") == bytes,
         "it was written"
@@ -192,9 +189,9 @@ fn ctrl_c_ends_it_early_and_keeps_whole_rounds() {
 #[test]
 fn what_cannot_be_compared_is_named() {
     let neither = ugeom(&["ab", "zero", "no-such-thing"]).failed(2);
-    assert!(
-        neither.contains("B is `no-such-thing`: not a file, a device class or a program"),
-        "{neither}"
+    has(
+        &neither,
+        "B is `no-such-thing`: not a file, a device class or a program",
     );
     for wrong in [
         &["ab"][..],
@@ -232,15 +229,11 @@ fn what_cannot_be_compared_is_named() {
     ] {
         let ended = ugeom(&["ab", "zero", side, "--size", size]);
         assert_eq!((ended.code, ended.text().as_str()), (1, ""));
-        assert!(ended.stderr.contains(problem), "{}", ended.stderr);
+        has(&ended.stderr, problem);
     }
     let fails = ugeom(&["ab", "--command", "true", "echo broken >&2; exit 3"]);
     assert_eq!(fails.code, 1);
-    assert!(
-        fails.stderr.contains("exit code 3: broken"),
-        "{}",
-        fails.stderr
-    );
+    has(&fails.stderr, "exit code 3: broken");
 }
 
 #[test]
@@ -270,7 +263,7 @@ fn commands_are_scanned_gated_and_saved_as_a_table() {
     let fast = ["ab", "-N", "-r", "8", "--fail-if-slower", "20%"];
     let pass = ugeom(&[&fast[..], &["sleep 0.4", "sleep 0.002"]].concat());
     assert_eq!(pass.code, 0, "{}", pass.stderr);
-    assert!(pass.text().contains("PASS: "), "{}", pass.text());
+    has(&pass.text(), "PASS: ");
     let few = [
         "ab",
         "-N",
@@ -283,9 +276,5 @@ fn commands_are_scanned_gated_and_saved_as_a_table() {
     ];
     let undecided = ugeom(&few);
     assert_eq!(undecided.code, 4, "{}", undecided.stderr);
-    assert!(
-        undecided.text().contains("UNDECIDED: "),
-        "{}",
-        undecided.text()
-    );
+    has(&undecided.text(), "UNDECIDED: ");
 }

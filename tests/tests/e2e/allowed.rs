@@ -3,7 +3,7 @@
 
 use crate::disks;
 use crate::pki::certificates;
-use crate::run::{Ended, UGEOM, command, run};
+use crate::run::{Ended, UGEOM, command, json_of, run};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -17,7 +17,7 @@ fn listed(info: &Path, uri: &str) -> Vec<String> {
         // nbdinfo fails on an empty list.
         return Vec::new();
     }
-    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let found = json_of(&ended.stdout);
     let exports = found["exports"].as_array().expect("exports");
     let name = |export: &serde_json::Value| export["export-name"].as_str().expect("one").to_owned();
     let mut names: Vec<String> = exports.iter().map(name).collect();
@@ -102,13 +102,8 @@ impl Ruled {
 
 #[test]
 fn certificates_and_users_decide_which_exports_a_client_sees() {
-    let test = "certificates_and_users_decide";
-    let (Some(info), Some(qemu)) = (program(test, "nbdinfo"), program(test, "qemu-img")) else {
-        return;
-    };
-    let Some(folder) = certificates(test) else {
-        return;
-    };
+    let (Some(info), Some(qemu)) = (program("nbdinfo"), program("qemu-img")) else { return };
+    let Some(folder) = certificates() else { return };
     let server = Ruled::start(folder);
     for (client, tcp) in [
         (None, &[][..]),
@@ -132,9 +127,7 @@ fn certificates_and_users_decide_which_exports_a_client_sees() {
 
 #[test]
 fn passed_sockets_and_stdio_follow_the_rules() {
-    let Some(nbdsh) = program("passed_sockets_and_stdio", "nbdsh") else {
-        return;
-    };
+    let Some(nbdsh) = program("nbdsh") else { return };
     let own = rustix::process::geteuid().as_raw();
     for (uid, seen) in [(own, true), (own ^ 1, false)] {
         for (connect, stdio) in [

@@ -1,6 +1,6 @@
 //! Help, usage errors, exit codes, streams and colours.
 
-use crate::run::{UGEOM, command, run, ugeom};
+use crate::run::{UGEOM, command, json_of, run, ugeom};
 use std::process::Stdio;
 
 const COMMANDS: &[&str] = &[
@@ -138,8 +138,7 @@ fn classes_lists_them_and_describes_one() {
         page.starts_with("nop: ") && page.contains("\n  ... | nop:[offset="),
         "{page}"
     );
-    let json = ugeom(&["classes", "md", "--json"]).quiet();
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json = json_of(ugeom(&["classes", "md", "--json"]).quiet());
     assert_eq!(json["class"], "MD");
     let options = json["options"].as_array().expect("options");
     assert!(options.iter().any(|option| option["name"] == "size"));

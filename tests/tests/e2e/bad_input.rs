@@ -2,7 +2,7 @@
 //! or a hang.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, end, has, run, ugeom, ugeom_with};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -47,14 +47,8 @@ fn a_file_that_is_not_there_is_named() {
 fn a_wrong_address_lists_the_right_ones() {
     let (_folder, path) = disks::partitioned_image(2048, 63, 100);
     let error = ugeom(&["show", &format!("{}@s2", disks::text(&path))]).failed(2);
-    assert!(
-        error.contains("there is no provider `s2` or `disk.imgs2`"),
-        "{error}"
-    );
-    assert!(
-        error.contains("the providers are: disk.img, disk.imgs1"),
-        "{error}"
-    );
+    has(&error, "there is no provider `s2` or `disk.imgs2`");
+    has(&error, "the providers are: disk.img, disk.imgs1");
 }
 
 #[test]
@@ -65,22 +59,22 @@ fn an_image_that_is_no_whole_sectors_is_read_to_its_last_byte_with_a_warning() {
     let warning = "not a multiple of its sector size, 512: the last sector is padded with 148 zero";
     let shown = ugeom(&["show", &target]);
     let tree = shown.text();
-    assert!(tree.contains("padded with 148 zero bytes"), "{tree}");
+    has(&tree, "padded with 148 zero bytes");
     let read = ugeom(&["read", &target]);
-    assert!(read.stderr.contains(warning), "{}", read.stderr);
+    has(&read.stderr, warning);
     let mut expected = vec![7; 1_000_300];
     expected.resize(1_000_448, 0);
     assert!(read.stdout == expected);
     let info = ugeom(&["diskinfo", &target]);
-    assert!(info.text().contains("1000448"), "{}", info.text());
-    assert!(info.stderr.contains(warning), "{}", info.stderr);
+    has(&info.text(), "1000448");
+    has(&info.stderr, warning);
     for writing in [
         &["write", &target][..],
         &["part", "create", "-s", "mbr", &target],
         &["serve", &target, "--rw", "--run", "true"],
     ] {
         let error = ugeom(writing).failed(1);
-        assert!(error.contains("make no whole sector of 512"), "{error}");
+        has(&error, "make no whole sector of 512");
     }
 }
 
@@ -99,15 +93,13 @@ fn a_table_that_cannot_be_used_is_said_and_the_rest_is_shown() {
 
 #[test]
 fn a_label_cannot_speak_to_the_terminal() {
-    let Some(sgdisk) = ugeom_testkit::program("a_label_cannot_speak", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = ugeom_testkit::program("sgdisk") else { return };
     let (_folder, path) = disks::empty_image(1 << 20);
     let path = disks::text(&path);
     let name = "--change-name=1:\u{1b}[31mred\u{202e}";
     crate::run::other(sgdisk, &["--new=1:64:128", name, &path]);
     let tree = ugeom(&["show", &path]).quiet();
-    assert!(tree.contains("\\x1b[31mred\\u{202e}"), "{tree}");
+    has(&tree, "\\x1b[31mred\\u{202e}");
     assert!(!tree.contains(['\u{1b}', '\u{202e}']), "{tree:?}");
 }
 
@@ -129,8 +121,8 @@ fn an_image_that_shrinks_while_it_is_read_is_an_error_that_says_so() {
     let ended = end(child);
     assert_eq!(ended.code, 1);
     let shorter = "the file ends here: it has become shorter since it was opened";
-    assert!(ended.stderr.contains(shorter), "{}", ended.stderr);
-    assert!(ended.stderr.contains("of disk.img: "), "{}", ended.stderr);
+    has(&ended.stderr, shorter);
+    has(&ended.stderr, "of disk.img: ");
     assert!(
         content[1 << 20..].starts_with(&ended.stdout),
         "what came before the fault is right"
@@ -155,11 +147,7 @@ fn a_second_writer_is_kept_out_while_the_first_writes() {
     assert_eq!(second, expected);
     let beside = ugeom(&["diskinfo", &target]);
     assert_eq!(beside.text(), "disk.img\t512\t67108864\t131072\t0\t0\n");
-    assert!(
-        beside.stderr.contains("what is read may change meanwhile"),
-        "{}",
-        beside.stderr
-    );
+    has(&beside.stderr, "what is read may change meanwhile");
     drop(stdin);
     assert_eq!(end(first).code, 0);
     ugeom_with(&["write", &target], b"x").quiet();
@@ -167,16 +155,13 @@ fn a_second_writer_is_kept_out_while_the_first_writes() {
 
 #[test]
 fn no_permission_is_said_with_the_path() {
-    let test = "no_permission_is_said_with_the_path";
     let (folder, path) = disks::empty_image(1 << 20);
     let target = disks::text(&path);
     let denied = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(&path, denied).expect("permissions");
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).expect("permissions");
-    let Some(command) = unprivileged(test, &[UGEOM, "show", &target]) else {
-        return;
-    };
+    let Some(command) = unprivileged(&[UGEOM, "show", &target]) else { return };
     let error = run(command, b"").failed(1);
     assert_eq!(
         error,
@@ -186,8 +171,7 @@ fn no_permission_is_said_with_the_path() {
 
 #[test]
 fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
-    let test = "threads_that_cannot_be_started_are_an_error_and_not_a_panic";
-    if ugeom_testkit::program(test, "prlimit").is_none() {
+    if ugeom_testkit::program("prlimit").is_none() {
         return;
     }
     let job = "run --name=j --filename=md:1m --size=1m --rw=read";
@@ -201,9 +185,7 @@ fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
     ] {
         let mut arguments = vec!["prlimit", "--nproc=1", UGEOM];
         arguments.extend(command.split(' '));
-        let Some(mut program) = unprivileged(test, &arguments) else {
-            return;
-        };
+        let Some(mut program) = unprivileged(&arguments) else { return };
         let folder = tempfile::tempdir().expect("a folder");
         let open = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(folder.path(), open).expect("permissions");
@@ -219,22 +201,19 @@ fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
 
 /// A command run as a user without privileges; `None`, with a visible skip, where that is not
 /// possible.
-fn unprivileged(test: &str, arguments: &[&str]) -> Option<Command> {
+fn unprivileged(arguments: &[&str]) -> Option<Command> {
     let me = std::fs::metadata("/proc/self").expect("proc").uid();
     if me != 0 {
         return Some(command(arguments[0], &arguments[1..]));
     }
-    let setpriv = ugeom_testkit::program(test, "setpriv")?;
+    let setpriv = ugeom_testkit::program("setpriv")?;
     let mut nobody: Vec<&str> = vec!["--reuid=65534", "--regid=65534", "--clear-groups"];
     let probe = run(
         command(&setpriv, &[&nobody[..], &[UGEOM, "-V"]].concat()),
         b"",
     );
     if probe.code != 0 {
-        ugeom_testkit::skip(
-            test,
-            "this is root, and no other user may start the program",
-        );
+        ugeom_testkit::skip("this is root, and no other user may start the program");
         return None;
     }
     nobody.extend(arguments);

@@ -1,7 +1,7 @@
 //! The buffer cache wherever a target does: `disk.img | cache:256m`.
 
 use crate::disks;
-use crate::run::{ugeom, ugeom_with};
+use crate::run::{has, ugeom, ugeom_with};
 
 const MIB: usize = 1 << 20;
 
@@ -19,12 +19,12 @@ fn a_cache_stands_wherever_a_target_does() {
         assert!(shown.contains(fact), "{fact}: {shown}");
     }
     let lines = ugeom(&["diskinfo", &target]).quiet();
-    assert!(lines.contains("disk.img.cache\t512\t16777216\t"), "{lines}");
+    has(&lines, "disk.img.cache\t512\t16777216\t");
 
     ugeom(&["part", "create", "-s", "gpt", "--destroy", &target]).quiet();
     ugeom(&["part", "add", "-t", "freebsd-ufs", &target]).quiet();
     let inside = ugeom(&["show", &target]).quiet();
-    assert!(inside.contains("disk.img.cachep1"), "{inside}");
+    has(&inside, "disk.img.cachep1");
     let part = format!("{target}@p1");
     let first = ugeom(&["read", &part, "--length", "4k"]).stdout;
     assert_eq!(first, content[2048 * 512..2048 * 512 + 4096], "a partition");

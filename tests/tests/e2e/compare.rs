@@ -1,8 +1,7 @@
 //! `ugeom compare` on results that `ugeom lab` saved, and on files that are none.
 
 use crate::disks;
-use crate::run::ugeom;
-use serde_json::Value;
+use crate::run::{has, json_of, ugeom};
 use std::path::Path;
 
 /// Measures for a second and saves the result.
@@ -30,19 +29,17 @@ fn saved_results_are_compared_and_said_to_be_of_different_times() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let one_cell = ["--case", "direct/md0", "--metric", "time", "--json"];
-    let json = ugeom(&[&["compare", &before, &after], &one_cell[..]].concat()).quiet();
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let json = json_of(ugeom(&[&["compare", &before, &after], &one_cell[..]].concat()).quiet());
     assert_eq!(json["interleaved"], false);
     let rows = json["metrics"][0]["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 1);
     assert!(rows[0]["words"].is_string() && rows[0]["base"]["n"].is_number());
     // One result holds its cells in the same rounds.
-    let within = ugeom(&["compare", &before, "--base", "direct/md0", "--json"]).quiet();
-    let within: Value = serde_json::from_str(&within).expect("JSON");
+    let within = json_of(ugeom(&["compare", &before, "--base", "direct/md0", "--json"]).quiet());
     assert_eq!(within["interleaved"], true);
     assert!(within["confounded"].as_array().is_some_and(Vec::is_empty));
     let nowhere = ugeom(&["compare", &before, &after, "--cell", "md9"]).failed(1);
-    assert!(nowhere.contains("it has no case `md9`"), "{nowhere}");
+    has(&nowhere, "it has no case `md9`");
 }
 
 #[test]
@@ -57,7 +54,7 @@ fn what_is_no_result_is_1_and_wrong_usage_is_2() {
         "{stderr}"
     );
     let missing = ugeom(&["compare", "/no/such.json"]).failed(1);
-    assert!(missing.contains("/no/such.json: No such file"), "{missing}");
+    has(&missing, "/no/such.json: No such file");
     for wrong in [
         &["compare"][..],
         &["compare", "--confidence", "100", "x"],
@@ -81,8 +78,7 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     for part in ["2.5 x slower (2.5 to 2.5)", "10+10", "one process"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let sides = ugeom(&["compare", &old, &old, "--against", &new, &new, "--json"]).quiet();
-    let sides: Value = serde_json::from_str(&sides).expect("JSON");
+    let sides = json_of(ugeom(&["compare", &old, &old, "--against", &new, &new, "--json"]).quiet());
     assert_eq!(sides["metrics"][0]["rows"][0]["base"]["n"], 2);
     let history = disks::text(&folder.path().join("perf"));
     for number in 0..16 {
@@ -106,8 +102,8 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     let check = ugeom(&["history", "check", &history]);
     assert_eq!(check.code, 4, "{}", check.stderr);
     let said = check.text().replace('\n', " ");
-    assert!(said.contains("UNDECIDED: time of A-2 moved by +"), "{said}");
-    assert!(said.contains("Measure c5 and c15 again"), "{said}");
+    has(&said, "UNDECIDED: time of A-2 moved by +");
+    has(&said, "Measure c5 and c15 again");
     let calm = ugeom(&["history", "check", &history, "--case", "none"]).failed(1);
-    assert!(calm.contains("holds no such series"), "{calm}");
+    has(&calm, "holds no such series");
 }

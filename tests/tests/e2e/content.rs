@@ -1,7 +1,7 @@
 //! What a disk carries is listed, and not overwritten by mistake.
 
 use crate::disks;
-use crate::run::{ugeom, ugeom_with};
+use crate::run::{has, json_of, ugeom, ugeom_with};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn no_kind_of_content_is_overwritten_unasked() {
         if title.ends_with("image") {
             // Opened as such, this one is too damaged; its bytes are reached in another way.
             let opened = ugeom_with(&["write", "--destroy", &target], b"hello").failed(1);
-            assert!(opened.contains("?format=raw takes"), "{title}: {opened}");
+            assert!(opened.contains("?format=raw opens"), "{title}: {opened}");
             target += "?format=raw";
         }
         let writing = ugeom_with(&["write", &target], b"hello").failed(1);
@@ -71,10 +71,7 @@ fn no_kind_of_content_is_overwritten_unasked() {
         for refused in [writing, making] {
             let said = format!("disk.img carries {title}");
             assert!(refused.contains(&said), "{title}: {refused}");
-            assert!(
-                refused.contains("nothing was written, --destroy"),
-                "{refused}"
-            );
+            has(&refused, "nothing was written, --destroy");
         }
         assert!(
             std::fs::read(&path).expect("the image") == before,
@@ -106,10 +103,7 @@ fn a_window_does_not_hide_the_file_system_that_it_cuts() {
     ] {
         let target = format!("{} | {window}", disks::text(&path));
         let refused = ugeom_with(&["write", &target], b"hello").failed(1);
-        assert!(
-            refused.contains("disk.img carries an ext2 file system"),
-            "{refused}"
-        );
+        has(&refused, "disk.img carries an ext2 file system");
     }
     assert!(std::fs::read(&path).expect("the image") == before);
 }
@@ -125,10 +119,7 @@ fn a_window_beside_the_table_may_be_written() {
 
 #[test]
 fn show_lists_what_each_provider_carries() {
-    let test = "show_lists_what_each_provider_carries";
-    let Some(mkfs) = program(test, "mkfs.ext4") else {
-        return;
-    };
+    let Some(mkfs) = program("mkfs.ext4") else { return };
     let (_folder, path) = disks::partitioned_image(40_960, 2048, 32_768);
     let offset = format!("offset={}", 2048 * 512);
     let mut command = Command::new(mkfs);
@@ -141,8 +132,7 @@ fn show_lists_what_each_provider_carries() {
     assert!(lines[0].ends_with("CONTENT"), "{shown}");
     assert!(lines[1].ends_with("  MBR"), "{shown}");
     assert!(lines[2].ends_with("  ext4 \"root\""), "{shown}");
-    let json: serde_json::Value =
-        serde_json::from_str(&ugeom(&["show", "--json", &target]).quiet()).expect("JSON");
+    let json = json_of(ugeom(&["show", "--json", &target]).quiet());
     let inside = &json["providers"][0]["geoms"][0]["providers"][0]["contents"][0];
     assert_eq!(inside["name"], "ext4");
     assert_eq!(inside["label"], "root");
@@ -152,7 +142,7 @@ fn show_lists_what_each_provider_carries() {
         "{xml}"
     );
     let verbose = ugeom(&["diskinfo", "-v", &format!("{target}@s1")]).quiet();
-    assert!(verbose.contains("ext4 \"root\""), "{verbose}");
+    has(&verbose, "ext4 \"root\"");
 }
 
 #[test]
@@ -161,9 +151,9 @@ fn a_table_that_is_not_listed_is_named() {
     let path = image(folder.path(), &[(508, b"\xda\xbe\xda\xbe")]);
     let ended = ugeom(&["show", &disks::text(&path)]);
     let (shown, warned) = (ended.text(), &ended.stderr);
-    assert!(shown.contains("VTOC8"), "{shown}");
+    has(&shown, "VTOC8");
     let reason = "the Sun label has 0 heads at byte 436 and 0 sectors a track at byte 438";
-    assert!(warned.contains(reason), "{warned}");
+    has(&warned, reason);
 }
 
 #[test]
@@ -190,7 +180,7 @@ fn a_file_that_does_not_fit_is_refused_before_the_first_byte() {
         let output = run(arguments);
         assert!(!output.status.success());
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(stderr.contains(why), "{stderr}");
+        has(&stderr, why);
     }
     assert!(std::fs::read(&path).expect("the image") == vec![0; 4 << 20]);
     let short = run(&["--offset", "0", "--length", "4m"]);
@@ -221,9 +211,9 @@ fn ctrl_c_reports_how_much_was_written() {
     let output = child.wait_with_output().expect("its end");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(130), "{stderr}");
-    assert!(
-        stderr.contains("interrupted: 1048576 bytes from offset 0 were written"),
-        "{stderr}"
+    has(
+        &stderr,
+        "interrupted: 1048576 bytes from offset 0 were written",
     );
     drop(stdin);
     assert!(std::fs::read(&path).expect("the image")[..1 << 20] == vec![5; 1 << 20]);

@@ -2,7 +2,7 @@
 //! partitions, repairs of tables, boot code, metadata in the last sector, and files of results.
 
 use crate::disks;
-use crate::run::{Ended, ugeom, ugeom_with};
+use crate::run::{Ended, has, ugeom, ugeom_with};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ fn put(path: &Path, at: u64, bytes: &[u8]) {
 fn refused(path: &Path, run: impl FnOnce(&str) -> Ended, text: &str) {
     let before = std::fs::read(path).expect("the file");
     let error = run(&disks::text(path)).failed(1);
-    assert!(error.contains(text), "{error}");
-    assert!(error.contains("nothing was written"), "{error}");
+    has(&error, text);
+    has(&error, "nothing was written");
     assert!(
         std::fs::read(path).expect("the file") == before,
         "something was written: {error}"
@@ -244,10 +244,7 @@ fn results_are_not_written_over_a_disk() {
     let before = std::fs::read(&path).expect("the disk");
     let log = format!("md:1m | crash:log={}", disks::text(&path));
     let error = write_to(&log).failed(1);
-    assert!(
-        error.contains("it is not a crash log and is not overwritten"),
-        "{error}"
-    );
+    has(&error, "it is not a crash log and is not overwritten");
     assert!(std::fs::read(&path).expect("the disk") == before);
     for _ in 0..2 {
         write_to(&format!("md:1m | crash:log={none}")).quiet();
@@ -270,7 +267,7 @@ fn jobs_and_sweeps_do_not_write_over_an_image() {
         for command in [&job[..], &sweep] {
             let ended = ugeom(command);
             assert_eq!(ended.code, 1, "{}", ended.stderr);
-            assert!(ended.stderr.contains("carries a"), "{}", ended.stderr);
+            has(&ended.stderr, "carries a");
             assert!(std::fs::read(&path).expect("the image") == before);
         }
     }
@@ -285,16 +282,13 @@ fn disks_of_zeroes(path: &Path, size_bytes: u64) {
 /// which a FAT begins, would cost the file system.
 #[test]
 fn boot_sectors_are_no_tables_to_change() {
-    let test = "boot_sectors_are_no_tables";
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("disk.img");
     let add = |target: &str| ugeom(&["part", "add", "-t", "freebsd", target]);
     let destroy = |target: &str| ugeom(&["part", "destroy", "-F", target]);
     let within = |target: &str| format!("{target}|nop:offset=512");
     let made = |name: &str, arguments: &[&str]| {
-        let Some(mkfs) = ugeom_testkit::program(test, name) else {
-            return false;
-        };
+        let Some(mkfs) = ugeom_testkit::program(name) else { return false };
         let file = File::create(&path).expect("a disk");
         file.set_len(64 * MIB).expect("its size");
         crate::run::other(mkfs, &[arguments, &[&disks::text(&path)]].concat());
@@ -305,7 +299,7 @@ fn boot_sectors_are_no_tables_to_change() {
         for change in [&add as &dyn Fn(&str) -> Ended, &destroy] {
             let before = std::fs::read(&path).expect("the file");
             let error = change(&disks::text(&path)).failed(1);
-            assert!(error.contains(none), "{error}");
+            has(&error, none);
             assert!(std::fs::read(&path).expect("the file") == before, "{error}");
             refused(
                 &path,
@@ -376,11 +370,8 @@ fn an_lzma_file_and_a_loop_label_are_not_overwritten() {
 /// qemu-nbd would open it for writing, and change it.
 #[test]
 fn a_compressed_vmdk_is_not_opened_for_writing() {
-    let test = "a_compressed_vmdk";
-    let Some(qemu_img) = ugeom_testkit::program(test, "qemu-img") else {
-        return;
-    };
-    if ugeom_testkit::program(test, "qemu-nbd").is_none() {
+    let Some(qemu_img) = ugeom_testkit::program("qemu-img") else { return };
+    if ugeom_testkit::program("qemu-nbd").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -391,10 +382,7 @@ fn a_compressed_vmdk_is_not_opened_for_writing() {
     crate::run::other(qemu_img, &create);
     let before = std::fs::read(&path).expect("the image");
     let error = write_to(&text).failed(1);
-    assert!(
-        error.contains("a compressed vmdk image (streamOptimized)"),
-        "{error}"
-    );
+    has(&error, "a compressed vmdk image (streamOptimized)");
     assert!(std::fs::read(&path).expect("the image") == before);
     ugeom(&["show", &text]).quiet();
 }
@@ -413,7 +401,7 @@ fn jobs_do_not_write_over_a_short_image() {
     let ended = job(&disks::text(&path));
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     let said = "it carries a VMDK descriptor (at byte 0)";
-    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    has(&ended.stderr, said);
     assert!(std::fs::read(&path).expect("the descriptor") == before);
     std::fs::write(&path, "no image").expect("a file");
     assert_eq!(job(&disks::text(&path)).code, 0);
@@ -425,10 +413,7 @@ fn results_are_not_written_onto_a_block_device() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = disk(&folder);
     disks_of_zeroes(&path, MIB);
-    let test = "results_onto_a_block_device";
-    let Some(device) = ugeom_testkit::LoopDevice::over(test, &path, &[]) else {
-        return;
-    };
+    let Some(device) = ugeom_testkit::LoopDevice::over(&path, &[]) else { return };
     let device: &str = &device.text();
     let iolog = format!("--write_iolog={device}");
     let output = format!("--output={device}");

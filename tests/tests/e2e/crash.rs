@@ -1,10 +1,10 @@
 //! `ugeom crash`: what forgets to sync is caught, what syncs survives, what is reported can be
 //! replayed, and nothing is left behind.
 
-use crate::run::{Ended, UGEOM, command, end_within, ugeom};
+use crate::run::{Ended, UGEOM, command, end_within, has, json_of, ugeom, wait_for};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A campaign runs its check some hundreds of times.
 pub const PATIENCE: Duration = Duration::from_secs(7200);
@@ -22,12 +22,12 @@ pub fn crash(folder: &Path, arguments: &[&str]) -> Ended {
 }
 
 /// False, after saying so, where the kernel has no FUSE for us.
-pub fn has_files(test: &str) -> bool {
+pub fn has_files() -> bool {
     let there = Path::new("/dev/fuse").exists();
-    let may = rustix::process::geteuid().is_root()
-        || ugeom_testkit::program(test, "fusermount3").is_some();
+    let may =
+        rustix::process::geteuid().is_root() || ugeom_testkit::program("fusermount3").is_some();
     if !there {
-        ugeom_testkit::skip(test, "no /dev/fuse");
+        ugeom_testkit::skip("no /dev/fuse");
     }
     there && may
 }
@@ -51,8 +51,7 @@ done";
 
 #[test]
 fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
-    let test = "a_write_that_is_never_synced_is_caught_and_replayed_exactly";
-    if !has_files(test) {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -63,7 +62,7 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
         &[&arguments[..], &["--check", READER]].concat(),
     );
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let found = json_of(&ended.stdout);
     assert_eq!(found["smallest"]["verdict"], "durability");
     assert_eq!(found["smallest"]["damage"], 1);
     assert_eq!(found["barriers"], 0, "closing a file syncs nothing");
@@ -82,30 +81,23 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
     }
     let log = found["log"].as_str().expect("a log is kept");
     let replay = found["replay"].as_str().expect("a command");
-    assert!(
-        replay.contains(&format!("--log {log} --state {state}")),
-        "{replay}"
-    );
+    has(&replay, &format!("--log {log} --state {state}"));
     let same = ["--log", log, "--check", READER, "--state"];
     let again = crash(folder.path(), &[&same[..], &[state]].concat());
     assert_eq!(again.code, 1, "{}", again.stderr);
-    assert!(
-        again.text().contains("fails (durability)"),
-        "{}",
-        again.text()
-    );
+    has(&again.text(), "fails (durability)");
     let cut = state.split(',').next().expect("the cut");
     let whole = crash(folder.path(), &[&same[..], &[cut]].concat());
     assert_eq!(whole.code, 0, "nothing is lost: {}", whole.text());
     let wrong = crash(folder.path(), &[&same[..], &["cut=99999"]].concat());
-    assert!(wrong.stderr.contains("the log has"), "{}", wrong.stderr);
+    has(&wrong.stderr, "the log has");
 }
 
 /// Each report names a command that builds a state of its own log, so a later run keeps the logs of
 /// earlier ones; the limit of a command is part of the verdict.
 #[test]
 fn a_later_failure_leaves_the_log_of_an_earlier_one() {
-    if !has_files("a_later_failure_leaves_the_log_of_an_earlier_one") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -124,14 +116,14 @@ fn a_later_failure_leaves_the_log_of_an_earlier_one() {
         ];
         let ended = crash(folder.path(), &[&fixed[..], &[&run]].concat());
         assert_eq!(ended.code, 1, "{}", ended.stderr);
-        let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+        let found = json_of(&ended.stdout);
         let replay = found["replay"].as_str().expect("a command").to_owned();
-        assert!(replay.contains(" --timeout 50s"), "{replay}");
+        has(&replay, " --timeout 50s");
         replay
     };
     let (first, second) = (replay("one"), replay("two"));
-    assert!(first.contains(" --log crash-0.log "), "{first}");
-    assert!(second.contains(" --log crash-0.2.log "), "{second}");
+    has(&first, " --log crash-0.log ");
+    has(&second, " --log crash-0.2.log ");
     assert_eq!(replay("one"), first, "the same log is kept once");
     let logs = std::fs::read_dir(folder.path()).expect("a folder").count();
     assert_eq!(logs, 2);
@@ -139,7 +131,7 @@ fn a_later_failure_leaves_the_log_of_an_earlier_one() {
 
 #[test]
 fn a_write_that_is_synced_survives() {
-    if !has_files("a_write_that_is_synced_survives") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -151,14 +143,13 @@ fn a_write_that_is_synced_survives() {
     assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
     let text = ended.quiet();
     assert!(text.starts_with("0 of "), "{text}");
-    assert!(text.contains("10 barriers, 10 acknowledgements"), "{text}");
+    has(&text, "10 barriers, 10 acknowledgements");
 }
 
 /// Whole sectors go one way through the server, parts of sectors another.
 #[test]
 fn a_write_to_a_file_opened_with_o_dsync_survives() {
-    let test = "a_write_to_a_file_opened_with_o_dsync_survives";
-    if !has_files(test) {
+    if !has_files() {
         return;
     }
     for (flag, bytes) in [("dsync", 4096), ("sync", 4096), ("dsync", 1000)] {
@@ -178,7 +169,7 @@ fn a_write_to_a_file_opened_with_o_dsync_survives() {
 
 #[test]
 fn a_check_that_is_wrong_is_no_finding() {
-    if !has_files("a_check_that_is_wrong_is_no_finding") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -220,7 +211,7 @@ fn wrong_uses_are_refused() {
     let log = folder.path().join("log");
     std::fs::write(&log, "this is no log, but it is long enough").expect("written");
     let problem = crash(folder.path(), &["--log", "log", "--check", "true"]).failed(1);
-    assert!(problem.contains("this is no crash log"), "{problem}");
+    has(&problem, "this is no crash log");
 }
 
 /// The loop devices on disks of runs that have ended: their file is shown without its mount point.
@@ -253,13 +244,12 @@ pub fn left(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_run_that_is_killed_leaves_nothing() {
-    let test = "a_run_that_is_killed_leaves_nothing";
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "only root mounts file systems");
+        return ugeom_testkit::skip("only root mounts file systems");
     }
     let programs = ["losetup", "mkfs.ext4", "mount"];
-    let there = programs.map(|program| ugeom_testkit::program(test, program).is_some());
-    if there.contains(&false) || !has_files(test) {
+    let there = programs.map(|program| ugeom_testkit::program(program).is_some());
+    if there.contains(&false) || !has_files() {
         return;
     }
     let before = loops_left();
@@ -285,24 +275,15 @@ fn a_run_that_is_killed_leaves_nothing() {
             .stderr(Stdio::null())
             .spawn()
             .expect("starts");
-        let started = Instant::now();
-        while std::fs::metadata(&begun).map_or(0, |it| it.len()) < u64::from(round) * 2 + 1 {
-            assert!(started.elapsed() < PATIENCE, "no check begins");
+        wait_for("a check", || {
             assert!(crash.try_wait().expect("waits").is_none(), "it ended early");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+            let written = std::fs::metadata(&begun).map_or(0, |it| it.len());
+            written > u64::from(round) * 2
+        });
         std::thread::sleep(Duration::from_millis(u64::from(round) * 7));
         crash.kill().expect("killed");
         crash.wait().expect("it ends");
-        let killed = Instant::now();
-        while !left(folder.path()).is_empty() {
-            let left = left(folder.path());
-            assert!(
-                killed.elapsed() < Duration::from_secs(120),
-                "left: {left:#?}"
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for("the end of what is left", || left(folder.path()).is_empty());
         let mut loops = loops_left();
         loops.retain(|device| !before.contains(device));
         assert_eq!(loops, Vec::<String>::new());
@@ -311,11 +292,10 @@ fn a_run_that_is_killed_leaves_nothing() {
 
 #[test]
 fn a_daemon_that_a_check_leaves_is_ended() {
-    let test = "a_daemon_that_a_check_leaves_is_ended";
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "only root mounts file systems");
+        return ugeom_testkit::skip("only root mounts file systems");
     }
-    if ugeom_testkit::program(test, "mkfs.ext4").is_none() || !has_files(test) {
+    if ugeom_testkit::program("mkfs.ext4").is_none() || !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -2,28 +2,27 @@
 //! there. `UGEOM_CRASH_STATES=10000` is the long mode.
 
 use crate::crash::{PATIENCE, crash, has_files, states};
-use crate::run::{Ended, UGEOM, command, end_within};
+use crate::run::{Ended, UGEOM, command, end_within, has, json_of};
 
 /// Whether file systems can be mounted here; says so if not.
-pub fn can_mount(test: &str, programs: &[&str]) -> bool {
+pub fn can_mount(programs: &[&str]) -> bool {
     if !rustix::process::geteuid().is_root() {
-        ugeom_testkit::skip(test, "only root mounts file systems");
+        ugeom_testkit::skip("only root mounts file systems");
         return false;
     }
     let common = ["losetup", "mkfs.ext4", "stdbuf"];
     let mut all = common.iter().chain(programs);
-    all.all(|program| ugeom_testkit::program(test, program).is_some()) && has_files(test)
+    all.all(|program| ugeom_testkit::program(program).is_some()) && has_files()
 }
 
 /// Runs the example of that name in docs/crash.md, with these variables.
 fn example(
-    test: &str,
     name: &str,
     programs: &[&str],
     usual_states: u64,
     variables: &[(&str, &str)],
 ) -> Option<Ended> {
-    if !can_mount(test, programs) {
+    if !can_mount(programs) {
         return None;
     }
     let page = include_str!("../../../docs/crash.md");
@@ -62,7 +61,7 @@ pub fn survived(ended: &Ended) {
     assert!(text.starts_with("0 of "), "{text}");
 }
 
-fn sqlite(test: &str, mode: &str, sync: &str, judge: &str) -> Option<Ended> {
+fn sqlite(mode: &str, sync: &str, judge: &str) -> Option<Ended> {
     // As many commits as it takes for so many states that differ.
     let wanted = states(60).parse().unwrap_or(60_u64);
     let commits = (wanted / 25).max(20).to_string();
@@ -72,14 +71,13 @@ fn sqlite(test: &str, mode: &str, sync: &str, judge: &str) -> Option<Ended> {
         ("judge", judge),
         ("commits", &commits),
     ];
-    example(test, "sqlite", &["sqlite3"], 60, &variables)
+    example("sqlite", &["sqlite3"], 60, &variables)
 }
 
 #[test]
 fn sqlite_with_full_and_wal_or_a_kept_journal_survives() {
-    let test = "sqlite_with_full_and_wal_or_a_kept_journal_survives";
     for mode in ["wal", "truncate", "persist"] {
-        if let Some(ended) = sqlite(test, mode, "full", "") {
+        if let Some(ended) = sqlite(mode, "full", "") {
             survived(&ended);
         }
     }
@@ -87,24 +85,22 @@ fn sqlite_with_full_and_wal_or_a_kept_journal_survives() {
 
 #[test]
 fn sqlite_with_a_deleted_journal_and_extra_survives() {
-    let test = "sqlite_with_a_deleted_journal_and_extra_survives";
-    if let Some(ended) = sqlite(test, "delete", "extra", "") {
+    if let Some(ended) = sqlite("delete", "extra", "") {
         survived(&ended);
     }
 }
 
 #[test]
 fn sqlite_with_a_deleted_journal_and_full_stays_whole_but_loses_the_last_commit() {
-    let test = "sqlite_with_a_deleted_journal_and_full_stays_whole_but_loses_the_last_commit";
     // Whole: no state fails its integrity check, none has half of a transaction.
-    if let Some(ended) = sqlite(test, "delete", "full", "--no-durability --ordered") {
+    if let Some(ended) = sqlite("delete", "full", "--no-durability --ordered") {
         survived(&ended);
     }
     // As https://sqlite.org/pragma.html#pragma_synchronous says of FULL and EXTRA.
-    if let Some(ended) = sqlite(test, "delete", "full", "") {
+    if let Some(ended) = sqlite("delete", "full", "") {
         caught(&ended, &["durability"]);
         let text = ended.text();
-        assert!(text.contains("  0 writes lost or torn"), "{text}");
+        has(&text, "  0 writes lost or torn");
         assert!(!text.contains("by verdict: check"), "{text}");
     }
 }
@@ -112,7 +108,7 @@ fn sqlite_with_a_deleted_journal_and_full_stays_whole_but_loses_the_last_commit(
 #[test]
 fn sqlite_without_syncs_is_caught() {
     for mode in ["wal", "delete"] {
-        if let Some(ended) = sqlite("sqlite_without_syncs_is_caught", mode, "off", "") {
+        if let Some(ended) = sqlite(mode, "off", "") {
             caught(&ended, &["durability"]);
         }
     }
@@ -120,57 +116,54 @@ fn sqlite_without_syncs_is_caught() {
 
 #[test]
 fn lmdb_survives_and_without_syncs_is_caught() {
-    let test = "lmdb_survives_and_without_syncs_is_caught";
-    if ugeom_testkit::python(test, "lmdb").is_none() {
+    if ugeom_testkit::python("lmdb").is_none() {
         return;
     }
-    if let Some(ended) = example(test, "lmdb", &[], 60, &[("sync", "sync")]) {
+    if let Some(ended) = example("lmdb", &[], 60, &[("sync", "sync")]) {
         survived(&ended);
     }
-    if let Some(ended) = example(test, "lmdb", &[], 60, &[("sync", "nosync")]) {
+    if let Some(ended) = example("lmdb", &[], 60, &[("sync", "nosync")]) {
         caught(&ended, &[]);
     }
 }
 
-fn postgresql(test: &str, states: u64, option: &str) -> Option<Ended> {
+fn postgresql(states: u64, option: &str) -> Option<Ended> {
     let programs = ["pg_ctlcluster", "setpriv"];
-    example(test, "postgresql", &programs, states, &[("option", option)])
+    example("postgresql", &programs, states, &[("option", option)])
 }
 
 #[test]
 fn postgresql_survives() {
-    if let Some(ended) = postgresql("postgresql_survives", 30, "") {
+    if let Some(ended) = postgresql(30, "") {
         survived(&ended);
     }
 }
 
 #[test]
 fn postgresql_without_fsync_is_caught() {
-    if let Some(ended) = postgresql("postgresql_without_fsync_is_caught", 20, "fsync=off") {
+    if let Some(ended) = postgresql(20, "fsync=off") {
         caught(&ended, &["durability"]);
     }
 }
 
 #[test]
 fn postgresql_without_full_page_writes_is_caught_with_torn_pages() {
-    let test = "postgresql_without_full_page_writes_is_caught_with_torn_pages";
-    if let Some(ended) = postgresql(test, 150, "full_page_writes=off") {
+    if let Some(ended) = postgresql(150, "full_page_writes=off") {
         caught(&ended, &["check"]);
-        assert!(ended.text().contains("torn="), "{}", ended.text());
+        has(&ended.text(), "torn=");
     }
 }
 
-fn files(test: &str, programs: &[&str], variables: &[(&str, &str)]) -> Option<Ended> {
-    example(test, "files", programs, 60, variables)
+fn files(programs: &[&str], variables: &[(&str, &str)]) -> Option<Ended> {
+    example("files", programs, 60, variables)
 }
 
 #[test]
 fn ext4_survives_and_without_barriers_is_caught() {
-    let test = "ext4_survives_and_without_barriers_is_caught";
-    if let Some(ended) = files(test, &["e2fsck"], &[]) {
+    if let Some(ended) = files(&["e2fsck"], &[]) {
         survived(&ended);
     }
-    if let Some(ended) = files(test, &["e2fsck"], &[("options", "nobarrier")]) {
+    if let Some(ended) = files(&["e2fsck"], &[("options", "nobarrier")]) {
         // By fsck, or because it cannot be mounted; and by acknowledgements.
         caught(&ended, &["check", "durability"]);
     }
@@ -179,7 +172,7 @@ fn ext4_survives_and_without_barriers_is_caught() {
 #[test]
 fn xfs_survives() {
     let variables = [("fs", "xfs"), ("size", "320m")];
-    if let Some(ended) = files("xfs_survives", &["mkfs.xfs", "xfs_repair"], &variables) {
+    if let Some(ended) = files(&["mkfs.xfs", "xfs_repair"], &variables) {
         survived(&ended);
     }
 }
@@ -187,18 +180,17 @@ fn xfs_survives() {
 #[test]
 fn btrfs_survives() {
     let variables = [("fs", "btrfs"), ("size", "128m")];
-    if let Some(ended) = files("btrfs_survives", &["mkfs.btrfs", "btrfs"], &variables) {
+    if let Some(ended) = files(&["mkfs.btrfs", "btrfs"], &variables) {
         survived(&ended);
     }
 }
 
 #[test]
 fn a_renamed_file_is_durable_once_its_folder_is_synced() {
-    let test = "a_renamed_file_is_durable_once_its_folder_is_synced";
-    if let Some(ended) = example(test, "rename", &[], 60, &[("after", "true")]) {
+    if let Some(ended) = example("rename", &[], 60, &[("after", "true")]) {
         caught(&ended, &["durability"]);
     }
-    if let Some(ended) = example(test, "rename", &[], 60, &[("after", "sync")]) {
+    if let Some(ended) = example("rename", &[], 60, &[("after", "sync")]) {
         survived(&ended);
     }
 }
@@ -209,8 +201,7 @@ const STEPS: &str =
 
 #[test]
 fn fsck_finds_what_nobarrier_breaks() {
-    let test = "fsck_finds_what_nobarrier_breaks";
-    if !can_mount(test, &["e2fsck"]) {
+    if !can_mount(&["e2fsck"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -233,7 +224,7 @@ fn fsck_finds_what_nobarrier_breaks() {
         "true",
     ];
     let ended = crash(folder.path(), &arguments);
-    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let found = json_of(&ended.stdout);
     let failures = found["failures"].as_array().expect("failures");
     let by_fsck = |failure: &&serde_json::Value| {
         let detail = failure["detail"].as_str().unwrap_or_default();
@@ -247,8 +238,7 @@ fn fsck_finds_what_nobarrier_breaks() {
 
 #[test]
 fn a_file_system_that_a_mount_namespace_keeps_is_no_finding() {
-    let test = "a_file_system_that_a_mount_namespace_keeps_is_no_finding";
-    if !can_mount(test, &["unshare"]) {
+    if !can_mount(&["unshare"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -68,12 +68,12 @@ fn marks(log: &Path) -> Vec<(u64, String)> {
     found
 }
 
-fn python(test: &str) -> bool {
-    ugeom_testkit::program(test, "python3").is_some()
+fn python() -> bool {
+    ugeom_testkit::program("python3").is_some()
 }
 
-fn file_is_as_at_each_mark(test: &str, (file_system, size, programs): (&str, &str, [&str; 2])) {
-    if !python(test) || !can_mount(test, &programs) {
+fn file_is_as_at_each_mark((file_system, size, programs): (&str, &str, [&str; 2])) {
+    if !python() || !can_mount(&programs) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -142,17 +142,17 @@ fn file_is_as_at_each_mark(test: &str, (file_system, size, programs): (&str, &st
 
 #[test]
 fn a_file_is_as_it_was_at_each_mark_on_ext4() {
-    file_is_as_at_each_mark("a_file_is_as_it_was_at_each_mark_on_ext4", FILE_SYSTEMS[0]);
+    file_is_as_at_each_mark(FILE_SYSTEMS[0]);
 }
 
 #[test]
 fn a_file_is_as_it_was_at_each_mark_on_xfs() {
-    file_is_as_at_each_mark("a_file_is_as_it_was_at_each_mark_on_xfs", FILE_SYSTEMS[1]);
+    file_is_as_at_each_mark(FILE_SYSTEMS[1]);
 }
 
 #[test]
 fn a_file_is_as_it_was_at_each_mark_on_btrfs() {
-    file_is_as_at_each_mark("a_file_is_as_it_was_at_each_mark_on_btrfs", FILE_SYSTEMS[2]);
+    file_is_as_at_each_mark(FILE_SYSTEMS[2]);
 }
 
 /// Random operations on a tree of files, some of them synced.
@@ -190,9 +190,8 @@ for _ in range(250):
 
 #[test]
 fn file_systems_are_in_order_at_each_barrier() {
-    let test = "file_systems_are_in_order_at_each_barrier";
     for (file_system, size, programs) in FILE_SYSTEMS {
-        if !python(test) || !can_mount(test, &programs) {
+        if !python() || !can_mount(&programs) {
             continue;
         }
         let folder = tempfile::tempdir().expect("a folder");

@@ -2,10 +2,10 @@
 //! that are too small, results that must not depend on the moment.
 
 use crate::crash::{PATIENCE, crash, has_files, left, loops_left};
-use crate::run::{UGEOM, command, end_within};
+use crate::run::{UGEOM, command, end_within, has, json_of, wait_for};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Writes four blocks, each synced.
 const RUN: &str = "for i in 0 1 2 3; do
@@ -16,7 +16,7 @@ const RUN_MOUNTED: &str = "for i in 0 1 2 3; do echo $i >$mnt/file$i; sync $mnt;
 
 #[test]
 fn commands_that_fail_are_named_with_what_they_printed() {
-    if !has_files("commands_that_fail_are_named_with_what_they_printed") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -27,34 +27,31 @@ fn commands_that_fail_are_named_with_what_they_printed() {
     ] {
         let all = [&["--size", "1m", "--check", "true"], &arguments[..]].concat();
         let problem = crash(folder.path(), &all).failed(1);
-        assert!(problem.contains(what), "{problem}");
-        assert!(problem.contains("exit status: 3: the words"), "{problem}");
+        has(&problem, what);
+        has(&problem, "exit status: 3: the words");
     }
     let nothing = ["--size", "1m", "--check", "true", "--run", "true"];
     let problem = crash(folder.path(), &nothing).failed(1);
-    assert!(problem.contains("the run wrote nothing"), "{problem}");
+    has(&problem, "the run wrote nothing");
 }
 
 #[test]
 fn commands_that_hang_are_ended() {
-    if !has_files("commands_that_hang_are_ended") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let common = ["--size", "1m", "--timeout", "300ms"];
     let run = [&common[..], &["--run", "sleep 1000", "--check", "true"]].concat();
     let problem = crash(folder.path(), &run).failed(1);
-    assert!(
-        problem.contains("it had not ended after 0.3 s"),
-        "{problem}"
-    );
+    has(&problem, "it had not ended after 0.3 s");
     // A check that hangs is a finding.
     let check = "dd if=$dev bs=4096 skip=3 count=1 | grep -q block || sleep 1000";
     let arguments = ["--timeout", "5s", "--size", "1m", "--points", "6", "--json"];
     let arguments = [&arguments[..], &["--run", RUN, "--check", check]].concat();
     let ended = crash(folder.path(), &arguments);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    let found = json_of(&ended.stdout);
     assert_eq!(found["smallest"]["verdict"], "check");
     let detail = found["smallest"]["detail"].as_str().expect("words");
     assert!(detail.starts_with("it had not ended after 5 s"), "{detail}");
@@ -69,24 +66,21 @@ fn start(folder: &Path, arguments: &[&str]) -> Child {
 
 /// Waits until `file` is there, then presses Ctrl-C.
 fn interrupt_once(crash: &mut Child, file: &Path) {
-    let started = Instant::now();
-    while !file.exists() {
-        assert!(started.elapsed() < PATIENCE, "nothing begins");
+    wait_for("a command of the campaign", || {
         assert!(crash.try_wait().expect("waits").is_none(), "it ended early");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        file.exists()
+    });
     let pid = rustix::process::Pid::from_child(crash);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is there");
 }
 
 #[test]
 fn ctrl_c_ends_it_with_130_and_leaves_nothing() {
-    let test = "ctrl_c_ends_it_with_130_and_leaves_nothing";
-    if !has_files(test) {
+    if !has_files() {
         return;
     }
     let root = rustix::process::geteuid().is_root();
-    let mounts = root && ugeom_testkit::program(test, "mkfs.ext4").is_some();
+    let mounts = root && ugeom_testkit::program("mkfs.ext4").is_some();
     let (file_system, writes): (&[&str], _) = match mounts {
         true => (&["--fs", "ext4"], RUN_MOUNTED),
         false => (&[], RUN),
@@ -116,7 +110,7 @@ fn ctrl_c_ends_it_with_130_and_leaves_nothing() {
         interrupt_once(&mut crash, &folder.path().join("begun"));
         let ended = end_within(crash, Duration::from_secs(60));
         assert_eq!(ended.code, 130, "{}{}", ended.text(), ended.stderr);
-        assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
+        has(&ended.stderr, "interrupted");
         assert_eq!(ended.text(), "", "there is no result");
         assert_eq!(left(folder.path()), Vec::<String>::new());
         let files = std::fs::read_dir(folder.path().join("tmp")).expect("a folder");
@@ -129,11 +123,10 @@ fn ctrl_c_ends_it_with_130_and_leaves_nothing() {
 
 #[test]
 fn a_device_that_is_too_small_is_refused_by_its_file_system() {
-    let test = "a_device_that_is_too_small_is_refused_by_its_file_system";
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "only root mounts file systems");
+        return ugeom_testkit::skip("only root mounts file systems");
     }
-    if ugeom_testkit::program(test, "mkfs.btrfs").is_none() || !has_files(test) {
+    if ugeom_testkit::program("mkfs.btrfs").is_none() || !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -141,16 +134,15 @@ fn a_device_that_is_too_small_is_refused_by_its_file_system() {
         "--size", "1m", "--fs", "btrfs", "--run", "true", "--check", "true",
     ];
     let problem = crash(folder.path(), &arguments).failed(1);
-    assert!(problem.contains("mkfs.btrfs: exit status"), "{problem}");
+    has(&problem, "mkfs.btrfs: exit status");
 }
 
 #[test]
 fn a_full_temporary_folder_is_an_error_and_no_finding() {
-    let test = "a_full_temporary_folder_is_an_error_and_no_finding";
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "only root mounts a small file system");
+        return ugeom_testkit::skip("only root mounts a small file system");
     }
-    if !has_files(test) || ugeom_testkit::program(test, "mount").is_none() {
+    if !has_files() || ugeom_testkit::program("mount").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -180,7 +172,7 @@ fn a_full_temporary_folder_is_an_error_and_no_finding() {
 
 #[test]
 fn the_same_log_and_seed_give_the_same_report_byte_for_byte() {
-    if !has_files("the_same_log_and_seed_give_the_same_report_byte_for_byte") {
+    if !has_files() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -232,7 +224,7 @@ fn the_same_log_and_seed_give_the_same_report_byte_for_byte() {
 
 #[test]
 fn two_runs_of_the_same_program_give_the_same_log_and_report() {
-    if !has_files("two_runs_of_the_same_program_give_the_same_log_and_report") {
+    if !has_files() {
         return;
     }
     let run = "for i in 0 1 2 3 4 5; do

@@ -1,15 +1,13 @@
 //! `ugeom diskinfo` against the listings that the author of GEOM recorded, and FreeBSD's formats.
 
 use crate::disks::{self, REAL};
-use crate::run::ugeom;
+use crate::run::{has, json_of, ugeom};
 
 #[test]
 fn every_recorded_listing_of_a_real_disk_comes_out() {
     let mut lines = 0;
     for name in REAL {
-        let Some(disk) = disks::real("every_recorded_listing_of_a_real_disk", name) else {
-            return;
-        };
+        let Some(disk) = disks::real(name) else { return };
         let printed = ugeom(&["diskinfo", "--classic", &disk.target]).quiet();
         let printed: String = printed.lines().map(|l| format!("/dev/{l}\n")).collect();
         assert_eq!(printed, disk.listing, "{name}");
@@ -40,9 +38,7 @@ fn one_line_a_provider_with_stripes_and_firmware_geometry() {
 
 #[test]
 fn an_address_means_that_provider_alone() {
-    let Some(disk) = disks::real("an_address_means_that_provider_alone", "critter.ad0") else {
-        return;
-    };
+    let Some(disk) = disks::real("critter.ad0") else { return };
     let printed = ugeom(&["diskinfo", &format!("{}@s1b", disk.target)]);
     assert_eq!(
         printed.text(),
@@ -69,8 +65,7 @@ fn what_can_be_looked_at_is_printed_beside_what_cannot() {
 
 #[test]
 fn the_same_for_programs() {
-    let json = ugeom(&["diskinfo", "--json", "md:1m,sectorsize=4k"]).quiet();
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json = json_of(ugeom(&["diskinfo", "--json", "md:1m,sectorsize=4k"]).quiet());
     assert_eq!(json[0]["name"], "md0");
     assert_eq!(json[0]["sectors"], 256);
     assert_eq!(json[0]["firmware"], serde_json::Value::Null);
@@ -121,23 +116,17 @@ fn overhead_seeks_and_transfers_are_printed_as_freebsd_prints_them() {
         ",Transfer rates,outside,middle,inside,"
     );
     for count in [250, 500, 400, 2048] {
-        assert!(text.contains(&format!("\t{count:5} iter in ")), "{text}");
+        has(&text, &format!("\t{count:5} iter in "));
     }
-    assert!(
-        text.contains("\toutside:         4096 kbytes in "),
-        "{text}"
-    );
-    assert!(text.contains("\ttime to read 20480 sectors "), "{text}");
-    assert!(
-        text.contains("\tcalculated command overhead\t\t\t= "),
-        "{text}"
-    );
+    has(&text, "\toutside:         4096 kbytes in ");
+    has(&text, "\ttime to read 20480 sectors ");
+    has(&text, "\tcalculated command overhead\t\t\t= ");
 }
 
 #[test]
 fn measured_seeks_are_there_for_programs_and_contain_the_delay_of_a_layer() {
     let json = ugeom(&["diskinfo", "-t", "--json", "md:2m | nop:delay=100us"]);
-    let json: serde_json::Value = serde_json::from_str(&json.text()).expect("JSON");
+    let json = json_of(json.text());
     let seeks = json[0]["seeks"].as_array().expect("seeks");
     let counts: Vec<u64> = seeks
         .iter()
@@ -194,22 +183,22 @@ fn random_reads_and_writes_are_printed_as_freebsd_prints_them() {
 fn writing_takes_both_letters_and_an_empty_disk() {
     for arguments in [["diskinfo", "-S", "md:1m"], ["diskinfo", "-w", "md:1m"]] {
         let refused = ugeom(&arguments).failed(2);
-        assert!(refused.contains("required"), "{refused}");
+        has(&refused, "required");
     }
     let refused = ugeom(&["diskinfo", "--time=1s", "md:1m"]).failed(2);
-    assert!(refused.contains("--time needs a measurement"), "{refused}");
+    has(&refused, "--time needs a measurement");
     let (_folder, path) = disks::empty_image(4 << 20);
     let image = disks::text(&path);
     ugeom(&["part", "create", "-s", "gpt", &image]).quiet();
     let before = std::fs::read(&path).expect("the image");
     let target = format!("{image}?direct=0");
     let refused = ugeom(&["diskinfo", "-wS", "--time=1ns", &target]).failed(1);
-    assert!(refused.contains("carries a GPT (at byte 512)"), "{refused}");
+    has(&refused, "carries a GPT (at byte 512)");
     assert!(std::fs::read(&path).expect("the image") == before);
     let options = ["diskinfo", "-wS", "--destroy", "--json", "--time=1ns"];
     let json = ugeom(&[options.as_slice(), &[&target]].concat());
     assert_eq!(json.code, 0, "{}", json.stderr);
-    let json: serde_json::Value = serde_json::from_str(&json.text()).expect("JSON");
+    let json = json_of(json.text());
     assert_eq!(json[0]["random_writes"][0]["requests"], 250);
     assert!(std::fs::read(&path).expect("the image") != before);
 }
@@ -217,12 +206,12 @@ fn writing_takes_both_letters_and_an_empty_disk() {
 #[test]
 fn what_is_too_small_to_be_measured_names_the_size_it_takes() {
     let refused = ugeom(&["diskinfo", "-t", "md:512k"]).failed(1);
-    assert!(
-        refused.contains("it has 524288 bytes, and this takes at least 1048576"),
-        "{refused}"
+    has(
+        &refused,
+        "it has 524288 bytes, and this takes at least 1048576",
     );
     let refused = ugeom(&["diskinfo", "-t", "md:4m,sectorsize=4k"]).failed(1);
-    assert!(refused.contains("at least 8388608"), "{refused}");
+    has(&refused, "at least 8388608");
 }
 
 /// The statements of FreeBSD's `part/misc.sh`: partitions append their suffix to the path of the
@@ -268,13 +257,13 @@ fn partitions_append_to_the_physical_path() {
         assert_eq!(own, format!("some/physical/path/{path}\n"));
         let verbose = ugeom(&["diskinfo", "-v", &format!("{nop}@{partition}")]).quiet();
         let line = format!("some/physical/path/{path}\t# Physical path\n");
-        assert!(verbose.contains(&line), "{verbose}");
+        has(&verbose, &line);
         for without in [
             format!("{disk}@{partition}"),
             format!("{disk} | nop:physpath=\"\""),
         ] {
             let said = ugeom(&["diskinfo", "-p", &without]).failed(1);
-            assert!(said.contains("it has no physical path"), "{said}");
+            has(&said, "it has no physical path");
         }
     }
 }
@@ -288,6 +277,6 @@ fn geli_appends_to_the_physical_path() {
     assert_eq!(own.text(), "some/physical/path\nsome/physical/path/eli\n");
     for without in ["", " | nop", " | nop:physpath=\"\""] {
         let said = path(&format!("md:1m{without} | eli:onetime=1")).failed(1);
-        assert!(said.contains(".eli: it has no physical path"), "{said}");
+        has(&said, ".eli: it has no physical path");
     }
 }

@@ -26,8 +26,8 @@ pub struct RealDisk {
 }
 
 /// Makes the image of a real disk; `None`, after saying so, where they are not at hand.
-pub fn real(test: &str, name: &str) -> Option<RealDisk> {
-    let disk = RecordedDisk::open(test, name)?;
+pub fn real(name: &str) -> Option<RealDisk> {
+    let disk = RecordedDisk::open(name)?;
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("md34");
     let file = File::create(&image).expect("an image");

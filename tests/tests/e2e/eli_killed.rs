@@ -104,14 +104,13 @@ fn write_to(file: &Path, number: &mut u64, durable: &mut Durable) -> io::Result<
 
 #[test]
 fn an_encrypted_image_keeps_what_was_acknowledged_over_fuse() {
-    let test = "an_encrypted_image_over_fuse";
     for options in KINDS {
         let encrypted = Encrypted::new(options);
         let (mut number, mut durable, mut skipped) = (0, Durable::new(), false);
         rounds(|| {
             wait_for_the_lock(&encrypted.image);
             let own = tempfile::tempdir_in(encrypted.folder.path()).expect("a folder");
-            let Some(mut served) = Mounted::start(test, own, &encrypted.target, &["--rw"]) else {
+            let Some(mut served) = Mounted::start(own, &encrypted.target, &["--rw"]) else {
                 skipped = true;
                 return;
             };

@@ -2,7 +2,7 @@
 //! device, fsx, fusermount3.
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end_within, other, run, ugeom};
+use crate::run::{PATIENCE, UGEOM, command, end_within, has, other, run, ugeom};
 use crate::serve::noise;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -24,7 +24,7 @@ pub struct Mounted {
 
 impl Mounted {
     /// Serves a target as files; `None`, after saying why, where this machine cannot.
-    pub fn start(test: &str, folder: TempDir, target: &str, arguments: &[&str]) -> Option<Self> {
+    pub fn start(folder: TempDir, target: &str, arguments: &[&str]) -> Option<Self> {
         let mount = folder.path().join("mnt");
         std::fs::create_dir_all(&mount).expect("a mount point");
         let place = disks::text(&mount);
@@ -44,7 +44,7 @@ impl Mounted {
         let ended = child.wait_with_output().expect("its end");
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(lacks_mounts(&said), "{line}{said}");
-        skip(test, &format!("{arguments:?}: {}", said.trim()));
+        skip(&format!("{arguments:?}: {}", said.trim()));
         None
     }
 
@@ -75,10 +75,7 @@ pub fn lacks_mounts(said: &str) -> bool {
 
 #[test]
 fn dd_reads_a_partition_of_an_image() {
-    let test = "dd_reads_a_partition";
-    let Some(sfdisk) = program(test, "sfdisk") else {
-        return;
-    };
+    let Some(sfdisk) = program("sfdisk") else { return };
     for transport in TRANSPORTS {
         let (folder, path) = disks::empty_image(8 << 20);
         let image = disks::text(&path);
@@ -86,9 +83,7 @@ fn dd_reads_a_partition_of_an_image() {
         let script = b"label: dos\n2048,4096,a5\n8192,1024,83\n";
         assert_eq!(run(command(&sfdisk, &["-q", &image]), script).code, 0);
         let arguments = ["--fuse-transport", transport];
-        let Some(mut served) = Mounted::start(test, folder, &image, &arguments) else {
-            continue;
-        };
+        let Some(mut served) = Mounted::start(folder, &image, &arguments) else { continue };
         let bytes = std::fs::read(&path).expect("the image");
         let name = path.file_name().and_then(|it| it.to_str()).expect("a name");
         for (slice, start, sectors) in [("s1", 2048, 4096), ("s2", 8192, 1024)] {
@@ -107,16 +102,11 @@ fn dd_reads_a_partition_of_an_image() {
 
 #[test]
 fn fio_finds_what_it_has_written() {
-    let test = "fio_finds_what_it_has_written";
-    let Some(fio) = program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = program("fio") else { return };
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--rw", "--fuse-transport", transport];
-        let Some(served) = Mounted::start(test, folder, "md:32m", &arguments) else {
-            continue;
-        };
+        let Some(served) = Mounted::start(folder, "md:32m", &arguments) else { continue };
         let file = format!("--filename={}", served.file("md0"));
         for (engine, direct) in [("psync", "0"), ("libaio", "1"), ("io_uring", "1")] {
             let options = [
@@ -146,17 +136,12 @@ fn fio_finds_what_it_has_written() {
 
 #[test]
 fn several_programs_use_a_file_at_a_time() {
-    let test = "several_programs_use_a_file";
-    let Some(fio) = program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = program("fio") else { return };
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--rw", "--fuse-transport", transport];
         let target = "md:16m | nop:delay=1ms";
-        let Some(served) = Mounted::start(test, folder, target, &arguments) else {
-            continue;
-        };
+        let Some(served) = Mounted::start(folder, target, &arguments) else { continue };
         let file = format!("--filename={}", served.file("md0.nop"));
         let options = [
             "--name=several",
@@ -181,18 +166,14 @@ fn several_programs_use_a_file_at_a_time() {
 
 /// Makes a file system on a loop device over a file of a mount, fills it, and checks it, as is
 /// and after it was mounted again.
-fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
-    let (Some(maker), Some(checker)) = (program(test, make[0]), program(test, check[0])) else {
-        return;
-    };
+fn file_system(size: &str, make: &[&str], check: &[&str]) {
+    let (Some(maker), Some(checker)) = (program(make[0]), program(check[0])) else { return };
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--rw", "--fuse-transport", transport];
         let target = format!("md:{size}");
-        let Some(served) = Mounted::start(test, folder, &target, &arguments) else {
-            continue;
-        };
-        let Some(device) = LoopDevice::over(test, served.file("md0").as_ref(), &["--direct-io=on"])
+        let Some(served) = Mounted::start(folder, &target, &arguments) else { continue };
+        let Some(device) = LoopDevice::over(served.file("md0").as_ref(), &["--direct-io=on"])
         else {
             return;
         };
@@ -202,7 +183,7 @@ fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
         let place = disks::text(&place);
         let mounted = run(command("mount", &[&device.text(), &place]), b"");
         if mounted.code != 0 {
-            return skip(test, &format!("no mount: {}", mounted.stderr.trim()));
+            return skip(&format!("no mount: {}", mounted.stderr.trim()));
         }
         let path = |number: u64| Path::new(&place).join(format!("file{number}"));
         for number in 0..20 {
@@ -227,20 +208,20 @@ fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
 #[test]
 fn ext4_lives_on_a_loop_device_over_a_file() {
     let make = ["mkfs.ext4", "-q", "-F"];
-    file_system("ext4_over_a_file", "64m", &make, &["e2fsck", "-f", "-n"]);
+    file_system("64m", &make, &["e2fsck", "-f", "-n"]);
 }
 
 #[test]
 fn xfs_lives_on_a_loop_device_over_a_file() {
     let make = ["mkfs.xfs", "-q", "-f"];
-    file_system("xfs_over_a_file", "320m", &make, &["xfs_repair", "-n"]);
+    file_system("320m", &make, &["xfs_repair", "-n"]);
 }
 
 #[test]
 fn btrfs_lives_on_a_loop_device_over_a_file() {
     let make = ["mkfs.btrfs", "-q", "-f"];
     let check = ["btrfs", "check", "--readonly", "--force"];
-    file_system("btrfs_over_a_file", "256m", &make, &check);
+    file_system("256m", &make, &check);
 }
 
 /// Linux 6.6 and later map files that are read and written past the page cache.
@@ -253,10 +234,7 @@ fn maps_files() -> bool {
 
 #[test]
 fn fsx_finds_no_difference() {
-    let test = "fsx_finds_no_difference";
-    let Some(fsx) = program(test, "fsx") else {
-        return;
-    };
+    let Some(fsx) = program("fsx") else { return };
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let rules = folder.path().join("fsx.toml");
@@ -275,9 +253,7 @@ fn fsx_finds_no_difference() {
         std::fs::write(&rules, text).expect("its rules");
         let (kept, rules) = (disks::text(folder.path()), disks::text(&rules));
         let arguments = ["--rw", "--fuse-transport", transport];
-        let Some(served) = Mounted::start(test, folder, "md:256k", &arguments) else {
-            continue;
-        };
+        let Some(served) = Mounted::start(folder, "md:256k", &arguments) else { continue };
         let file = served.file("md0");
         let count = std::env::var("UGEOM_FSX_OPERATIONS").unwrap_or("10000".to_owned());
         let options = [
@@ -293,14 +269,11 @@ fn fsx_finds_no_difference() {
 
 #[test]
 fn a_killed_server_leaves_no_mount_and_no_program_hangs() {
-    let test = "a_killed_server_leaves_no_mount";
     for transport in TRANSPORTS {
         let (folder, path) = disks::empty_image(4 << 20);
         let image = disks::text(&path);
         let arguments = ["--rw", "--fuse-transport", transport];
-        let Some(mut served) = Mounted::start(test, folder, &image, &arguments) else {
-            continue;
-        };
+        let Some(mut served) = Mounted::start(folder, &image, &arguments) else { continue };
         let name = path.file_name().and_then(|it| it.to_str()).expect("a name");
         let open = std::fs::OpenOptions::new()
             .write(true)
@@ -335,10 +308,7 @@ fn a_killed_server_leaves_no_mount_and_no_program_hangs() {
 
 #[test]
 fn who_is_not_root_mounts_through_fusermount3() {
-    let test = "who_is_not_root_mounts";
-    let (Some(setpriv), Some(_)) = (program(test, "setpriv"), program(test, "fusermount3")) else {
-        return;
-    };
+    let (Some(setpriv), Some(_)) = (program("setpriv"), program("fusermount3")) else { return };
     let script = "set -e; d=$(mktemp -d); trap 'rmdir \"$d\"' EXIT; \
         \"$0\" serve md:1m --rw --fuse \"$d\" --run 'stat -c \"%n %s %a\" \"$mnt\"/md0; \
         echo data > \"$mnt\"/md0; head -c 4 \"$mnt\"/md0'; ls \"$d\"";
@@ -358,17 +328,16 @@ fn who_is_not_root_mounts_through_fusermount3() {
         .iter()
         .any(|it| ended.stderr.contains(it))
     {
-        return skip(test, ended.stderr.trim());
+        return skip(ended.stderr.trim());
     }
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let text = ended.text();
-    assert!(text.contains("/md0 1048576 600\n"), "{text}");
+    has(&text, "/md0 1048576 600\n");
     assert!(text.ends_with("data"), "{text}");
 }
 
 #[test]
 fn one_server_has_both_and_a_command_gets_both() {
-    let test = "one_server_has_both";
     let folder = tempfile::tempdir().expect("a folder");
     let mount = folder.path().join("mnt");
     std::fs::create_dir(&mount).expect("a mount point");
@@ -389,7 +358,7 @@ fn one_server_has_both_and_a_command_gets_both() {
     ];
     let ended = ugeom(&arguments);
     if ended.stderr.contains("mounting ") {
-        return skip(test, ended.stderr.trim());
+        return skip(ended.stderr.trim());
     }
     let path = folder.path().join("nbd");
     let expected = format!("nbd+unix:///?socket={} {place}\n3145728\n", path.display());
@@ -399,7 +368,7 @@ fn one_server_has_both_and_a_command_gets_both() {
         "{}",
         ended.stderr
     );
-    assert!(ended.stderr.contains("FUSE over "), "{}", ended.stderr);
+    has(&ended.stderr, "FUSE over ");
     assert_eq!(std::fs::read_dir(&mount).expect("a list").count(), 0);
 }
 
@@ -409,14 +378,14 @@ fn what_cannot_be_mounted_on_is_said_in_plain_words() {
     let path = |name: &str| disks::text(&folder.path().join(name));
     let refusal = |place: &str| ugeom(&["serve", "md:1m", "--fuse", place]).failed(1);
     let error = refusal(&path("none"));
-    assert!(error.contains("there is no such directory"), "{error}");
+    has(&error, "there is no such directory");
     std::fs::write(path("file"), b"x").expect("a file");
     let error = refusal(&path("file"));
-    assert!(error.contains("it is not a directory"), "{error}");
+    has(&error, "it is not a directory");
     let error = refusal(&disks::text(folder.path()));
-    assert!(error.contains("it is not empty"), "{error}");
+    has(&error, "it is not empty");
     let error = refusal("/proc");
-    assert!(error.contains("is mounted here already"), "{error}");
+    has(&error, "is mounted here already");
     let error = ugeom(&[
         "serve",
         "md:1m",
@@ -426,7 +395,7 @@ fn what_cannot_be_mounted_on_is_said_in_plain_words() {
         "2",
     ]);
     let error = error.failed(2);
-    assert!(error.contains("--fuse"), "{error}");
+    has(&error, "--fuse");
     let wrong = [
         "serve",
         "md:1m",
@@ -436,18 +405,15 @@ fn what_cannot_be_mounted_on_is_said_in_plain_words() {
         "pigeon",
     ];
     let error = ugeom(&wrong).failed(2);
-    assert!(error.contains("classic"), "{error}");
+    has(&error, "classic");
 }
 
 #[test]
 fn a_mount_that_is_taken_away_ends_the_server() {
-    let test = "a_mount_that_is_taken_away";
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--fuse-transport", transport];
-        let Some(mut served) = Mounted::start(test, folder, "md:1m", &arguments) else {
-            continue;
-        };
+        let Some(mut served) = Mounted::start(folder, "md:1m", &arguments) else { continue };
         served.child.stderr = None;
         other("umount", &[disks::text(&served.mount)]);
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -473,9 +439,7 @@ fn cp_keeps_the_holes_of_an_open_file() {
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--fuse-transport", transport];
-        let Some(served) = Mounted::start("cp_keeps_the_holes", folder, &image, &arguments) else {
-            continue;
-        };
+        let Some(served) = Mounted::start(folder, &image, &arguments) else { continue };
         let copy = served.folder.path().join("copy");
         let (from, to) = (served.file("disk.img"), disks::text(&copy));
         other("cp", &["--sparse=auto", &from, &to]);
@@ -491,12 +455,9 @@ fn cp_keeps_the_holes_of_an_open_file() {
 
 #[test]
 fn other_users_read_the_files_only_where_they_were_let_in() {
-    let test = "other_users_read_the_files";
-    let Some(setpriv) = program(test, "setpriv") else {
-        return;
-    };
+    let Some(setpriv) = program("setpriv") else { return };
     if other("id", &["-u"]) != b"0\n" {
-        return skip(test, "only root can become another user");
+        return skip("only root can become another user");
     }
     for (arguments, umask, reads) in [
         (&["--allow-other"][..], "022", true),
@@ -521,7 +482,7 @@ fn other_users_read_the_files_only_where_they_were_let_in() {
         all.extend(["--rw", "--run", &read]);
         let ended = run(command("sh", &all), b"");
         if lacks_mounts(&ended.stderr) {
-            return skip(test, ended.stderr.trim());
+            return skip(ended.stderr.trim());
         }
         assert_eq!(
             ended.code,

@@ -59,9 +59,7 @@ fn same_keys(path: &str, theirs: &Value, ours: &Value, extra: &[&str]) {
 
 #[test]
 fn the_json_has_the_keys_and_types_of_fio() {
-    let Some(fio) = ugeom_testkit::program("the_json_has_the_keys_and_types_of_fio", "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let file = format!("--filename={}", folder.path().join("f").display());
     for job in [
@@ -100,9 +98,7 @@ fn shape(field: &str) -> String {
 
 #[test]
 fn the_terse_line_has_the_fields_of_fio() {
-    let Some(fio) = ugeom_testkit::program("the_terse_line_has_the_fields_of_fio", "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let folder = tempfile::tempdir_in(".").expect("a folder");
     let file = format!("--filename={}", folder.path().join("f").display());
     for job in [
@@ -140,10 +136,7 @@ fn the_terse_line_has_the_fields_of_fio() {
 
 #[test]
 fn each_checks_the_blocks_that_the_other_wrote() {
-    let Some(fio) = ugeom_testkit::program("each_checks_the_blocks_that_the_other_wrote", "fio")
-    else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("f");
     let file = format!("--filename={}", path.display());
@@ -264,7 +257,7 @@ impl Drop for SmallDisk {
 fn a_target_that_fills_up_is_told_with_the_line_of_its_size() {
     let Some(disk) = SmallDisk::new() else {
         let why = "a small file system cannot be mounted (root can)";
-        return ugeom_testkit::skip("a_target_that_fills_up_is_told", why);
+        return ugeom_testkit::skip(why);
     };
     let folder = tempfile::tempdir().expect("a folder");
     let job = folder.path().join("full.fio").display().to_string();
@@ -329,7 +322,7 @@ fn the_command_lines_of_2007_run_and_print_every_block() {
             );
             let ended = ugeom(&line.split_whitespace().collect::<Vec<_>>());
             if ended.stderr.contains("cannot be used") || ended.stderr.contains("O_DIRECT") {
-                ugeom_testkit::skip("the_command_lines_of_2007", &ended.stderr);
+                ugeom_testkit::skip(&ended.stderr);
                 continue;
             }
             assert_eq!(ended.code, 0, "{line}: {}", ended.stderr);

@@ -52,11 +52,8 @@ fn blk_io_trace(ns: u64, sector: u64, bytes: u32, action: u32) -> Vec<u8> {
 
 #[test]
 fn files_get_the_calls_that_fio_makes() {
-    let test = "files_get_the_calls_that_fio_makes";
-    let programs = ["fio", "strace"].map(|name| ugeom_testkit::program(test, name));
-    let [Some(fio), Some(strace)] = programs else {
-        return;
-    };
+    let programs = ["fio", "strace"].map(ugeom_testkit::program);
+    let [Some(fio), Some(strace)] = programs else { return };
     let [fio, strace] = [&fio, &strace].map(|path| path.to_str().expect("UTF-8"));
     let (read, write, queued) = (1 << 16, 1 << 17, 1);
     let flush = 1 << 18 | 1 << 17;
@@ -102,9 +99,7 @@ fn files_get_the_calls_that_fio_makes() {
 
 #[test]
 fn folders_of_files_are_made_as_by_fio() {
-    let Some(fio) = ugeom_testkit::program("folders_of_files_are_made_as_by_fio", "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = fio.to_str().expect("UTF-8");
     for (line, expected) in [
         ("--filename=a/b/c", Some("a/b")),
@@ -122,9 +117,7 @@ fn folders_of_files_are_made_as_by_fio() {
             command.current_dir(folder.path());
             let ended = run(command, b"");
             assert_eq!(ended.code == 0, expected.is_some(), "{program:?} {line}");
-            let Some(made) = expected.filter(|made| *made != ".") else {
-                continue;
-            };
+            let Some(made) = expected.filter(|made| *made != ".") else { continue };
             let about = std::fs::metadata(folder.path().join(made)).expect("a folder");
             assert_eq!(about.permissions().mode() & 0o777, 0o700, "{line}");
         }

@@ -40,10 +40,7 @@ const GLOBAL: &[u8] = b"[global]\nsize=128k\n[v]\nrw=write\n";
 
 #[test]
 fn options_beside_job_files_leave_the_files_that_fio_leaves() {
-    let test = "options_beside_job_files_leave_the_files_that_fio_leaves";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = std::path::Path::new(&fio).to_str().expect("UTF-8");
     let files = [
         ("w.fio", W),
@@ -113,10 +110,9 @@ fn advice(strace: &str, program: &[&str], job: &str) -> Vec<String> {
 
 #[test]
 fn the_kernel_gets_the_advice_that_fio_gives() {
-    let test = "the_kernel_gets_the_advice_that_fio_gives";
     let (Some(fio), Some(strace)) = (
-        ugeom_testkit::program(test, "fio"),
-        ugeom_testkit::program(test, "strace"),
+        ugeom_testkit::program("fio"),
+        ugeom_testkit::program("strace"),
     ) else {
         return;
     };
@@ -165,8 +161,7 @@ fn signalled(program: &[&str], signal: &str) -> (i32, String) {
 
 #[test]
 fn signals_end_jobs_with_the_exit_code_of_fio_and_keep_the_results() {
-    let test = "signals_end_jobs_with_the_exit_code_of_fio_and_keep_the_results";
-    if let Some(fio) = ugeom_testkit::program(test, "fio") {
+    if let Some(fio) = ugeom_testkit::program("fio") {
         let fio = Path::new(&fio).to_str().expect("UTF-8");
         assert_eq!(signalled(&[fio], "-INT").0, 128);
     }
@@ -203,10 +198,7 @@ fn reported(program: &[&str], job: &str) -> Vec<String> {
 
 #[test]
 fn what_is_not_to_be_measured_is_not_reported() {
-    let test = "what_is_not_to_be_measured_is_not_reported";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     for (job, expected) in [
         ("--disable_slat=0", &["clat", "lat", "slat"][..]),
@@ -234,10 +226,7 @@ fn logged(program: &[&str], option: &str) -> Vec<String> {
 
 #[test]
 fn what_is_not_to_be_measured_is_not_logged() {
-    let test = "what_is_not_to_be_measured_is_not_logged";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     for option in [
         "--stats=1",
@@ -284,10 +273,7 @@ fn options_of_files_are_not_ignored_silently_by_stacks() {
 /// group of bins, of the requests of that window.
 #[test]
 fn histograms_are_logged_as_fio_logs_them() {
-    let test = "histograms_are_logged_as_fio_logs_them";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     let folder = folder(&[("f", &[7; 1 << 20])]);
     for (program, prefix) in [(&[fio][..], "fio"), (&[UGEOM, "run"], "ours")] {
@@ -324,10 +310,7 @@ fn histograms_are_logged_as_fio_logs_them() {
 /// pass, its synchronous ones fail.
 #[test]
 fn reads_behind_the_end_of_a_new_file_end_as_in_fio() {
-    let test = "reads_behind_the_end_of_a_new_file_end_as_in_fio";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     for (engine, more, passes) in [
         ("libaio", "--iodepth=16", true),
@@ -392,10 +375,7 @@ fn made(program: &[&str], words: &[&str]) -> (String, Vec<String>) {
 
 #[test]
 fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
-    let test = "loops_shares_and_syncs_make_as_many_requests_as_in_fio";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     for line in [
         "--rw=randwrite --size=1m --number_ios=10 --loops=3",
@@ -452,10 +432,7 @@ fn parts(program: &[&str], words: &[&str]) -> Vec<(String, usize)> {
 
 #[test]
 fn formats_come_in_the_order_of_fio_and_terse_has_its_versions() {
-    let test = "formats_come_in_the_order_of_fio_and_terse_has_its_versions";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     for line in [
         "--output-format=normal,json,terse",
@@ -493,10 +470,7 @@ fn places(program: &[&str], words: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_null_engine_begins_at_the_offset_as_in_fio() {
-    let test = "the_null_engine_begins_at_the_offset_as_in_fio";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     for line in [
         "--size=64k --filesize=64k --offset=32k",
@@ -533,10 +507,7 @@ fn engines_are_described_or_refused() {
 /// Wrong usage is 1, and jobs that failed are counted.
 #[test]
 fn exit_codes_are_those_of_fio() {
-    let test = "exit_codes_are_those_of_fio";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     let unwritten = "--filename=f --size=64k --rw=read --verify=crc32c --name=v";
     for (line, expected) in [

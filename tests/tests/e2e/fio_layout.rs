@@ -48,10 +48,7 @@ fn new_files_hold_what_the_options_of_content_ask_for() {
 
 #[test]
 fn new_files_are_flushed_once_each_unless_that_is_turned_off() {
-    let test = "new_files_are_flushed_once_each_unless_that_is_turned_off";
-    let Some(strace) = ugeom_testkit::program(test, "strace") else {
-        return;
-    };
+    let Some(strace) = ugeom_testkit::program("strace") else { return };
     let flushes = |option: &str| {
         let folder = tempfile::tempdir().expect("a folder");
         let line = format!(
@@ -148,10 +145,7 @@ fn drops(strace: &Path, program: &[&str], job: &str) -> usize {
 
 #[test]
 fn buffered_requests_of_libaio_are_submitted_one_at_a_time() {
-    let test = "buffered_requests_of_libaio_are_submitted_one_at_a_time";
-    let Some(strace) = ugeom_testkit::program(test, "strace") else {
-        return;
-    };
+    let Some(strace) = ugeom_testkit::program("strace") else { return };
     let job = "--name=a --filename=f --rw=randread --bs=4k --ioengine=libaio --iodepth=16";
     let calls = calls(&strace, "io_submit", &[UGEOM, "run"], job);
     assert_eq!(calls.len(), 16);
@@ -163,10 +157,9 @@ fn buffered_requests_of_libaio_are_submitted_one_at_a_time() {
 
 #[test]
 fn each_pass_finds_its_file_out_of_the_cache_as_in_fio() {
-    let test = "each_pass_finds_its_file_out_of_the_cache_as_in_fio";
     let (Some(fio), Some(strace)) = (
-        ugeom_testkit::program(test, "fio"),
-        ugeom_testkit::program(test, "strace"),
+        ugeom_testkit::program("fio"),
+        ugeom_testkit::program("strace"),
     ) else {
         return;
     };

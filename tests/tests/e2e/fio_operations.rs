@@ -207,10 +207,7 @@ const JOBS: &[(&str, &[&str])] = &[
 
 #[test]
 fn files_are_counted_and_left_as_by_fio() {
-    let test = "files_are_counted_and_left_as_by_fio";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = fio.to_str().expect("UTF-8");
     for (line, names) in JOBS {
         let theirs = did(&[fio, "--thread"], line, names);
@@ -264,11 +261,8 @@ fn call(line: &str) -> Option<String> {
 
 #[test]
 fn files_are_opened_by_the_calls_of_fio() {
-    let test = "files_are_opened_by_the_calls_of_fio";
-    let programs = ["fio", "strace"].map(|name| ugeom_testkit::program(test, name));
-    let [Some(fio), Some(strace)] = programs else {
-        return;
-    };
+    let programs = ["fio", "strace"].map(ugeom_testkit::program);
+    let [Some(fio), Some(strace)] = programs else { return };
     let [fio, strace] = [&fio, &strace].map(|path| path.to_str().expect("UTF-8"));
     for line in [
         "--ioengine=filestat --openfiles=1",
@@ -303,10 +297,7 @@ fn files_are_opened_by_the_calls_of_fio() {
 /// ones and a single one are not.
 #[test]
 fn files_are_opened_again_where_fio_opens_them_again() {
-    let test = "files_are_opened_again_where_fio_opens_them_again";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = fio.to_str().expect("UTF-8");
     let timed = "--name=j --ioengine=filestat --time_based --runtime=200ms";
     for (line, opened_once) in [
@@ -336,10 +327,7 @@ fn files_are_opened_again_where_fio_opens_them_again() {
 
 #[test]
 fn syncs_at_the_end_are_not_reported_as_by_fio() {
-    let test = "syncs_at_the_end_are_not_reported_as_by_fio";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = fio.to_str().expect("UTF-8");
     for (options, expected) in [("--end_fsync=1", 0), ("--fsync=4 --end_fsync=1", 3)] {
         for program in [&[fio, "--thread"][..], &[UGEOM, "run"]] {

@@ -68,10 +68,8 @@ fn did(program: &[&str], line: &str) -> Did {
     }
 }
 
-fn both(test: &str, lines: &[&str]) {
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+fn both(lines: &[&str]) {
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     let differs: Vec<String> = lines
         .iter()
@@ -90,67 +88,61 @@ fn both(test: &str, lines: &[&str]) {
 
 #[test]
 fn options_of_files_leave_what_fio_leaves() {
-    both(
-        "options_of_files_leave_what_fio_leaves",
-        &[
-            "--name=a --rw=write --size=64k --create_on_open=1",
-            "--name=a --rw=write --filesize=300001 --size=25% --bs=64k",
-            "--name=a --rw=write --filesize=300001 --offset=30% --size=60% --bs=4k,16k",
-            "--name=a --rw=read --filename=data --offset=33% --size=50% --bs=3k",
-            "--name=a --rw=write --size=64k --number_ios=3 --fallocate=none",
-            "--name=a --rw=write --size=64k --number_ios=3 --fallocate=keep",
-            "--name=a --rw=write --size=64k --number_ios=3 --fallocate=truncate",
-            "--name=a --rw=write --size=64k --number_ios=3 --fallocate=posix",
-            "--name=a --rw=rw --rwmixread=100 --size=64k --number_ios=3 --fallocate=none",
-            "--name=a --rw=read --size=64k --create_only=1",
-            "--name=a --rw=write --size=64k --nrfiles=4 \
+    both(&[
+        "--name=a --rw=write --size=64k --create_on_open=1",
+        "--name=a --rw=write --filesize=300001 --size=25% --bs=64k",
+        "--name=a --rw=write --filesize=300001 --offset=30% --size=60% --bs=4k,16k",
+        "--name=a --rw=read --filename=data --offset=33% --size=50% --bs=3k",
+        "--name=a --rw=write --size=64k --number_ios=3 --fallocate=none",
+        "--name=a --rw=write --size=64k --number_ios=3 --fallocate=keep",
+        "--name=a --rw=write --size=64k --number_ios=3 --fallocate=truncate",
+        "--name=a --rw=write --size=64k --number_ios=3 --fallocate=posix",
+        "--name=a --rw=rw --rwmixread=100 --size=64k --number_ios=3 --fallocate=none",
+        "--name=a --rw=read --size=64k --create_only=1",
+        "--name=a --rw=write --size=64k --nrfiles=4 \
              --filename_format=$jobnum-$jobname-$filenum",
-            "--name=a --rw=write --size=64k --nrfiles=4 --numjobs=2 --openfiles=1",
-            "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=sequential",
-            "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=random:2",
-            "--name=a --rw=randread --size=64k --nrfiles=4 --file_service_type=zipf:1.2",
-            "--name=a --filename=data --rw=write --size=64k --file_append=1",
-            "--name=a --filename=data --rw=read --size=64k --pre_read=1 --unique_filename=0",
-            "--name=a --rw=write --size=64k --create_fsync=0 --fsync_on_close=1",
-            "--name=a --filename=/dev/zero --rw=read --size=64k",
-            "--name=a --filename=/dev/null --rw=write --size=64k --bs=8k",
-            "--name=a --ioengine=null --filesize=64k --rw=randread",
-            "--name=a --ioengine=null --size=64k --nrfiles=4 --rw=write",
-            "--name=a --filename=data --rw=read --lockfile=none --write_hint=short",
-            "--name=a --directory=. --filename=/x --rw=write --size=64k",
-            "--name=/dev/null --rw=write --size=64k",
-            "--name=folder/name --rw=write --size=64k",
-        ],
-    );
+        "--name=a --rw=write --size=64k --nrfiles=4 --numjobs=2 --openfiles=1",
+        "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=sequential",
+        "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=random:2",
+        "--name=a --rw=randread --size=64k --nrfiles=4 --file_service_type=zipf:1.2",
+        "--name=a --filename=data --rw=write --size=64k --file_append=1",
+        "--name=a --filename=data --rw=read --size=64k --pre_read=1 --unique_filename=0",
+        "--name=a --rw=write --size=64k --create_fsync=0 --fsync_on_close=1",
+        "--name=a --filename=/dev/zero --rw=read --size=64k",
+        "--name=a --filename=/dev/null --rw=write --size=64k --bs=8k",
+        "--name=a --ioengine=null --filesize=64k --rw=randread",
+        "--name=a --ioengine=null --size=64k --nrfiles=4 --rw=write",
+        "--name=a --filename=data --rw=read --lockfile=none --write_hint=short",
+        "--name=a --directory=. --filename=/x --rw=write --size=64k",
+        "--name=/dev/null --rw=write --size=64k",
+        "--name=folder/name --rw=write --size=64k",
+    ]);
 }
 
 #[test]
 fn options_of_requests_make_those_of_fio() {
-    both(
-        "options_of_requests_make_those_of_fio",
-        &[
-            "--name=a --rw=write --size=64k --ioengine=libaio --iodepth=4 --iodepth_batch=0 \
+    both(&[
+        "--name=a --rw=write --size=64k --ioengine=libaio --iodepth=4 --iodepth_batch=0 \
              --iodepth_low=0 --iodepth_batch_complete_max=0 --openfiles=0",
-            "--name=a --rw=write --size=64k --ioengine=aio --iodepth=4 \
+        "--name=a --rw=write --size=64k --ioengine=aio --iodepth=4 \
              --iodepth_batch_complete_min=4 --iodepth_batch_complete_max=2",
-            "--name=a --filename=data --rw=randread --blockalign=8k --size=64k",
-            "--name=a --filename=data --rw=randread --random_generator=lfsr --norandommap",
-            "--name=a --filename=data --rw=randread --percentage_random=50 --norandommap",
-            "--name=a --filename=data --rw=read --zonemode=strided --zonesize=8k --zoneskip=8k",
-            "--name=a --filename=data --rw=randread --zonemode=strided --zonesize=16k \
+        "--name=a --filename=data --rw=randread --blockalign=8k --size=64k",
+        "--name=a --filename=data --rw=randread --random_generator=lfsr --norandommap",
+        "--name=a --filename=data --rw=randread --percentage_random=50 --norandommap",
+        "--name=a --filename=data --rw=read --zonemode=strided --zonesize=8k --zoneskip=8k",
+        "--name=a --filename=data --rw=randread --zonemode=strided --zonesize=16k \
              --zoneskip=16k",
-            "--name=a --filename=data --rw=randread:4 --rw_sequencer=identical --norandommap",
-            "--name=a --filename=data --rw=read --io_size=128k --loops=2",
-            "--name=a --filename=data --rw=read --offset=30% --offset_align=4k",
-            "--name=a --filename=data --rw=write --size=64k --serialize_overlap=1 \
+        "--name=a --filename=data --rw=randread:4 --rw_sequencer=identical --norandommap",
+        "--name=a --filename=data --rw=read --io_size=128k --loops=2",
+        "--name=a --filename=data --rw=read --offset=30% --offset_align=4k",
+        "--name=a --filename=data --rw=write --size=64k --serialize_overlap=1 \
              --ioengine=libaio \
              --iodepth=8",
-            "--name=a --filename=data --rw=read --ioengine=posixaio --iodepth=4",
-            "--name=a --filename=data --rw=read --ioengine=pvsync2",
-            "--name=a --filename=data --rw=read --thinktime=1000 --thinktime_spin=50",
-            "--name=a --filename=data --rw=read --mem=mmap --clocksource=clock_gettime --nice=1",
-        ],
-    );
+        "--name=a --filename=data --rw=read --ioengine=posixaio --iodepth=4",
+        "--name=a --filename=data --rw=read --ioengine=pvsync2",
+        "--name=a --filename=data --rw=read --thinktime=1000 --thinktime_spin=50",
+        "--name=a --filename=data --rw=read --mem=mmap --clocksource=clock_gettime --nice=1",
+    ]);
 }
 
 /// fio 3.33 hangs with this mode now and then on a loaded machine, so it is not asked.
@@ -168,41 +160,35 @@ fn the_mode_of_submission_changes_no_request() {
 
 #[test]
 fn verification_reads_what_fio_reads() {
-    both(
-        "verification_reads_what_fio_reads",
-        &[
-            "--name=a --rw=write --size=64k --verify=md5",
-            "--name=a --rw=randwrite --size=64k --verify=sha1 --verify_backlog=4",
-            "--name=a --rw=write --size=64k --verify=crc64 --verify_backlog=8 \
+    both(&[
+        "--name=a --rw=write --size=64k --verify=md5",
+        "--name=a --rw=randwrite --size=64k --verify=sha1 --verify_backlog=4",
+        "--name=a --rw=write --size=64k --verify=crc64 --verify_backlog=8 \
              --verify_backlog_batch=2",
-            "--name=a --rw=write --size=64k --verify=xxhash --bs=8k --verify_interval=1k",
-            "--name=a --rw=write --size=64k --verify=meta --verify_pattern=0xaa55",
-            "--name=a --rw=write --size=64k --verify=null",
-            "--name=a --rw=randwrite --size=64k --verify=md5 --ioengine=null",
-            "--name=a --rw=read --size=64k --verify=md5 --ioengine=null --iodepth=4",
-            "--name=a --filename=data --rw=read --verify=crc16",
-            "--name=a --filename=data --rw=read --verify=crc32 --continue_on_error=verify",
-            "--name=a --filename=data --rw=read --verify=crc32 --ignore_error=EIO",
-        ],
-    );
+        "--name=a --rw=write --size=64k --verify=xxhash --bs=8k --verify_interval=1k",
+        "--name=a --rw=write --size=64k --verify=meta --verify_pattern=0xaa55",
+        "--name=a --rw=write --size=64k --verify=null",
+        "--name=a --rw=randwrite --size=64k --verify=md5 --ioengine=null",
+        "--name=a --rw=read --size=64k --verify=md5 --ioengine=null --iodepth=4",
+        "--name=a --filename=data --rw=read --verify=crc16",
+        "--name=a --filename=data --rw=read --verify=crc32 --continue_on_error=verify",
+        "--name=a --filename=data --rw=read --verify=crc32 --ignore_error=EIO",
+    ]);
 }
 
 #[test]
 fn options_of_jobs_order_them_as_fio_does() {
-    both(
-        "options_of_jobs_order_them_as_fio_does",
-        &[
-            "--name=a --rw=write --size=8k --name=b --wait_for=a --filename=a.0.0 --rw=read \
+    both(&[
+        "--name=a --rw=write --size=8k --name=b --wait_for=a --filename=a.0.0 --rw=read \
              --size=8k",
-            "--name=a --rw=write --size=8k --exec_prerun=true --exec_postrun=true",
-            "--name=a --ioengine=null --size=1m --rw=write --flow=1 --name=b --ioengine=null \
+        "--name=a --rw=write --size=8k --exec_prerun=true --exec_postrun=true",
+        "--name=a --ioengine=null --size=1m --rw=write --flow=1 --name=b --ioengine=null \
              --size=1m \
              --rw=read --flow=2",
-            "--name=a --filename=data --rw=read --max_latency=100000000",
-            "--name=a --filename=data --rw=read --rate_min=1 --numa_cpu_nodes=0 --cpumask=1",
-            "--name=a --rw=write --size=8k --dedupe_percentage=50 --buffer_compress_percentage=50",
-        ],
-    );
+        "--name=a --filename=data --rw=read --max_latency=100000000",
+        "--name=a --filename=data --rw=read --rate_min=1 --numa_cpu_nodes=0 --cpumask=1",
+        "--name=a --rw=write --size=8k --dedupe_percentage=50 --buffer_compress_percentage=50",
+    ]);
 }
 
 /// Runs a job in a folder; whether it succeeded.
@@ -219,10 +205,7 @@ fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
 
 #[test]
 fn each_program_checks_what_a_job_of_the_other_wrote() {
-    let test = "each_program_checks_what_a_job_of_the_other_wrote";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
     for job in [
@@ -259,8 +242,7 @@ fn each_program_checks_what_a_job_of_the_other_wrote() {
 
 #[test]
 fn a_job_that_only_reads_verifies_with_verify_only() {
-    let test = "a_job_that_only_reads_verifies_with_verify_only";
-    let fio = ugeom_testkit::program(test, "fio");
+    let fio = ugeom_testkit::program("fio");
     let fio = fio.iter().filter_map(|fio| Path::new(fio).to_str());
     let ours: &[&str] = &[UGEOM, "run"];
     let folder = tempfile::tempdir().expect("a folder");
@@ -291,10 +273,7 @@ fn a_job_that_only_reads_verifies_with_verify_only() {
 
 #[test]
 fn each_program_checks_the_digests_of_the_other() {
-    let test = "each_program_checks_the_digests_of_the_other";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
     for verify in [

@@ -101,10 +101,7 @@ fn requests(program: &[&str], job: &str) -> Vec<String> {
 
 #[test]
 fn requests_come_in_the_order_of_fio() {
-    let test = "requests_come_in_the_order_of_fio";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = fio.to_string_lossy();
     for job in JOBS {
         let fios = requests(&[&fio], job);

@@ -30,8 +30,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn wrong_blocks_are_written_to_the_folder_of_aux_path() {
-    let test = "wrong_blocks_are_written_to_the_folder_of_aux_path";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+    let Some(fio) = ugeom_testkit::program("fio") else {
         return;
     };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
@@ -56,8 +55,7 @@ fn wrong_blocks_are_written_to_the_folder_of_aux_path() {
 
 #[test]
 fn the_bandwidth_of_all_jobs_is_logged_to_the_files_of_fio() {
-    let test = "the_bandwidth_of_all_jobs_is_logged_to_the_files_of_fio";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+    let Some(fio) = ugeom_testkit::program("fio") else {
         return;
     };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
@@ -97,13 +95,12 @@ fn the_bandwidth_of_all_jobs_is_logged_to_the_files_of_fio() {
 
 #[test]
 fn a_job_opens_its_files_as_its_user_and_group() {
-    let test = "a_job_opens_its_files_as_its_user_and_group";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+    let Some(fio) = ugeom_testkit::program("fio") else {
         return;
     };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "needs root");
+        return ugeom_testkit::skip("needs root");
     }
     for job in ["--create_on_open=1", "--create_on_open=0"] {
         let both = [fio, UGEOM].map(|program| {
@@ -128,13 +125,12 @@ fn a_job_opens_its_files_as_its_user_and_group() {
 
 #[test]
 fn a_job_that_cannot_open_its_files_leaves_the_results_of_the_others() {
-    let test = "a_job_that_cannot_open_its_files_leaves_the_results_of_the_others";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+    let Some(fio) = ugeom_testkit::program("fio") else {
         return;
     };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip(test, "needs root");
+        return ugeom_testkit::skip("needs root");
     }
     let job = "--output-format=json --output=o --size=16k --rw=read --name=a --name=b --uid=1234 \
                --filename=secret --name=c --stonewall";
@@ -158,8 +154,7 @@ fn a_job_that_cannot_open_its_files_leaves_the_results_of_the_others() {
 
 #[test]
 fn the_whole_report_comes_at_each_status_interval() {
-    let test = "the_whole_report_comes_at_each_status_interval";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+    let Some(fio) = ugeom_testkit::program("fio") else {
         return;
     };
     let fio = Path::new(&fio).to_str().expect("UTF-8");

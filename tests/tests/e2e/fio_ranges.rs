@@ -40,10 +40,9 @@ fn did(strace: &str, program: &[&str], job: &str) -> (i32, Vec<String>, Vec<u8>)
 
 #[test]
 fn ranges_are_reserved_punched_and_cut_as_by_fio() {
-    let test = "ranges_are_reserved_punched_and_cut_as_by_fio";
     let (Some(fio), Some(strace)) = (
-        ugeom_testkit::program(test, "fio"),
-        ugeom_testkit::program(test, "strace"),
+        ugeom_testkit::program("fio"),
+        ugeom_testkit::program("strace"),
     ) else {
         return;
     };

@@ -101,9 +101,7 @@ fn figures(program: &Path, first: &[&str], arguments: &[String]) -> [f64; 3] {
 #[test]
 #[ignore = "it measures for two minutes; run it alone, on a quiet machine"]
 fn fio_ratio_of_the_same_jobs() {
-    let Some(fio) = ugeom_testkit::program("fio_ratio_of_the_same_jobs", "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let folder = tempfile::tempdir_in(".").expect("a folder");
     let file = folder.path().join("f");
     let mut outside = Vec::new();
@@ -150,9 +148,7 @@ fn fio_ratio_of_the_same_jobs() {
 #[test]
 #[ignore = "it measures for two minutes; run it alone, on a quiet machine"]
 fn fio_ratio_of_the_programs_themselves() {
-    let Some(fio) = ugeom_testkit::program("fio_ratio_of_the_programs_themselves", "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let mut below = Vec::new();
     for (job, theirs, ours, goal) in PROGRAMS {
         let all = "--name=own --thread --bs=512 --size=1g --time_based --runtime=1 \

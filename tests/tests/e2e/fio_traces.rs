@@ -26,10 +26,7 @@ fn result(folder: &Path) -> serde_json::Value {
 
 #[test]
 fn each_program_makes_the_requests_of_the_log_of_the_other() {
-    let test = "each_program_makes_the_requests_of_the_log_of_the_other";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
     for writer in [theirs, ours] {
@@ -125,10 +122,7 @@ fn a_trace_that_cannot_be_made_names_its_line() {
 
 #[test]
 fn each_copy_of_a_job_replays_the_next_of_several_traces() {
-    let test = "each_copy_of_a_job_replays_the_next_of_several_traces";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let fio = Path::new(&fio).to_str().expect("UTF-8");
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
@@ -174,8 +168,7 @@ const IN_TURN: [(&str, bool); 4] = [
 
 #[test]
 fn a_job_whose_turn_comes_later_finds_what_earlier_ones_have_made() {
-    let test = "a_job_whose_turn_comes_later_finds_what_earlier_ones_have_made";
-    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+    let Some(fio) = ugeom_testkit::program("fio") else {
         return;
     };
     let fio = Path::new(&fio).to_str().expect("UTF-8");

@@ -114,7 +114,6 @@ fn failing_numbers() -> String {
 
 #[test]
 fn a_failed_flush_reaches_each_writer_over_nbd_and_fuse_once() {
-    let test = "a_failed_flush_reaches_each_writer";
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
@@ -125,9 +124,7 @@ fn a_failed_flush_reaches_each_writer_over_nbd_and_fuse_once() {
     ] {
         let bytes = BLOCKS * BLOCK as u64;
         let target = format!("md:{bytes} | crash:flushfail={}{layers}", failing_numbers());
-        let Some((folder, child)) = serve_both(test, &target, &["--threads", "2"]) else {
-            return;
-        };
+        let Some((folder, child)) = serve_both(&target, &["--threads", "2"]) else { return };
         let socket = folder.path().join("nbd");
         let path = folder.path().join("mnt").join(top);
         let mut options = std::fs::OpenOptions::new();

@@ -3,7 +3,7 @@
 
 use crate::disks;
 use crate::files::Mounted;
-use crate::run::{command, other, part, run, ugeom, ugeom_with};
+use crate::run::{command, has, other, part, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::fs;
 use std::path::PathBuf;
@@ -57,13 +57,13 @@ impl Disk {
     }
 
     /// Step 5: the decrypted partition as a file; `None`, after saying why, without FUSE.
-    fn served(&self, test: &str) -> Option<(Mounted, PathBuf)> {
-        self.served_with(test, &[])
+    fn served(&self) -> Option<(Mounted, PathBuf)> {
+        self.served_with(&[])
     }
 
-    fn served_with(&self, test: &str, arguments: &[&str]) -> Option<(Mounted, PathBuf)> {
+    fn served_with(&self, arguments: &[&str]) -> Option<(Mounted, PathBuf)> {
         let own = tempfile::tempdir_in(self.folder.path()).expect("a folder");
-        let served = Mounted::start(test, own, &self.target("geli.key"), arguments)?;
+        let served = Mounted::start(own, &self.target("geli.key"), arguments)?;
         let file = PathBuf::from(served.file("disk.imgp2.eli"));
         Some((served, file))
     }
@@ -72,8 +72,7 @@ impl Disk {
 /// Steps 2 to 5, with ext4 in place of a pool: debugfs reads the file that the server gives out.
 #[test]
 fn a_disk_of_freenas_is_opened_step_by_step() {
-    let test = "a_disk_of_freenas_is_opened";
-    let (Some(mkfs), Some(debugfs)) = (program(test, "mkfs.ext4"), program(test, "debugfs")) else {
+    let (Some(mkfs), Some(debugfs)) = (program("mkfs.ext4"), program("debugfs")) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -96,10 +95,8 @@ fn a_disk_of_freenas_is_opened_step_by_step() {
         assert!(listed.lines().any(|line| line == slot), "{listed}");
     }
     let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
-    assert!(shown.contains("ext"), "{shown}");
-    let Some((mut served, decrypted)) = disk.served(test) else {
-        return;
-    };
+    has(&shown, "ext");
+    let Some((mut served, decrypted)) = disk.served() else { return };
     let read = other(debugfs, &["-R", "cat /file", &disks::text(&decrypted)]);
     assert!(read == file);
     assert_eq!(served.signal("-TERM").code(), Some(0));
@@ -112,8 +109,7 @@ fn a_disk_of_freenas_is_opened_step_by_step() {
 /// A disk with UFS: GRUB reads it, through the served file, and by itself from the encrypted disk.
 #[test]
 fn a_disk_with_ufs_is_read_through_the_served_file() {
-    let test = "a_disk_with_ufs";
-    let (Some(makefs), Some(grub)) = (program(test, "makefs"), program(test, "grub-fstest")) else {
+    let (Some(makefs), Some(grub)) = (program("makefs"), program("grub-fstest")) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -129,9 +125,7 @@ fn a_disk_with_ufs_is_read_through_the_served_file() {
     let disk = Disk::new(&fs::read(&system).expect("a file system"), "freebsd-ufs");
     let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
     assert!(shown.to_lowercase().contains("ufs"), "{shown}");
-    let Some((_served, decrypted)) = disk.served(test) else {
-        return;
-    };
+    let Some((_served, decrypted)) = disk.served() else { return };
     let out = disk.path("out");
     other(
         grub,
@@ -192,16 +186,10 @@ fn the_label_of_a_pool_is_found_inside() {
     let locked = ugeom(&["show", &disk.image]).quiet();
     assert!(!locked.contains("tank"), "{locked}");
     let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
-    assert!(shown.contains("ZFS pool"), "{shown}");
-    assert!(shown.contains("tank"), "{shown}");
-
-    let test = "the_label_of_a_pool_is_found_inside";
-    let Some(blkid) = program(test, "blkid") else {
-        return;
-    };
-    let Some((_served, decrypted)) = disk.served(test) else {
-        return;
-    };
+    has(&shown, "ZFS pool");
+    has(&shown, "tank");
+    let Some(blkid) = program("blkid") else { return };
+    let Some((_served, decrypted)) = disk.served() else { return };
     let read = other(blkid, &["-p", "-o", "export", &disks::text(&decrypted)]);
     let read = String::from_utf8(read).expect("text");
     for line in [
@@ -241,9 +229,8 @@ eval "$0"
 /// the file that a new server gives out.
 #[test]
 fn a_pool_inside_geli_is_imported_and_read() {
-    let test = "a_pool_inside_geli_is_imported";
     for needed in ["zfs-fuse", "zpool", "unshare"] {
-        if program(test, needed).is_none() {
+        if program(needed).is_none() {
             return;
         }
     }
@@ -253,7 +240,7 @@ fn a_pool_inside_geli_is_imported_and_read() {
         b"",
     );
     if tried.code != 0 {
-        return skip(test, tried.stderr.trim());
+        return skip(tried.stderr.trim());
     }
     let zfs = |script: &str, arguments: &[&str]| {
         let all = [&name_spaces[..], &["sh", "-c", ZFS, script], arguments].concat();
@@ -266,20 +253,16 @@ fn a_pool_inside_geli_is_imported_and_read() {
     let content = noise(5, 300_000);
     let (file, pool) = (disk.path("file"), disk.path("pool"));
     fs::write(&file, &content).expect("a file");
-    let Some((mut served, decrypted)) = disk.served_with(test, &["--rw"]) else {
-        return;
-    };
+    let Some((mut served, decrypted)) = disk.served_with(&["--rw"]) else { return };
     let made = r#"zpool create -m "$3" tank "$1" && cp "$2" "$3/file" && export_tank"#;
     zfs(made, &[&disks::text(&decrypted), &file, &pool]);
     assert_eq!(served.signal("-TERM").code(), Some(0));
     let locked = ugeom(&["show", &disk.image]).quiet();
     assert!(!locked.contains("tank"), "{locked}");
     let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
-    assert!(shown.contains("ZFS pool tank"), "{shown}");
+    has(&shown, "ZFS pool tank");
 
-    let Some((mut served, decrypted)) = disk.served_with(test, &["--rw"]) else {
-        return;
-    };
+    let Some((mut served, decrypted)) = disk.served_with(&["--rw"]) else { return };
     let folder = decrypted.parent().expect("a folder");
     // What the pool names itself lies below the folder that -R gives.
     let read = r#"zpool import -d "$1" -R "$2" tank && cat "$2$3/file" && export_tank"#;

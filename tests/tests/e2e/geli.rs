@@ -1,7 +1,7 @@
 //! `ugeom geli` in the manner of geli(8), with GRUB as the judge of what is written.
 
 use crate::disks;
-use crate::run::{command, other, part, run, ugeom, ugeom_with};
+use crate::run::{command, has, other, part, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ const COMBINATIONS: &[(&str, &str, &str, &str)] = &[
 
 #[test]
 fn grub_reads_what_ugeom_writes() {
-    if program("grub_reads_what_ugeom_writes", "grub-fstest").is_none() {
+    if program("grub-fstest").is_none() {
         return;
     }
     for (number, (version, cipher, bits, sector)) in (0..).zip(COMBINATIONS) {
@@ -95,13 +95,13 @@ fn a_key_is_needed_and_never_shown() {
     assert!(refused(&["init", "-B", "none", "-P", image]).contains("No key components given."));
     geli(&["init", "-B", "none", "-P", "-K", keyfile, image]);
     let shown = ugeom(&["show", image]).quiet();
-    assert!(
-        shown.contains("ELI: locked; version 7, AES-XTS 128, slots 0, flags AUTORESIZE"),
-        "{shown}"
+    has(
+        &shown,
+        "ELI: locked; version 7, AES-XTS 128, slots 0, flags AUTORESIZE",
     );
     let wrong = format!("{image} | eli:keyfile={image},nopassphrase=1");
     let error = ugeom(&["read", &wrong]).failed(1);
-    assert!(error.contains("Wrong key for disk.img."), "{error}");
+    has(&error, "Wrong key for disk.img.");
     let target = format!("{image} | eli:keyfile={keyfile}");
     let listed = geli(&["list", &target]);
     for line in [
@@ -131,7 +131,7 @@ fn init_destroys_nothing_unasked() {
         "{error}"
     );
     let error = refused(&["kill", image]);
-    assert!(error.contains("--destroy"), "{error}");
+    has(&error, "--destroy");
     assert!(refused(&["clear", "-B", "none", image]).contains("--destroy"));
     assert!(fs::read(image).expect("reads") == before);
     let backup = disks::text(&files.folder.path().join("backup"));
@@ -145,10 +145,7 @@ fn init_destroys_nothing_unasked() {
         keyfile,
         image,
     ]);
-    assert!(
-        printed.contains(&format!("# ugeom geli restore {backup} {image}")),
-        "{printed}"
-    );
+    has(&printed, &format!("# ugeom geli restore {backup} {image}"));
     geli(&["kill", "--destroy", image]);
     assert!(refused(&["dump", image]).contains("Cannot read metadata from disk.img"));
     geli(&["restore", "-B", "none", &backup, image]);
@@ -178,7 +175,7 @@ fn a_new_authenticated_provider_is_opened_without_noise() {
     let shown = ugeom(&["show", &target]);
     assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
     let error = ugeom(&["read", &target, "--length", "512"]).failed(1);
-    assert!(error.contains("failed its authentication"), "{error}");
+    has(&error, "failed its authentication");
 }
 
 #[test]
@@ -213,7 +210,7 @@ fn several_providers_get_keys_of_their_own() {
         fifth.text(),
         format!("{}: 7\n{}: 7\n", one.image, other.image)
     );
-    assert!(fifth.stderr.contains("Not fully done."), "{}", fifth.stderr);
+    has(&fifth.stderr, "Not fully done.");
 }
 
 /// What `resize_test.sh` of FreeBSD does not have: a backup and a key find the metadata of a
@@ -244,7 +241,7 @@ fn a_provider_that_has_grown_is_found_by_its_backup_and_its_key() {
     assert!(!works());
     assert!(refused(&["restore", "-Bnone", &saved, image]).contains("wrong backup file?"));
     let found = geli(&["recover", "-s", "1m", "-p", "-k", key, image]);
-    assert!(found.contains("the key opens slot 0"), "{found}");
+    has(&found, "the key opens slot 0");
     let resized = place("resized");
     geli(&["resize", "-B", &resized, "-s", "1m", image]);
     assert!(refused(&["resize", "-s", "1m", image]).contains("Cannot read metadata"));
@@ -265,10 +262,7 @@ fn a_provider_that_has_grown_is_found_by_its_backup_and_its_key() {
         "--write",
         image,
     ]);
-    assert!(
-        written.contains("Metadata written to the last sector"),
-        "{written}"
-    );
+    has(&written, "Metadata written to the last sector");
     assert!(works());
 }
 
@@ -298,16 +292,13 @@ fn flags_are_set_and_cleared() {
     ]);
     assert_eq!(flags(), "0x380");
     let before = geli(&["dump", &saved]);
-    assert!(before.contains("     flags: 0x242\n"), "{before}");
+    has(&before, "     flags: 0x242\n");
     // What changes nothing saves nothing.
     fs::remove_file(&saved).expect("removes");
     geli(&["configure", "--backup-file", &saved, "-g", image]);
     assert!(!Path::new(&saved).exists());
     let error = refused(&["configure", "-b", "-B", image]);
-    assert!(
-        error.contains("Options -b and -B are mutually exclusive."),
-        "{error}"
-    );
+    has(&error, "Options -b and -B are mutually exclusive.");
 }
 
 /// Each of several providers gets a backup of its own, and metadata that init replaces is saved
@@ -363,7 +354,7 @@ fn kill_a_destroys_every_provider_of_a_disk_and_nothing_else() {
     ugeom_with(&["write", "--destroy", &second], &noise(3, 4096)).quiet();
     let before = fs::read(&path).expect("reads");
     let error = refused(&["kill", "-a", &image]);
-    assert!(error.contains("--destroy"), "{error}");
+    has(&error, "--destroy");
     assert!(fs::read(&path).expect("reads") == before);
     let saved = disks::text(&folder.path().join("PROV.saved"));
     let printed = geli(&["kill", "-a", "-v", "--destroy", "-B", &saved, &image]);
@@ -379,7 +370,7 @@ fn kill_a_destroys_every_provider_of_a_disk_and_nothing_else() {
     assert!(fs::read(&path).expect("reads") == before);
     geli(&["kill", "-a", "--destroy", &image]);
     let error = refused(&["kill", "-a", "--destroy", &image]);
-    assert!(error.contains("no GELI provider was found"), "{error}");
+    has(&error, "no GELI provider was found");
 }
 
 #[test]
@@ -392,7 +383,7 @@ fn a_passphrase_comes_from_a_descriptor() {
         crate::run::UGEOM
     );
     let listed = String::from_utf8(other("sh", &["-c", &shell])).expect("text");
-    assert!(listed.contains("UsedKey: 0"), "{listed}");
+    has(&listed, "UsedKey: 0");
     let target = format!("{image} | eli");
     let limited = [
         "show",
@@ -419,10 +410,7 @@ fn a_passphrase_comes_from_a_descriptor() {
         .expect("runs");
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{errors}");
-    assert!(
-        errors.contains("10 iterations of PBKDF2 would take about"),
-        "{errors}"
-    );
+    has(&errors, "10 iterations of PBKDF2 would take about");
 }
 
 /// Runs a program on a terminal of its own and types a passphrase when it is asked for one.
@@ -449,12 +437,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 #[test]
 fn the_terminal_is_asked_without_echo() {
-    let test = "the_terminal_is_asked_without_echo";
-    let Some(python) = program(test, "python3") else {
-        return;
-    };
+    let Some(python) = program("python3") else { return };
     if run(command(&python, &["-c", "import pty"]), b"").code != 0 {
-        skip(test, "Python has no module pty (libpython3-stdlib)");
+        skip("Python has no module pty (libpython3-stdlib)");
         return;
     }
     let files = files(1 << 20);
@@ -463,7 +448,7 @@ fn the_terminal_is_asked_without_echo() {
     let target = format!("{image} | eli");
     let list = ["-c", TERMINAL, crate::run::UGEOM, "geli", "list", &target];
     let printed = String::from_utf8(other(python, &list)).expect("text");
-    assert!(printed.contains("UsedKey: 0"), "{printed}");
+    has(&printed, "UsedKey: 0");
     for secret in ["sesam", "open"] {
         assert!(!printed.contains(secret), "{printed}");
     }
@@ -480,10 +465,7 @@ fn what_needs_a_running_topology_names_what_to_do() {
     ];
     for (verb, options) in verbs {
         let error = refused(&[verb, options, "key", "disk.img"]);
-        assert!(
-            error.contains(&format!("geli {verb} needs a running topology")),
-            "{error}"
-        );
-        assert!(error.contains("serve"), "{error}");
+        has(&error, &format!("geli {verb} needs a running topology"));
+        has(&error, "serve");
     }
 }

@@ -73,7 +73,7 @@ fn prepared(scripts: &Path, every: u32) -> tempfile::TempDir {
 
 /// Runs one script with every so many combinations; its checks that were passed.
 fn passes(name: &str, every: u32) -> Option<usize> {
-    let scripts = ugeom_testkit::shared(name, "fixtures/freebsd-geom-tests/eli")?;
+    let scripts = ugeom_testkit::shared("fixtures/freebsd-geom-tests/eli")?;
     let all = std::env::var_os("UGEOM_FREEBSD_GELI").is_some();
     let folder = prepared(&scripts, if all { 1 } else { every });
     let place = |name: &str| text(&folder.path().join(name));
@@ -94,43 +94,33 @@ fn passes(name: &str, every: u32) -> Option<usize> {
 
 #[test]
 fn freebsd_nokey_and_setkey() {
-    let Some(nokey) = passes("nokey_test", 1) else {
-        return;
-    };
+    let Some(nokey) = passes("nokey_test", 1) else { return };
     assert_eq!((nokey, passes("setkey_test", 1)), (8, Some(16)));
 }
 
 #[test]
 fn freebsd_resize() {
-    let Some(resize) = passes("resize_test", 1) else {
-        return;
-    };
+    let Some(resize) = passes("resize_test", 1) else { return };
     assert_eq!(resize, 27);
 }
 
 #[test]
 fn freebsd_init() {
-    let Some(init) = passes("init_test", 33) else {
-        return;
-    };
+    let Some(init) = passes("init_test", 33) else { return };
     assert!(init == 6 || init == 200, "{init} checks");
 }
 
 #[test]
 fn freebsd_integrity_data() {
-    let Some(integrity) = passes("integrity_data_test", 120) else {
-        return;
-    };
+    let Some(integrity) = passes("integrity_data_test", 120) else { return };
     assert!(integrity == 5 || integrity == 600, "{integrity} checks");
 }
 
 #[test]
 fn freebsd_onetime() {
-    if ugeom_testkit::program("freebsd_onetime", "fusermount3").is_none() {
+    if ugeom_testkit::program("fusermount3").is_none() {
         return;
     }
-    let Some(onetime) = passes("onetime_test", 49) else {
-        return;
-    };
+    let Some(onetime) = passes("onetime_test", 49) else { return };
     assert!(onetime == 4 || onetime == 200, "{onetime} checks");
 }

@@ -1,7 +1,7 @@
 //! Wrong input of `ugeom geli`, and `attach -C`.
 
 use crate::geli::{Files, files, geli, refused};
-use crate::run::{part, ugeom, ugeom_with};
+use crate::run::{has, part, ugeom, ugeom_with};
 use std::fs;
 
 /// `attach -C` tries a key and changes nothing; without -C it names the target that does the same.
@@ -29,16 +29,16 @@ fn attach_tries_a_key_or_names_a_target() {
     ];
     for (options, words) in wrong {
         let error = refused(&[&["attach", "-C"], &options[..], &[image]].concat());
-        assert!(error.contains(words), "{error}");
+        has(&error, words);
     }
     let error = refused(&["attach", "-C", "-p", "-k", k, image, "/dev/null/none"]);
-    assert!(error.contains("at least one provider"), "{error}");
+    has(&error, "at least one provider");
     let error = refused(&["attach", "-p", "-k", k, "-n", "0", "-r", image]);
     let named = format!("'{image} | eli:keyfile={k},nopassphrase=1,slot=0,readonly=1'");
     assert!(error.contains(&named) && !error.contains("--rw"), "{error}");
     let error = refused(&["onetime", "-e", "aes-cbc", "-l", "256", "-s", "4096", image]);
     let named = "eli:onetime=1,ealgo=aes-cbc,keylen=256,sectorsize=4096";
-    assert!(error.contains(named), "{error}");
+    has(&error, named);
     assert!(fs::read(image).expect("reads") == before);
 }
 
@@ -157,10 +157,7 @@ fn wrong_input_of_the_other_verbs_is_refused() {
     );
     it.refuses(&["restore", "-Bnone", key], 1, "Cannot read metadata from");
     let error = refused(&["backup", image, "/dev/null/none/b"]);
-    assert!(
-        error.contains("Unable to write to /dev/null/none/b"),
-        "{error}"
-    );
+    has(&error, "Unable to write to /dev/null/none/b");
     for verb in ["dump", "version", "kill", "clear"] {
         assert!(refused(&[verb, "/dev/null/none"]).contains("/dev/null/none"));
     }
@@ -171,7 +168,7 @@ fn wrong_input_of_the_other_verbs_is_refused() {
     ];
     for verb in verbs {
         let error = ugeom(&["geli", verb]).failed(2);
-        assert!(error.contains("Usage:"), "{error}");
+        has(&error, "Usage:");
     }
 }
 
@@ -208,7 +205,7 @@ fn metadata_of_a_partition_that_shrank_is_found_behind_it() {
         "{found}"
     );
     let written = recover(&["--scan", "--write", "-B", "none"]);
-    assert!(written.contains("Metadata written"), "{written}");
+    has(&written, "Metadata written");
     geli(&["attach", "-C", "-p", "-k", &files.keyfile, &target]);
 }
 

@@ -1,12 +1,11 @@
 //! Images of virtual machines as targets, beside qemu's own programs: what is read is what qemu
 //! reads, what is written passes `qemu-img check`, names in an image reach no other files.
 
-use crate::run::{Ended, UGEOM, command, other, run, ugeom, ugeom_with};
+use crate::run::{
+    Ended, UGEOM, command, has, other, run, ugeom, ugeom_with, wait_for, wait_for_lock,
+};
 use crate::serve::{Served, noise};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 use tempfile::TempDir;
 use ugeom_testkit::program;
 
@@ -28,9 +27,9 @@ struct Bench {
 
 impl Bench {
     /// A folder with the disk as `raw.img`; without qemu's programs nothing.
-    fn new(test: &str) -> Option<Self> {
-        let qemu_img = program(test, "qemu-img")?;
-        program(test, "qemu-nbd")?;
+    fn new() -> Option<Self> {
+        let qemu_img = program("qemu-img")?;
+        program("qemu-nbd")?;
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("raw.img"), disk()).expect("a disk");
         Some(Self { folder, qemu_img })
@@ -105,9 +104,7 @@ const KINDS: [(&str, &str, &[&str]); 12] = [
 
 #[test]
 fn every_kind_of_image_is_read_as_qemu_reads_it() {
-    let Some(bench) = Bench::new("every_kind_of_image_is_read") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     let older = [
         ("parallels", "disk.hdd", &[][..]),
         ("qed", "disk.qed", &[]),
@@ -137,14 +134,12 @@ fn every_kind_of_image_is_read_as_qemu_reads_it() {
         );
     }
     let shown = ugeom(&["show", &bench.path("v3.qcow2")]).quiet();
-    assert!(shown.contains("a qcow2 image, opened as such"), "{shown}");
+    has(&shown, "a qcow2 image, opened as such");
 }
 
 #[test]
 fn what_is_written_to_an_image_is_what_qemu_reads() {
-    let Some(bench) = Bench::new("what_is_written_to_an_image") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     for (format, name, options) in KINDS {
         if name == "stream.vmdk" {
             continue;
@@ -177,17 +172,12 @@ fn what_is_written_to_an_image_is_what_qemu_reads() {
     }
     assert!(bench.convert("qed", &[], "disk.qed"));
     let refused = ugeom_with(&["write", &bench.path("disk.qed")], b"x").failed(1);
-    assert!(
-        refused.contains("a qed image can only be read"),
-        "{refused}"
-    );
+    has(&refused, "a qed image can only be read");
 }
 
 #[test]
 fn the_footer_of_a_fixed_vhd_is_no_part_of_its_disk() {
-    let Some(bench) = Bench::new("the_footer_of_a_fixed_vhd") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     let options = ["-o", "subformat=fixed,force_size=on"];
     assert!(bench.convert("vpc", &options, "fixed.vhd"));
     let image = bench.path("fixed.vhd");
@@ -206,14 +196,12 @@ fn the_footer_of_a_fixed_vhd_is_no_part_of_its_disk() {
     // The bytes of the file are those of an image.
     let bytes = format!("{image}?format=raw");
     let refused = ugeom_with(&["write", &bytes], b"x").failed(1);
-    assert!(refused.contains("carries a VHD image"), "{refused}");
+    has(&refused, "carries a VHD image");
 }
 
 #[test]
 fn an_overlay_is_written_and_its_base_stays() {
-    let Some(bench) = Bench::new("an_overlay_is_written") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     assert!(bench.convert("qcow2", &["-c"], "base.qcow2"));
     let made = bench.img(&[
         "create",
@@ -249,21 +237,13 @@ fn an_overlay_is_written_and_its_base_stays() {
 
 /// Waits until no process holds a lock of an image: a child of a killed server ends a moment later.
 fn wait_for_free(path: &str) {
-    let began = Instant::now();
-    while ugeom_with(&["write", path, "--destroy", "--length", "0"], b"").code != 0 {
-        assert!(
-            began.elapsed() < crate::run::PATIENCE,
-            "{path} stays locked"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let probe = ["write", path, "--destroy", "--length", "0"];
+    wait_for("the end of the lock", || ugeom(&probe).code == 0);
 }
 
 #[test]
 fn a_name_in_an_image_reaches_no_file_elsewhere() {
-    let Some(bench) = Bench::new("a_name_in_an_image_reaches_no_file") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     let elsewhere = tempfile::tempdir().expect("a folder");
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, noise(9, 1 << 20)).expect("a secret");
@@ -308,26 +288,20 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
         "{}",
         told.stderr
     );
-    assert!(
-        told.stderr.contains(&format!("based on {secret}")),
-        "{}",
-        told.stderr
-    );
+    has(&told.stderr, &format!("based on {secret}"));
     let text = "# Disk DescriptorFile\nversion=1\nCID=fffffffe\nparentCID=ffffffff\n\
                 createType=\"monolithicFlat\"\nRW 2048 FLAT \"../secret\" 0\n";
     let escapes = text.replace("../secret", &secret);
     for text in [text, &escapes, &text.replace("../secret", "link.img")] {
         std::fs::write(bench.path("hostile.vmdk"), text).expect("a descriptor");
         let error = ugeom(&["read", &bench.path("hostile.vmdk")]).failed(1);
-        assert!(error.contains("its extent"), "{error}");
+        has(&error, "its extent");
     }
 }
 
 #[test]
 fn a_child_ends_with_ugeom_and_leaves_nothing() {
-    let Some(bench) = Bench::new("a_child_ends_with_ugeom") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     assert!(bench.convert("vmdk", &[], "disk.vmdk"));
     let folder = tempfile::tempdir().expect("a folder");
     let temporary = folder.path().to_owned();
@@ -345,13 +319,13 @@ fn a_child_ends_with_ugeom_and_leaves_nothing() {
     let mut without = command(UGEOM, &["show", &bench.path("disk.vmdk")]);
     without.env("PATH", "/nowhere");
     let error = run(without, b"").failed(1);
-    assert!(
-        error.contains("qemu-nbd, which is not installed (Debian: qemu-utils)"),
-        "{error}"
+    has(
+        &error,
+        "qemu-nbd, which is not installed (Debian: qemu-utils)",
     );
     std::fs::write(bench.path("broken.vhdx"), b"vhdxfile and no more").expect("an image");
     let error = ugeom(&["show", &bench.path("broken.vhdx")]).failed(1);
-    assert!(error.contains("qemu-nbd refuses it: "), "{error}");
+    has(&error, "qemu-nbd refuses it: ");
     assert!(!error.contains("json:"), "{error}");
 }
 
@@ -361,9 +335,7 @@ fn is_refused(ended: &Ended) -> bool {
 
 #[test]
 fn locks_go_together_with_qemus() {
-    let Some(bench) = Bench::new("locks_go_together_with_qemus") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     let image = bench.path("raw.img");
     let info = |more: &[&str]| bench.img(&[&["info", "-f", "raw"], more, &["raw.img"]].concat());
     // A server that writes: other readers only with -U, no other writer.
@@ -389,7 +361,7 @@ fn locks_go_together_with_qemus() {
         &bench.img(&["resize", "-q", "-f", "raw", "raw.img", "25M"])
     ));
     let error = ugeom(&["part", "create", "-s", "mbr", "--destroy", &image]).failed(1);
-    assert!(error.contains("relies on it"), "{error}");
+    has(&error, "relies on it");
     drop(served);
     // qemu writes: ugeom reads and does not write.
     let mut qemu = command("qemu-io", &["-f", "raw", &image]);
@@ -424,21 +396,4 @@ fn bench_io(bench: &Bench, text: &str) -> Ended {
     let mut io = command("qemu-io", &["-f", "raw", "-c", text, "raw.img"]);
     io.current_dir(bench.folder.path());
     run(io, b"")
-}
-
-fn wait_for_lock(path: &str) {
-    use std::os::unix::fs::MetadataExt;
-    let inode = Path::new(path).metadata().expect("the image").ino();
-    let began = Instant::now();
-    let is_locked = |line: &str| line.contains(&format!(":{inode} "));
-    while !std::fs::read_to_string("/proc/locks")
-        .expect("locks")
-        .lines()
-        .any(is_locked)
-    {
-        assert!(began.elapsed() < crate::run::PATIENCE);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let file = File::open(path).expect("the image");
-    file.read_at(&mut [0], 0).expect("it can be read");
 }

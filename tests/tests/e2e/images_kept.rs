@@ -3,7 +3,7 @@
 
 use crate::images_killed::Image;
 use crate::images_killed::QCOW2_MENDED;
-use crate::run::{Ended, UGEOM, command, run, ugeom, ugeom_with};
+use crate::run::{Ended, UGEOM, command, has, run, ugeom, ugeom_with};
 use crate::serve::Served;
 use std::process::Stdio;
 
@@ -33,11 +33,7 @@ fn client(served: &Served, script: &str) -> Ended {
 fn zeroes_in_a_cluster_spare_a_write_beside_them() {
     const CLUSTER: usize = 8 << 10;
     const COUNT: usize = (16 << 20) / CLUSTER;
-    let Some(image) = Image::new(
-        "zeroes_in_a_cluster_spare_a_write",
-        &["qemu-io", "qemu-nbd"],
-        "cluster_size=8k",
-    ) else {
+    let Some(image) = Image::new(&["qemu-io", "qemu-nbd"], "cluster_size=8k") else {
         return;
     };
     for zero in ["-z -u", "-z"] {
@@ -77,10 +73,7 @@ fn zeroes_in_a_cluster_spare_a_write_beside_them() {
 /// would begin anew.
 #[test]
 fn bitmaps_of_an_image_stay_valid() {
-    let test = "bitmaps_of_an_image_stay_valid";
-    let Some(image) = Image::new(test, &["qemu-io", "qemu-nbd"], "compat=1.1") else {
-        return;
-    };
+    let Some(image) = Image::new(&["qemu-io", "qemu-nbd"], "compat=1.1") else { return };
     image.done(&["bitmap", "--add", "a.qcow2", "backup"]);
     let written = ugeom_with(
         &["write", &image.path("a.qcow2"), "--offset", "3m"],
@@ -92,25 +85,19 @@ fn bitmaps_of_an_image_stay_valid() {
     let checked = image.done(&["check", "-f", "qcow2", "a.qcow2"]);
     assert!(!checked.stderr.contains("bitmap"), "{}", checked.stderr);
     let info = image.done(&["info", "--output=json", "a.qcow2"]).text();
-    assert!(info.contains("\"backup\""), "{info}");
+    has(&info, "\"backup\"");
     assert!(!info.contains("in-use"), "{info}");
     let mut without = command(UGEOM, &["write", &image.path("a.qcow2")]);
     without.env("PATH", "/nowhere");
     let error = run(without, b"x").failed(1);
-    assert!(
-        error.contains("qemu-nbd, which is not installed"),
-        "{error}"
-    );
+    has(&error, "qemu-nbd, which is not installed");
 }
 
 /// Every crash state of the medium below an image that is written to in small pieces: what lies
 /// beside them in their clusters, and has long been durable, is there.
 #[test]
 fn a_power_cut_spares_what_lies_beside_a_write() {
-    let test = "a_power_cut_spares_what_lies_beside_a_write";
-    if !crate::crash::has_files(test)
-        || Image::new(test, &["qemu-io", "qemu-nbd"], "compat=1.1").is_none()
-    {
+    if !crate::crash::has_files() || Image::new(&["qemu-io", "qemu-nbd"], "compat=1.1").is_none() {
         return;
     }
     let snapshot = "qemu-img create -q -f qcow2 $dev 8M

@@ -3,7 +3,7 @@
 //!
 //! `UGEOM_IMAGE_KILLS=1000` sets the number of kills of one image; the default is some few.
 
-use crate::run::{Ended, UGEOM, command, run, ugeom};
+use crate::run::{Ended, UGEOM, command, has, run, ugeom};
 use crate::serve::{Served, noise};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ pub struct Image {
 
 impl Image {
     /// A new image `a.qcow2` of 16 MiB, if these programs are there.
-    pub fn new(test: &str, programs: &[&str], options: &str) -> Option<Self> {
-        let qemu_img = program(test, "qemu-img")?;
+    pub fn new(programs: &[&str], options: &str) -> Option<Self> {
+        let qemu_img = program("qemu-img")?;
         for name in programs {
-            program(test, name)?;
+            program(name)?;
         }
         let folder = tempfile::tempdir().expect("a folder");
         let image = Self { folder, qemu_img };
@@ -133,16 +133,13 @@ fn noisy(uri: &str, random: &mut fastrand::Rng) -> Child {
 
 #[test]
 fn what_was_acknowledged_as_durable_survives_kills() {
-    let test = "what_was_acknowledged_as_durable_survives_kills";
     let kills = std::env::var("UGEOM_IMAGE_KILLS").ok();
     let kills: usize = kills.map_or(3, |kills| kills.parse().expect("a number"));
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     for options in ["compat=1.1", "cluster_size=4k", "lazy_refcounts=on"] {
-        let Some(image) = Image::new(test, &["qemu-io", "stdbuf"], options) else {
-            return;
-        };
+        let Some(image) = Image::new(&["qemu-io", "stdbuf"], options) else { return };
         let mut state = [0; SLOTS];
         for round in 0..kills.div_ceil(3) {
             let (done, last) = kill_after(&image, random.usize(1..40), &mut random);
@@ -186,11 +183,8 @@ fn restore(image: &Image, slot: usize, pattern: u8) {
 
 #[test]
 fn a_file_that_cannot_grow_leaves_a_sound_image() {
-    let test = "a_file_that_cannot_grow_leaves_a_sound_image";
     for options in ["compat=1.1", "cluster_size=4k", "preallocation=metadata"] {
-        let Some(image) = Image::new(test, &["qemu-io", "stdbuf"], options) else {
-            return;
-        };
+        let Some(image) = Image::new(&["qemu-io", "stdbuf"], options) else { return };
         let data = noise(5, 6 << 20);
         for blocks in [1000, 5001] {
             // The signal of a file that is too large is ignored: writes fail then (EFBIG).
@@ -199,7 +193,7 @@ fn a_file_that_cannot_grow_leaves_a_sound_image() {
             let shell = ["-c", &script, UGEOM, &image.path("a.qcow2")];
             let written = run(command("bash", &shell), &data);
             let error = written.failed(1);
-            assert!(error.contains("a.qcow2"), "{error}");
+            has(&error, "a.qcow2");
             let disk = image.sound(blocks);
             // What was not written is what was there: zeroes.
             for (old, new) in disk.chunks(512).zip(data.chunks(512)) {
@@ -221,8 +215,7 @@ pub const QCOW2_MENDED: &str = "
 /// right, nothing is corrupt then, and what `ugeom write` has flushed is there.
 #[test]
 fn every_crash_of_the_disk_below_an_image_leaves_one_that_qemu_mends() {
-    let test = "every_crash_of_the_disk_below_an_image_leaves_one_that_qemu_mends";
-    if !crate::crash::has_files(test) || program(test, "qemu-img").is_none() {
+    if !crate::crash::has_files() || program("qemu-img").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,6 @@
 //! `ugeom iostat` beside sysstat's.
 
-use crate::run::{other, ugeom};
+use crate::run::{has, json_of, other, ugeom};
 
 /// The columns of the only device's line.
 fn columns(text: &str) -> Vec<f64> {
@@ -14,18 +14,14 @@ fn columns(text: &str) -> Vec<f64> {
 
 #[test]
 fn since_the_start_it_says_what_sysstat_says() {
-    let test = "since_the_start_it_says_what_sysstat_says";
-    let Some(iostat) = ugeom_testkit::program(test, "iostat") else {
-        return;
-    };
+    let Some(iostat) = ugeom_testkit::program("iostat") else { return };
     let device = ugeom(&["iostat", "-x"]).text();
     let device = device
         .lines()
         .nth(1)
         .and_then(|line| line.split_whitespace().next());
     let Some(device) = device.map(str::to_owned) else {
-        println!("SKIP {test}: no block device was used on this machine");
-        return;
+        return ugeom_testkit::skip("no block device was used on this machine");
     };
     // The counters may move between: both sides of theirs bound it.
     let before = columns(&ugeom(&["iostat", "-x", &device]).text());
@@ -56,10 +52,7 @@ fn bsds_columns_and_json_come_as_often_as_asked() {
     assert_eq!(lines.len(), 5, "{text}");
     assert!(lines[0].trim_start().starts_with("tty") && lines[1].starts_with(" tin tout  KB/t"));
     let json = ugeom(&["iostat", "--json", "0.05", "2"]).text();
-    let reports: Vec<serde_json::Value> = json
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
+    let reports: Vec<serde_json::Value> = json.lines().map(json_of).collect();
     assert_eq!(reports.len(), 2);
     assert!(
         reports[1]["seconds"]
@@ -84,6 +77,6 @@ fn a_stack_and_a_wrong_interval_are_refused_in_words() {
     ] {
         let ended = ugeom(&[&["iostat"][..], arguments].concat());
         assert_eq!(ended.code, code, "{words}");
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        has(&ended.stderr, words);
     }
 }

@@ -1,11 +1,10 @@
 //! `ugeom trace` beside what is known of a load: a delay that was planted in a layer, fio's own
 //! latencies, and the replay of what was recorded.
 
-use crate::run::{PATIENCE, UGEOM, command, run};
+use crate::run::{UGEOM, command, has, json_of, run, wait_for};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 use ugeom_testkit::{LoopDevice, program, skip};
 
 /// The delay of each read, ns.
@@ -16,11 +15,11 @@ const LOAD: &str = "fio --name=x --filename=$0 --rw=randread --direct=1 --bs=4k 
     --number_ios=50 --output-format=json --output=$1 >&2";
 
 /// Whether this source works here; says why not.
-fn works(test: &str, device: &str, source: &str) -> bool {
+fn works(device: &str, source: &str) -> bool {
     let trace = ["trace", device, "--source", source, "--for", "1ms"];
     let tried = run(command(UGEOM, &trace), b"");
     if tried.code != 0 {
-        skip(test, tried.stderr.trim());
+        skip(tried.stderr.trim());
     }
     tried.code == 0
 }
@@ -45,15 +44,14 @@ fn work_ns(layer: &Value) -> f64 {
 
 #[test]
 fn a_planted_delay_is_found_in_its_layer_and_in_no_other() {
-    let test = "a_planted_delay_is_found_in_its_layer_and_in_no_other";
-    if program(test, "fio").is_none() {
+    if program("fio").is_none() {
         return;
     }
-    served(test, "md:4m | nop:delay=2ms", planted);
+    served("md:4m | nop:delay=2ms", planted);
 }
 
 /// Runs this while a target is served as files: with a folder, and where it is mounted in that.
-fn served(test: &str, target: &str, then: fn(&str, &Path, &Path)) {
+fn served(target: &str, then: fn(&Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
     let mounted = folder.path().join("m");
     std::fs::create_dir(&mounted).expect("a folder");
@@ -69,9 +67,9 @@ fn served(test: &str, target: &str, then: fn(&str, &Path, &Path)) {
         waited += 1;
     }
     if ready.exists() {
-        then(test, folder.path(), &mounted);
+        then(folder.path(), &mounted);
     } else {
-        skip(test, "no FUSE mount");
+        skip("no FUSE mount");
     }
     // The end of its input ends the command, and that the server.
     drop(server.stdin.take());
@@ -80,16 +78,15 @@ fn served(test: &str, target: &str, then: fn(&str, &Path, &Path)) {
 
 #[test]
 fn requests_that_fail_are_counted_on_the_device_that_reports_them() {
-    let test = "requests_that_fail_are_counted_on_the_device_that_reports_them";
-    served(test, "md:4m | nop:rfail=100%", failing);
+    served("md:4m | nop:rfail=100%", failing);
 }
 
-fn failing(test: &str, _: &Path, mounted: &Path) {
-    let Some(device) = LoopDevice::over(test, &mounted.join("md0.nop"), &["--direct-io=on"]) else {
+fn failing(_: &Path, mounted: &Path) {
+    let Some(device) = LoopDevice::over(&mounted.join("md0.nop"), &["--direct-io=on"]) else {
         return;
     };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.text(), source) {
+        if !works(&device.text(), source) {
             continue;
         }
         let read = "dd if=$0 of=/dev/null bs=4k count=1 iflag=direct; true";
@@ -100,19 +97,19 @@ fn failing(test: &str, _: &Path, mounted: &Path) {
         trace.args(["--", "sh", "-c", read, &device.text()]);
         let ended = run(trace, b"");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        let trace: Value = serde_json::from_str(&ended.text()).expect("JSON");
+        let trace = json_of(ended.text());
         let top = layer(&trace, device.text().trim_start_matches("/dev/"));
         let (requests, failed) = (top["requests"].as_u64(), top["failed"].as_u64());
         assert!(failed >= Some(1) && failed <= requests, "{trace:#}");
     }
 }
 
-fn planted(test: &str, folder: &Path, mounted: &Path) {
-    let Some(device) = LoopDevice::over(test, &mounted.join("md0.nop"), &["--direct-io=on"]) else {
+fn planted(folder: &Path, mounted: &Path) {
+    let Some(device) = LoopDevice::over(&mounted.join("md0.nop"), &["--direct-io=on"]) else {
         return;
     };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.text(), source) {
+        if !works(&device.text(), source) {
             continue;
         }
         // A busy machine takes the processor from a worker at any place: then again.
@@ -122,7 +119,7 @@ fn planted(test: &str, folder: &Path, mounted: &Path) {
             "{source}: the delay was found in the loop device, too, five times"
         );
     }
-    if works(test, &device.text(), "bpf") {
+    if works(&device.text(), "bpf") {
         both_halves(mounted, &device.text());
     }
 }
@@ -140,7 +137,7 @@ fn both_halves(mounted: &Path, device: &str) {
     let clear = (0..20).any(|_| {
         let stat = ["stat", "--kernel", device, "-b", "--json", "-I", "500ms"];
         let text = run(command(UGEOM, &stat), b"").text();
-        last = serde_json::from_str(&text).expect("JSON");
+        last = json_of(&text);
         has_both_halves(&last, mounted, device.trim_start_matches("/dev/"))
     });
     load.kill()
@@ -177,13 +174,10 @@ fn has_both_halves(interval: &Value, mounted: &Path, device: &str) -> bool {
 
 #[test]
 fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
-    let test = "the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
-        return;
-    };
+    let Some(device) = over_image(folder.path(), 4, &["--direct-io=on"]) else { return };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.text(), source) {
+        if !works(&device.text(), source) {
             continue;
         }
         let record = text(&folder.path().join("t.trace"));
@@ -197,7 +191,7 @@ fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
         trace.args([job, &device.text(), UGEOM]);
         let ended = run(trace, b"");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
-        let trace: Value = serde_json::from_str(&ended.text()).expect("JSON");
+        let trace = json_of(ended.text());
         let requests = trace["requests"].as_u64().expect("requests");
         assert!(requests > 0, "{trace:#}");
         assert_eq!(trace["parts_ns"], trace["whole_ns"]);
@@ -209,8 +203,7 @@ fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
         assert!(sample["counted"].as_u64() >= Some(requests), "{trace:#}");
         // The recording tells where windows begin and end.
         let show = ["trace", "show", &record, "--json"];
-        let shown = run(command(UGEOM, &show), b"").text();
-        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        let shown = json_of(run(command(UGEOM, &show), b"").text());
         for key in ["requests", "whole_ns", "parts_ns", "layers"] {
             assert_eq!(shown[key], trace[key], "{key}");
         }
@@ -267,16 +260,16 @@ fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
     trace.args(["--output", &record, "--", "sh", "-c", LOAD, device, &fio]);
     let trace = run(trace, b"");
     assert_eq!(trace.code, 0, "{}", trace.stderr);
-    let trace = serde_json::from_str(&trace.text()).expect("JSON");
+    let trace = json_of(trace.text());
     let fio = std::fs::read_to_string(fio).expect("fio's result");
-    (trace, serde_json::from_str(&fio).expect("JSON"))
+    (trace, json_of(&fio))
 }
 
 /// A loop device over a new file of so many MiB.
-fn over_image(test: &str, folder: &Path, mib: usize, options: &[&str]) -> Option<LoopDevice> {
+fn over_image(folder: &Path, mib: usize, options: &[&str]) -> Option<LoopDevice> {
     let image = folder.join("disk.img");
     std::fs::write(&image, vec![1; mib << 20]).expect("an image");
-    LoopDevice::over(test, &image, options)
+    LoopDevice::over(&image, options)
 }
 
 fn text(path: &Path) -> String {
@@ -285,22 +278,18 @@ fn text(path: &Path) -> String {
 
 #[test]
 fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
-    let test = "a_recording_shows_what_the_trace_showed_and_is_replayed";
-    if program(test, "fio").is_none() {
+    if program("fio").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
-        return;
-    };
-    if !works(test, &device.text(), "bpf") {
+    let Some(device) = over_image(folder.path(), 4, &["--direct-io=on"]) else { return };
+    if !works(&device.text(), "bpf") {
         return;
     }
     let (trace, _) = traced(folder.path(), &device.text(), "bpf");
     let [record, log] = ["t.trace", "x.log"].map(|name| text(&folder.path().join(name)));
     let show = ["trace", "show", &record, "--json", "--iolog", &log];
-    let shown: Value =
-        serde_json::from_str(&run(command(UGEOM, &show), b"").quiet()).expect("JSON");
+    let shown = json_of(run(command(UGEOM, &show), b"").quiet());
     for key in ["requests", "whole_ns", "parts_ns", "layers"] {
         assert_eq!(shown[key], trace[key], "{key}");
     }
@@ -315,7 +304,7 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     let replay = format!("--read_iolog={log}");
     let replayed = ["run", "--name=x", &replay, "--output-format=json"];
     let replayed = run(command(UGEOM, &replayed), b"");
-    let replayed: Value = serde_json::from_str(&replayed.text()).expect("JSON");
+    let replayed = json_of(replayed.text());
     let reads = &replayed["jobs"][0]["read"]["total_ios"];
     // Some kernels run no program at a few events: the recording has what the trace saw.
     assert_eq!(reads, &trace["requests"], "{replayed:#}");
@@ -324,20 +313,17 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     std::fs::write(&record, &bytes[..bytes.len() - 1]).expect("the recording");
     let cut = run(command(UGEOM, &["trace", "show", &record]), b"");
     assert_eq!(cut.code, 0);
-    assert!(cut.stderr.contains("not written whole"), "{}", cut.stderr);
+    has(&cut.stderr, "not written whole");
     std::fs::write(&record, b"no recording").expect("the recording");
     let refused = run(command(UGEOM, &["trace", "show", &record]), b"").failed(1);
-    assert!(
-        refused.contains("not a recording of ugeom trace"),
-        "{refused}"
-    );
+    has(&refused, "not a recording of ugeom trace");
 }
 
 #[test]
 fn wrong_devices_and_sources_are_refused_by_name() {
     let refused = |arguments: &[&str], code, word: &str| {
         let why = run(command(UGEOM, arguments), b"").failed(code);
-        assert!(why.contains(word), "{why}");
+        has(&why, word);
     };
     refused(&["trace", "no-such-device"], 1, "no-such-device");
     refused(
@@ -365,12 +351,9 @@ fn wrong_devices_and_sources_are_refused_by_name() {
 
 #[test]
 fn a_device_named_twice_is_followed_once() {
-    let test = "a_device_named_twice_is_followed_once";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 1, &[]) else {
-        return;
-    };
-    if !works(test, &device.text(), "bpf") {
+    let Some(device) = over_image(folder.path(), 1, &[]) else { return };
+    if !works(&device.text(), "bpf") {
         return;
     }
     let name = device.text();
@@ -378,7 +361,7 @@ fn a_device_named_twice_is_followed_once() {
     let mut trace = command(UGEOM, &["trace", &name, short, &name, "--json"]);
     let read = "dd if=$0 of=/dev/null bs=4k count=1; true";
     trace.args(["--", "sh", "-c", read, &name]);
-    let found: Value = serde_json::from_str(&run(trace, b"").text()).expect("JSON");
+    let found = json_of(run(trace, b"").text());
     assert_eq!(found["targets"], serde_json::json!([name]));
     let tops = found["layers"].as_array().expect("layers").iter();
     assert_eq!(tops.filter(|layer| layer["depth"] == 0).count(), 1);
@@ -401,17 +384,14 @@ fn traced_reads(traced: &Value) {
 
 #[test]
 fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
-    let test = "the_program_of_2002_runs_on_each_layer_of_a_chain";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 1, &["--direct-io=on"]) else {
-        return;
-    };
+    let Some(device) = over_image(folder.path(), 1, &["--direct-io=on"]) else { return };
     let mut layers = command(
         UGEOM,
         &["lab", "layers", "--kernel", &device.text(), "--faithful"],
     );
     layers.args(["--bottom", "memory", "--json", "-"]);
-    let found: Value = serde_json::from_str(&run(layers, b"").text()).expect("JSON");
+    let found = json_of(run(layers, b"").text());
     let rows = found["faithful"]["rows"].as_array().expect("rows");
     let classes: Vec<&str> = rows
         .iter()
@@ -428,11 +408,8 @@ fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
 
 #[test]
 fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
-    let test = "a_chain_is_measured_again_over_memory_and_nothing_is_left";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 1, &["--direct-io=on"]) else {
-        return;
-    };
+    let Some(device) = over_image(folder.path(), 1, &["--direct-io=on"]) else { return };
     let layers = [
         "lab",
         "layers",
@@ -445,14 +422,14 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
     layers.args(["--budget", "100ms", "--json", "-"]);
     let ended = run(layers, b"");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let found = json_of(ended.text());
     let rows = found["cases"][0]["rows"].as_array().expect("rows");
     let classes: Vec<&str> = rows
         .iter()
         .filter_map(|row| row["class"].as_str())
         .collect();
     assert_eq!(classes, ["LOOP", "FILE"], "{found:#}");
-    if works(test, &device.text(), "bpf") {
+    if works(&device.text(), "bpf") {
         traced_reads(&found["cases"][0]["traced"]);
     }
     let file = rows[1]["name"].as_str().expect("a name");
@@ -464,23 +441,16 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
     let backing = format!("/sys/block/{top}/loop/backing_file");
     // The kernel detaches a device when its last user leaves; tests beside this one read all.
     let attached = || std::fs::read_to_string(&backing).is_ok_and(|backing| backing.contains(file));
-    let started = Instant::now();
-    while attached() {
-        assert!(started.elapsed() < PATIENCE, "{file} is attached to {top}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("a loop device without its file", || !attached());
 }
 
 #[test]
 fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
-    let test = "a_partition_is_measured_again_over_memory_and_nothing_is_left";
-    if program(test, "addpart").is_none() {
+    if program("addpart").is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(device) = over_image(test, folder.path(), 4, &["--direct-io=on"]) else {
-        return;
-    };
+    let Some(device) = over_image(folder.path(), 4, &["--direct-io=on"]) else { return };
     let device = device.text();
     let added = run(command("addpart", &[&device, "1", "63", "4096"]), b"");
     assert_eq!(added.code, 0, "{}", added.stderr);
@@ -493,7 +463,7 @@ fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
     let ended = run(layers, b"");
     run(command("delpart", &[&device, "1"]), b"");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let found = json_of(ended.text());
     let rows = found["cases"][0]["rows"].as_array().expect("rows");
     let classes = rows.iter().map(|row| row["class"].as_str());
     let classes: Vec<&str> = classes.flatten().collect();
@@ -505,7 +475,6 @@ fn a_partition_is_measured_again_over_memory_and_nothing_is_left() {
 
 #[test]
 fn a_file_is_a_layer_of_its_own_above_its_device() {
-    let test = "a_file_is_a_layer_of_its_own_above_its_device";
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().canonicalize().expect("a path").join("a.bin");
     std::fs::write(&file, vec![1; 1 << 20]).expect("a file");
@@ -513,10 +482,10 @@ fn a_file_is_a_layer_of_its_own_above_its_device() {
     layers.args(["--budget", "100ms", "--json", "-"]);
     let ended = run(layers, b"");
     if ended.code == 2 {
-        return skip(test, ended.stderr.trim());
+        return skip(ended.stderr.trim());
     }
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let found = json_of(ended.text());
     let top = &found["cases"][0]["rows"][0];
     assert_eq!(
         (top["name"].as_str(), top["class"].as_str()),

@@ -1,7 +1,7 @@
 //! `ugeom trace` beside other tools on the same run, which files requests are for, what requests of
 //! io_urings wait for, and what is left when a trace breaks off.
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, command, has, json_of, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,15 +14,15 @@ const REQUESTS: u64 = 256;
 const TRIES: usize = 5;
 
 /// A loop device over an image in a folder of its own.
-fn device(test: &str) -> Option<(tempfile::TempDir, LoopDevice)> {
+fn device() -> Option<(tempfile::TempDir, LoopDevice)> {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, vec![1; 16 << 20]).expect("an image");
-    let device = LoopDevice::over(test, &image, &["--direct-io=on"])?;
+    let device = LoopDevice::over(&image, &["--direct-io=on"])?;
     let tried = ["trace", &device.text(), "--source", "bpf", "--for", "1ms"];
     let tried = run(command(UGEOM, &tried), b"");
     if tried.code != 0 {
-        skip(test, tried.stderr.trim());
+        skip(tried.stderr.trim());
         return None;
     }
     Some((folder, device))
@@ -36,7 +36,7 @@ fn nearly_all(count: &Value) -> bool {
 }
 
 /// Traces a command until no event is lost and the counters agree; none when it fails.
-fn traced(test: &str, device: &str, load: &dyn Fn() -> Command) -> Option<(Value, String)> {
+fn traced(device: &str, load: &dyn Fn() -> Command) -> Option<(Value, String)> {
     let mut last = Value::Null;
     for _ in 0..TRIES {
         let load = load();
@@ -44,13 +44,13 @@ fn traced(test: &str, device: &str, load: &dyn Fn() -> Command) -> Option<(Value
         trace.arg(load.get_program()).args(load.get_args());
         let ended = run(trace, b"");
         if ended.code != 0 {
-            skip(test, ended.stderr.trim());
+            skip(ended.stderr.trim());
             return None;
         }
         // What the load prints comes before the result.
         let text = ended.text();
         let begin = text.rfind("\n{\n").map_or(0, |at| at + 1);
-        last = serde_json::from_str(&text[begin..]).expect("JSON");
+        last = json_of(&text[begin..]);
         let checks = last["checks"].as_array().expect("checks");
         let agrees = checks.iter().all(|check| {
             let counted = &check["reads_counted"];
@@ -60,13 +60,10 @@ fn traced(test: &str, device: &str, load: &dyn Fn() -> Command) -> Option<(Value
             return Some((last, text[..begin].to_owned()));
         }
     }
-    skip(
-        test,
-        &format!(
-            "a busy machine: events were lost {TRIES} times: {}",
-            last["lost"]
-        ),
-    );
+    skip(&format!(
+        "a busy machine: events were lost {TRIES} times: {}",
+        last["lost"]
+    ));
     None
 }
 
@@ -82,9 +79,9 @@ impl Drop for Mounted {
     }
 }
 
-fn mounted(test: &str, folder: &Path, device: &str) -> Option<Mounted> {
-    program(test, "mkfs.ext4")?;
-    program(test, "mount")?;
+fn mounted(folder: &Path, device: &str) -> Option<Mounted> {
+    program("mkfs.ext4")?;
+    program("mount")?;
     let made = run(command("mkfs.ext4", &["-q", "-F", device]), b"");
     assert_eq!(made.code, 0, "{}", made.stderr);
     let place = folder.join("m");
@@ -94,7 +91,7 @@ fn mounted(test: &str, folder: &Path, device: &str) -> Option<Mounted> {
         b"",
     );
     if mount.code != 0 {
-        skip(test, mount.stderr.trim());
+        skip(mount.stderr.trim());
         return None;
     }
     Some(Mounted(place))
@@ -113,16 +110,11 @@ fn fio(file: &Path, more: &[&str]) -> Command {
 
 #[test]
 fn requests_are_counted_for_the_file_that_they_are_for() {
-    let test = "requests_are_counted_for_the_file_that_they_are_for";
-    let Some((folder, device)) = device(test) else {
-        return;
-    };
-    if program(test, "fio").is_none() {
+    let Some((folder, device)) = device() else { return };
+    if program("fio").is_none() {
         return;
     }
-    let Some(mount) = mounted(test, folder.path(), &device.text()) else {
-        return;
-    };
+    let Some(mount) = mounted(folder.path(), &device.text()) else { return };
     let [read, written] = ["a file", "another"].map(|name| mount.0.join(name));
     std::fs::write(&read, vec![1; 1 << 20]).expect("a file");
     std::fs::File::open(&read)
@@ -136,12 +128,10 @@ fn requests_are_counted_for_the_file_that_they_are_for() {
         load.args(["-c", job, &text(&read), &text(&written)]);
         load
     };
-    let Some((trace, _)) = traced(test, &device.text(), &load) else {
-        return;
-    };
+    let Some((trace, _)) = traced(&device.text(), &load) else { return };
     let files = trace["files"].as_array().expect("files");
     if files.is_empty() {
-        skip(test, "this kernel has no bpf_rdonly_cast");
+        skip("this kernel has no bpf_rdonly_cast");
         return;
     }
     let requests = |name: &str| {
@@ -172,18 +162,13 @@ fn requests_are_counted_for_the_file_that_they_are_for() {
 
 #[test]
 fn requests_of_io_urings_are_divided_and_those_of_workers_told_apart() {
-    let test = "requests_of_io_urings_are_divided_and_those_of_workers_told_apart";
-    let Some((_folder, device)) = device(test) else {
-        return;
-    };
-    if program(test, "fio").is_none() {
+    let Some((_folder, device)) = device() else { return };
+    if program("fio").is_none() {
         return;
     }
     let path = PathBuf::from(device.text());
     for (more, workers) in [(&[][..], false), (&["--force_async=1"][..], true)] {
-        let Some((trace, _)) = traced(test, &device.text(), &|| fio(&path, more)) else {
-            return;
-        };
+        let Some((trace, _)) = traced(&device.text(), &|| fio(&path, more)) else { return };
         assert!(nearly_all(&trace["requests"]), "{trace:#}");
         let rings = trace["urings"].as_array().expect("urings");
         let [ring] = &rings[..] else {
@@ -201,11 +186,8 @@ fn requests_of_io_urings_are_divided_and_those_of_workers_told_apart() {
 
 #[test]
 fn counts_and_times_are_those_of_bpftrace() {
-    let test = "counts_and_times_are_those_of_bpftrace";
-    let Some((_folder, device)) = device(test) else {
-        return;
-    };
-    if program(test, "bpftrace").is_none() {
+    let Some((_folder, device)) = device() else { return };
+    if program("bpftrace").is_none() {
         return;
     }
     // bcc's biolatency in bpftrace's language: without the kernel's headers and kprobes.
@@ -233,16 +215,14 @@ fn counts_and_times_are_those_of_bpftrace() {
     // Either may lose an event or its processor between two programs: then again.
     let mut nearest = f64::MAX;
     for _ in 0..TRIES {
-        let Some((trace, text)) = traced(test, &name, &load) else {
-            return;
-        };
+        let Some((trace, text)) = traced(&name, &load) else { return };
         let value = |key: &str| {
             let line = text.lines().find(|line| line.contains(key))?;
             let map: Value = serde_json::from_str(line).ok()?;
             map["data"][key].as_f64()
         };
         let (Some(count), Some(ns)) = (value("@count"), value("@ns")) else {
-            return skip(test, &format!("bpftrace tells nothing: {text}"));
+            return skip(&format!("bpftrace tells nothing: {text}"));
         };
         assert!(nearly_all(&trace["requests"]), "{trace:#}");
         // It begins with the request and ends before the thread runs.
@@ -261,16 +241,13 @@ fn counts_and_times_are_those_of_bpftrace() {
         nearest = nearest.min(differs);
     }
     assert!(nearest < REQUESTS as f64 / 20.0, "{nearest}");
-    skip(test, "a busy machine: the counts or times differ");
+    skip("a busy machine: the counts or times differ");
 }
 
 #[test]
 fn counts_are_those_of_blktrace() {
-    let test = "counts_are_those_of_blktrace";
-    let Some((folder, device)) = device(test) else {
-        return;
-    };
-    if program(test, "blktrace").is_none() || program(test, "btt").is_none() {
+    let Some((folder, device)) = device() else { return };
+    if program("blktrace").is_none() || program("btt").is_none() {
         return;
     }
     // Some kernels refuse its files to all: then there is nothing to compare with.
@@ -295,12 +272,10 @@ fn counts_are_those_of_blktrace() {
         load
     };
     // The code of its last command is that of the load.
-    let Some((trace, text)) = traced(test, &device.text(), &load) else {
-        return;
-    };
+    let Some((trace, text)) = traced(&device.text(), &load) else { return };
     let line = text.lines().find(|line| line.starts_with("D2C"));
     let Some(count) = line.and_then(|line| line.split_ascii_whitespace().last()) else {
-        skip(test, "blktrace recorded nothing");
+        skip("blktrace recorded nothing");
         return;
     };
     assert_eq!(count.parse(), Ok(REQUESTS), "{text}");
@@ -309,10 +284,7 @@ fn counts_are_those_of_blktrace() {
 
 #[test]
 fn a_recording_without_room_ends_and_the_trace_goes_on() {
-    let test = "a_recording_without_room_ends_and_the_trace_goes_on";
-    let Some((_folder, device)) = device(test) else {
-        return;
-    };
+    let Some((_folder, device)) = device() else { return };
     let name = device.text();
     let mut trace = command(
         UGEOM,
@@ -330,17 +302,14 @@ fn a_recording_without_room_ends_and_the_trace_goes_on() {
     let ended = run(trace, b"");
     assert_eq!(ended.code, 1);
     let why = "/dev/full: recording: No space left on device";
-    assert!(ended.stderr.contains(why), "{}", ended.stderr);
-    let shown: Value = serde_json::from_str(&ended.text()).expect("the result all the same");
+    has(&ended.stderr, why);
+    let shown = json_of(ended.text());
     assert!(shown["requests"].as_u64() > Some(0), "{shown:#}");
 }
 
 #[test]
 fn a_trace_that_is_killed_leaves_a_recording_and_no_instance_for_long() {
-    let test = "a_trace_that_is_killed_leaves_a_recording_and_no_instance_for_long";
-    let Some((folder, device)) = device(test) else {
-        return;
-    };
+    let Some((folder, device)) = device() else { return };
     let record = folder.path().join("t.trace").display().to_string();
     for source in ["bpf", "tracefs"] {
         let trace = |more: &[&str]| {
@@ -350,7 +319,7 @@ fn a_trace_that_is_killed_leaves_a_recording_and_no_instance_for_long() {
         };
         let tried = run(trace(&["--for", "1ms"]), b"");
         if tried.code != 0 {
-            skip(test, tried.stderr.trim());
+            skip(tried.stderr.trim());
             continue;
         }
         let mut killed = trace(&["--for", "60s", "--output", &record])
@@ -372,7 +341,7 @@ fn a_trace_that_is_killed_leaves_a_recording_and_no_instance_for_long() {
         killed.wait().expect("it ends");
         let shown = run(command(UGEOM, &["trace", "show", &record, "--json"]), b"");
         assert_eq!(shown.code, 0, "{}", shown.stderr);
-        let shown: Value = serde_json::from_str(&shown.text()).expect("JSON");
+        let shown = json_of(shown.text());
         assert!(shown["requests"].as_u64() > Some(0), "{shown:#}");
         assert_eq!(shown["parts_ns"], shown["whole_ns"]);
         // The next trace removes an instance that was left.

@@ -2,7 +2,7 @@
 //! are worth is tested where they are computed.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, other, run, ugeom, wait_until_it_listens};
+use crate::run::{UGEOM, command, end, has, json_of, other, run, ugeom, wait_until_it_listens};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn lab(arguments: &[&str]) -> String {
 /// A result that was saved.
 fn saved(path: &str) -> Value {
     let text = std::fs::read_to_string(path).expect("the samples");
-    serde_json::from_str(&text).expect("JSON")
+    json_of(&text)
 }
 
 fn has_all(report: &str, parts: &[&str]) {
@@ -82,7 +82,7 @@ fn is_served(document: &Value, by_nbd: &str, by_fuse: &str) {
     let closed = left_out.contains("reads through FUSE (");
     assert!(has(by_fuse) != closed, "{cells:?} {left_out}");
     if closed {
-        ugeom_testkit::skip("reads through FUSE", &left_out);
+        ugeom_testkit::skip(&left_out);
     }
 }
 
@@ -117,10 +117,9 @@ fn a_disk_of_ones_own_is_measured_and_only_read() {
     let (_folder, path) = disks::partitioned_image(4096, 63, 100);
     let before = std::fs::read(&path).expect("the image");
     let disk = disks::text(&path);
-    let text = lab(&["layers", "--budget", "1s", "--json", "-", &disk]);
-    let json: Value = serde_json::from_str(&text).expect("JSON alone on stdout");
+    let json = json_of(lab(&["layers", "--budget", "1s", "--json", "-", &disk]));
     let cells = json["processes"][0]["cells"].to_string();
-    assert!(cells.contains("disk.imgs1"), "{cells}");
+    has(&cells, "disk.imgs1");
     assert!(std::fs::read(&path).expect("the image") == before);
 }
 
@@ -216,10 +215,7 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
     let (_folder, path) = disks::empty_image(4 << 20);
     let path = disks::text(&path);
     let refused = ugeom(&["lab", "engines", &path]).failed(1);
-    assert!(
-        refused.contains("nothing was written, --destroy allows it"),
-        "{refused}"
-    );
+    has(&refused, "nothing was written, --destroy allows it");
     let size = [
         "--destroy",
         "--size",
@@ -231,7 +227,7 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
     ];
     let ended = ugeom(&[&["lab", "engines", path.as_str()][..], &size].concat());
     if ended.stderr.contains("O_DIRECT") {
-        return ugeom_testkit::skip("engines_are_compared", &ended.stderr);
+        return ugeom_testkit::skip(&ended.stderr);
     }
     let report = ended.text();
     let parts = [
@@ -255,33 +251,23 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
 fn schedulers_that_there_are_none_of_are_refused_with_the_reason() {
     // Files in memory have no device.
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
-        return ugeom_testkit::skip("schedulers_that_there_are_none_of", "there is no /dev/shm");
+        return ugeom_testkit::skip("there is no /dev/shm");
     };
     let path = folder.path().join("f");
     std::fs::write(&path, vec![0; 4 << 20]).expect("a file");
     let path = disks::text(&path);
     let refused = ugeom(&["lab", "engines", "--schedulers", "--destroy", &path]).failed(1);
-    assert!(
-        refused.contains("not on a block device known to the kernel"),
-        "{refused}"
-    );
+    has(&refused, "not on a block device known to the kernel");
 }
 
 #[test]
 fn what_cannot_be_measured_is_named() {
     let (_folder, path) = disks::empty_image(511);
     let short = ugeom(&["lab", "tst", &disks::text(&path)]).failed(1);
-    assert!(
-        short.contains("a read of 512 bytes at offset 0 ended after 511"),
-        "{short}"
-    );
+    has(&short, "a read of 512 bytes at offset 0 ended after 511");
     let missing = ugeom(&["lab", "layers", "/no/such/disk"]);
     assert_eq!((missing.code, missing.text().as_str()), (1, ""));
-    assert!(
-        missing.stderr.contains("/no/such/disk: No such file"),
-        "{}",
-        missing.stderr
-    );
+    has(&missing.stderr, "/no/such/disk: No such file");
     let wrong = ugeom(&["lab", "layers", "md:1x"]);
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
     let nowhere = ugeom(&["lab", "layers", "--json", "/no/such/folder/x"]).failed(1);
@@ -294,7 +280,7 @@ fn what_cannot_be_measured_is_named() {
     let name = unwritten.to_str().expect("UTF-8");
     let broken = ["lab", "sweep", "md:64k | nop:rfail=1", "--json", name];
     let said = ugeom(&broken).failed(1);
-    assert!(said.contains("md0.nop"), "{said}");
+    has(&said, "md0.nop");
     assert!(!unwritten.exists(), "nothing was measured");
     ugeom(&["lab", "layers", "--budget", "1s", "--full"]).failed(2);
     ugeom(&["lab", "--full", "layers"]).failed(2);
@@ -316,11 +302,7 @@ fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
     assert!(std::fs::read(&path).expect("the file") == vec![7; 4 << 20]);
     let missing = ugeom(&["lab", "cached", "--budget", "1s", "/nonexistent.img"]);
     assert_eq!(missing.code, 1);
-    assert!(
-        missing.stderr.contains("/nonexistent.img: opening: "),
-        "{}",
-        missing.stderr
-    );
+    has(&missing.stderr, "/nonexistent.img: opening: ");
     let size = ugeom(&["lab", "cached", "--size", "many", &file]);
     assert_eq!(size.code, 2);
 }
@@ -343,7 +325,7 @@ fn a_sweep_finds_the_limits_of_a_simulated_disk_and_saves_them() {
         200_000
     );
     let ids = json["figures"].to_string();
-    assert!(ids.contains("target.stack.transactions"), "{ids}");
+    has(&ids, "target.stack.transactions");
 }
 
 #[test]
@@ -377,8 +359,8 @@ fn a_target_that_fails_in_the_middle_keeps_what_a_sweep_measured() {
     let ended = ugeom(&["lab", "sweep", "--bytes", "64k", "--budget", "1s", failing]);
     assert_eq!(ended.code, 1);
     let report = ended.text();
-    assert!(report.contains("B/s"), "{report}");
-    assert!(ended.stderr.contains(" failed: "), "{}", ended.stderr);
+    has(&report, "B/s");
+    has(&ended.stderr, " failed: ");
 }
 
 #[test]
@@ -391,11 +373,7 @@ fn a_sweep_does_not_write_over_what_carries_something() {
     ];
     let refused = ugeom(&sweep);
     assert_eq!(refused.code, 1);
-    assert!(
-        refused.stderr.contains("--destroy overwrites it"),
-        "{}",
-        refused.stderr
-    );
+    has(&refused.stderr, "--destroy overwrites it");
     assert!(std::fs::read(&path).expect("the image") == before);
     let done = ugeom(&[&sweep[..], &["--destroy"]].concat());
     assert_eq!(

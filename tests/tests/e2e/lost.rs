@@ -2,7 +2,7 @@
 //! exit code of commands.
 
 use crate::disks;
-use crate::run::{UGEOM, command as process, end, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command as process, end, has, run, ugeom, ugeom_with};
 use crate::serve::Served;
 use crate::upstream::{Upstream, ask, connect, flush};
 use std::collections::BTreeMap;
@@ -93,10 +93,8 @@ fn one_death(upstream: &mut Upstream, layers: &str, seed: u64) -> usize {
     writers
 }
 
-fn deaths(test: &str, layers: &str, start: impl Fn(&str, u64) -> Option<Upstream>) {
-    let Some(mut upstream) = start(test, BYTES) else {
-        return;
-    };
+fn deaths(layers: &str, start: impl Fn(u64) -> Option<Upstream>) {
+    let Some(mut upstream) = start(BYTES) else { return };
     let long = std::env::var("UGEOM_CRASHES").ok();
     let long = long.map(|text| text.parse().expect("UGEOM_CRASHES is a number"));
     let (mut writers, crashes) = (0, long.unwrap_or(CRASHES));
@@ -109,28 +107,22 @@ fn deaths(test: &str, layers: &str, start: impl Fn(&str, u64) -> Option<Upstream
 
 #[test]
 fn every_client_hears_of_what_a_dead_upstream_has_forgotten() {
-    deaths("every_client_hears", "", Upstream::start);
+    deaths("", Upstream::start);
 }
 
 #[test]
 fn every_client_hears_through_a_cache_too() {
-    deaths(
-        "every_client_hears_through_a_cache",
-        " | cache:4m",
-        Upstream::start,
-    );
+    deaths(" | cache:4m", Upstream::start);
 }
 
 #[test]
 fn every_client_hears_over_tls_too() {
-    deaths("every_client_hears_over_tls", "", Upstream::start_with_tls);
+    deaths("", Upstream::start_with_tls);
 }
 
 #[test]
 fn a_cache_that_writes_back_writes_again_what_its_upstream_has_forgotten() {
-    let Some(mut upstream) = Upstream::start("a_cache_that_writes_back", BYTES) else {
-        return;
-    };
+    let Some(mut upstream) = Upstream::start(BYTES) else { return };
     let own = tempfile::tempdir().expect("a folder");
     let socket = own.path().join("nbd");
     // What is dirty goes below at once, and is not flushed there.
@@ -157,15 +149,10 @@ fn a_cache_that_writes_back_writes_again_what_its_upstream_has_forgotten() {
 
 #[test]
 fn both_descriptors_of_a_file_hear_of_what_is_lost() {
-    let test = "both_descriptors_of_a_file";
     for layers in ["", " | cache:4m"] {
-        let Some(mut upstream) = Upstream::start(test, BYTES) else {
-            return;
-        };
+        let Some(mut upstream) = Upstream::start(BYTES) else { return };
         let folder = tempfile::tempdir().expect("a folder");
-        let Some(files) = files(test, folder.path(), &upstream, layers) else {
-            return;
-        };
+        let Some(files) = files(folder.path(), &upstream, layers) else { return };
         let mount = folder.path().join("mnt");
         let entry = std::fs::read_dir(&mount).expect("a folder").next();
         let path = entry.expect("a file").expect("its name").path();
@@ -192,16 +179,11 @@ fn both_descriptors_of_a_file_hear_of_what_is_lost() {
 
 #[test]
 fn writers_over_nbd_and_fuse_both_get_the_error_of_a_loss() {
-    let test = "writers_of_both_kinds";
     // Either the file's FLUSH is the first after the loss, or the connection's.
     for file_first in [true, false] {
-        let Some(mut upstream) = Upstream::start(test, BYTES) else {
-            return;
-        };
+        let Some(mut upstream) = Upstream::start(BYTES) else { return };
         let target = upstream.target();
-        let Some((folder, child)) = serve_both(test, &target, &[]) else {
-            return;
-        };
+        let Some((folder, child)) = serve_both(&target, &[]) else { return };
         let (socket, mount) = (folder.path().join("nbd"), folder.path().join("mnt"));
         let entry = std::fs::read_dir(&mount).expect("a folder").next();
         let path = entry.expect("a file").expect("its name").path();
@@ -233,7 +215,7 @@ fn writers_over_nbd_and_fuse_both_get_the_error_of_a_loss() {
 /// Waits until a server listens and its files are there; false, after saying why, when it cannot
 /// mount here.
 /// Serves a target with NBD (`nbd`) and files (`mnt`) in a folder of its own, without tasting.
-pub fn serve_both(test: &str, target: &str, arguments: &[&str]) -> Option<(TempDir, Child)> {
+pub fn serve_both(target: &str, arguments: &[&str]) -> Option<(TempDir, Child)> {
     let folder = tempfile::tempdir().expect("a folder");
     let (mount, socket) = (folder.path().join("mnt"), folder.path().join("nbd"));
     std::fs::create_dir(&mount).expect("a mount point");
@@ -243,14 +225,14 @@ pub fn serve_both(test: &str, target: &str, arguments: &[&str]) -> Option<(TempD
     let mut serve = process(UGEOM, &both);
     serve.env("XDG_RUNTIME_DIR", folder.path());
     let mut child = serve.spawn().expect("a server");
-    listens_and_mounts(test, &socket, &mount, &mut child).then_some((folder, child))
+    listens_and_mounts(&socket, &mount, &mut child).then_some((folder, child))
 }
 
-pub fn listens_and_mounts(test: &str, socket: &Path, mount: &Path, child: &mut Child) -> bool {
+pub fn listens_and_mounts(socket: &Path, mount: &Path, child: &mut Child) -> bool {
     let has_files = || std::fs::read_dir(mount).is_ok_and(|mut all| all.next().is_some());
     while UnixStream::connect(socket).is_err() || !has_files() {
         if let Some(status) = child.try_wait().expect("waiting") {
-            skip(test, &format!("no files: the server ended with {status}"));
+            skip(&format!("no files: the server ended with {status}"));
             return false;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -260,17 +242,12 @@ pub fn listens_and_mounts(test: &str, socket: &Path, mount: &Path, child: &mut C
 
 #[test]
 fn every_client_of_an_image_hears_of_one_failed_fsync() {
-    let test = "every_client_of_an_image";
-    let Some(mut upstream) = Upstream::start(test, BYTES) else {
-        return;
-    };
+    let Some(mut upstream) = Upstream::start(BYTES) else { return };
     let (folder, own) = (
         tempfile::tempdir().expect("a folder"),
         tempfile::tempdir().expect("a folder"),
     );
-    let Some(files) = files(test, folder.path(), &upstream, "") else {
-        return;
-    };
+    let Some(files) = files(folder.path(), &upstream, "") else { return };
     let mount = folder.path().join("mnt");
     let entry = std::fs::read_dir(&mount).expect("a folder").next();
     let image = disks::text(&entry.expect("a file").expect("its name").path());
@@ -304,7 +281,7 @@ fn every_client_of_an_image_hears_of_one_failed_fsync() {
 }
 
 /// Serves the upstream as files; `None`, after saying why, where this machine cannot.
-fn files(test: &str, folder: &Path, upstream: &Upstream, layers: &str) -> Option<Child> {
+fn files(folder: &Path, upstream: &Upstream, layers: &str) -> Option<Child> {
     let mount = folder.join("mnt");
     std::fs::create_dir(&mount).expect("a mount point");
     let (target, place) = (
@@ -321,7 +298,7 @@ fn files(test: &str, folder: &Path, upstream: &Upstream, layers: &str) -> Option
     if line.trim() == place {
         return Some(child);
     }
-    skip(test, &format!("no files: {}", end(child).stderr.trim()));
+    skip(&format!("no files: {}", end(child).stderr.trim()));
     None
 }
 
@@ -340,7 +317,7 @@ fn a_server_that_loses_data_at_its_end_exits_with_1_and_says_what() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("source");
     std::fs::write(&source, vec![5; 64 << 10]).expect("a source");
-    if let Some(copy) = program("a_server_that_loses_data", "nbdcopy") {
+    if let Some(copy) = program("nbdcopy") {
         let copy = format!("{} {} $uri", disks::text(&copy), disks::text(&source));
         let target = "md:64k | nop:wfail=100% | cache:1m,write=back,idle=3600s,age=3600s";
         let all = ["serve", target, "--rw", "--no-taste", "--run", &copy];
@@ -378,9 +355,7 @@ fn broken_server(folder: &Path, target: &str) -> (Child, std::path::PathBuf) {
 #[test]
 fn a_server_whose_upstream_is_gone_at_the_end_exits_with_1() {
     for layers in ["", " | cache:1m,write=back,idle=3600s,age=3600s"] {
-        let Some(mut upstream) = Upstream::start("a_server_whose_upstream", BYTES) else {
-            return;
-        };
+        let Some(mut upstream) = Upstream::start(BYTES) else { return };
         let folder = tempfile::tempdir().expect("a folder");
         let target = format!("{}&retry=300ms{layers}", upstream.target());
         let (server, socket) = broken_server(folder.path(), &target);
@@ -420,14 +395,14 @@ fn jobs_that_lose_data_exit_with_1_and_print_their_result() {
     let ended = ugeom(&[&["run", &file][..], &job].concat());
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
-    assert!(ended.text().contains("total=0,4,0,0"), "{}", ended.text());
+    has(&ended.text(), "total=0,4,0,0");
 
     // A second job that cannot run ends the run; the data of the first is lost all the same.
     let second = "--name=b --stonewall --rw=read --size=4k --cpus_allowed=4000";
     let second: Vec<&str> = second.split(' ').collect();
     let ended = ugeom(&[&["run"][..], &job, &[&file], &second, &[&file]].concat());
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    assert!(ended.stderr.contains("cpus_allowed"), "{}", ended.stderr);
+    has(&ended.stderr, "cpus_allowed");
     says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
 }
 

@@ -2,7 +2,7 @@
 //! HTTP client, and clients that keep no rules.
 
 use crate::disks;
-use crate::run::{UGEOM, command, other, run, ugeom};
+use crate::run::{UGEOM, command, has, json_of, other, run, ugeom};
 use crate::serve::noise;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -33,11 +33,8 @@ for name in ('ugeom_requests', 'ugeom_latency_seconds', 'ugeom_exclusive_seconds
 
 #[test]
 fn the_parser_of_prometheus_reads_what_was_moved() {
-    let test = "the_parser_of_prometheus";
-    let python = python(test, "prometheus_client");
-    let (Some(copy), Some(python)) = (program(test, "nbdcopy"), python) else {
-        return;
-    };
+    let python = python("prometheus_client");
+    let (Some(copy), Some(python)) = (program("nbdcopy"), python) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, noise(1, 5 << 20)).expect("an image");
@@ -139,10 +136,7 @@ sys.stdout.buffer.write(page)
 
 #[test]
 fn a_page_over_http_is_that_of_stat() {
-    let test = "a_page_over_http";
-    let (Some(copy), Some(python)) = (program(test, "nbdcopy"), program(test, "python3")) else {
-        return;
-    };
+    let (Some(copy), Some(python)) = (program("nbdcopy"), program("python3")) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let served = Measured::start(folder.path(), "tcp:localhost:0");
     assert_eq!(served.before, "", "no warning");
@@ -165,7 +159,7 @@ fn a_page_over_http_is_that_of_stat() {
         assert!(Instant::now() < end, "{page}\nis not\n{expected}");
     };
     let moved = format!("class=\"FILE\",command=\"read\"}} {}\n", 5 << 20);
-    assert!(page.contains(&moved), "{page}");
+    has(&page, &moved);
     // Some requests are timed although no client of the control socket watches.
     let timed = |page: &str| {
         let mut counts = page.lines().filter_map(|line| {
@@ -247,17 +241,17 @@ fn metrics_for_other_hosts_come_with_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let served = Measured::start(folder.path(), "tcp:0.0.0.0:0");
     let warning = &served.before;
-    assert!(warning.contains("warning: any host"), "{warning}");
+    has(&warning, "warning: any host");
     let serve = |metrics: &str| {
         let all = ["serve", "md:1m", "--run", "true", "--metrics", metrics];
         run(command(UGEOM, &all), b"")
     };
     let usage = serve("localhost").failed(2);
-    assert!(usage.contains("`localhost` is not an address"), "{usage}");
+    has(&usage, "`localhost` is not an address");
     let port = served.url.rsplit(':').next().expect("a port");
     let port = port.trim_end_matches("/metrics");
     let used = serve(&format!("tcp:0.0.0.0:{port}")).failed(1);
-    assert!(used.contains("the port is in use"), "{used}");
+    has(&used, "the port is in use");
 }
 
 /// The dashboard of docs.
@@ -307,7 +301,7 @@ fn selected(query: &str) -> Vec<(String, Vec<String>)> {
 
 #[test]
 fn every_metric_and_label_of_the_dashboard_is_exported() {
-    let dashboard: Value = serde_json::from_str(DASHBOARD).expect("JSON");
+    let dashboard = json_of(DASHBOARD);
     let mut all = Vec::new();
     queries(&dashboard, &mut all);
     let folder = tempfile::tempdir().expect("a folder");
@@ -343,10 +337,8 @@ fn every_metric_and_label_of_the_dashboard_is_exported() {
 
 #[test]
 fn prometheus_accepts_every_query_of_the_dashboard() {
-    let Some(promtool) = program("prometheus_accepts_every_query", "promtool") else {
-        return;
-    };
-    let dashboard: Value = serde_json::from_str(DASHBOARD).expect("JSON");
+    let Some(promtool) = program("promtool") else { return };
+    let dashboard = json_of(DASHBOARD);
     let mut all = Vec::new();
     queries(&dashboard, &mut all);
     // Those of variables are Grafana's functions, and an interval is put in by Grafana.

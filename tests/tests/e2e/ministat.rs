@@ -1,7 +1,7 @@
 //! `ugeom ministat` beside Debian's ministat, which is the classic version, and on bad input.
 
 use crate::disks;
-use crate::run::{Ended, command, run, ugeom, ugeom_with};
+use crate::run::{Ended, command, has, json_of, run, ugeom, ugeom_with};
 use fastrand::Rng;
 use serde_json::Value;
 use std::fmt::Write;
@@ -21,13 +21,8 @@ fn classic(arguments: &[String]) -> Ended {
 
 #[test]
 fn the_published_data_sets_give_debians_output_to_the_byte() {
-    const NAME: &str = "the_published_data_sets_give_debians_output_to_the_byte";
-    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
-        return;
-    };
-    let Some(folder) = ugeom_testkit::shared(NAME, "fixtures/ministat") else {
-        return;
-    };
+    let Some(_) = ugeom_testkit::program("ministat") else { return };
+    let Some(folder) = ugeom_testkit::shared("fixtures/ministat") else { return };
     let files = ["iguana", "chameleon"].map(|name| disks::text(&folder.join(name)));
     for confidence in ["80", "90", "95", "98", "99", "99.5"] {
         for flags in [&[][..], &["-s"], &["-A"], &["-n"], &["-s", "-w", "60"]] {
@@ -41,10 +36,7 @@ fn the_published_data_sets_give_debians_output_to_the_byte() {
     }
     let arguments = ["-c", "80", &files[0], &files[1]].map(str::to_owned);
     let text = classic(&arguments).quiet();
-    assert!(
-        text.contains("\t240 +/- 212.215\n\t80% +/- 70.7384%\n"),
-        "{text}"
-    );
+    has(&text, "\t240 +/- 212.215\n\t80% +/- 70.7384%\n");
 }
 
 /// A value of one of the shapes that measurements and mistakes have.
@@ -153,10 +145,7 @@ fn case(number: usize, folder: &Path, random: &mut Rng) -> Vec<String> {
 
 #[test]
 fn generated_data_sets_of_every_shape_give_debians_output_to_the_byte() {
-    const NAME: &str = "generated_data_sets_of_every_shape_give_debians_output_to_the_byte";
-    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
-        return;
-    };
+    let Some(_) = ugeom_testkit::program("ministat") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut random = Rng::with_seed(2003);
     let (mut proven, mut plots) = (0, 0);
@@ -174,10 +163,7 @@ fn generated_data_sets_of_every_shape_give_debians_output_to_the_byte() {
 
 #[test]
 fn every_entry_of_the_table_is_debians() {
-    const NAME: &str = "every_entry_of_the_table_is_debians";
-    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
-        return;
-    };
+    let Some(_) = ugeom_testkit::program("ministat") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -192,7 +178,7 @@ fn every_entry_of_the_table_is_debians() {
         for confidence in ["80", "90", "95", "98", "99", "99.5"] {
             let arguments = ["-A", "-c", confidence, &base, &other].map(str::to_owned);
             let expected = debian(&arguments).text();
-            assert!(expected.contains("Difference at"), "{expected}");
+            has(&expected, "Difference at");
             assert_eq!(classic(&arguments).quiet(), expected, "{values} values");
         }
     }
@@ -200,10 +186,7 @@ fn every_entry_of_the_table_is_debians() {
 
 #[test]
 fn of_an_option_given_twice_the_last_counts_as_in_debians() {
-    const NAME: &str = "of_an_option_given_twice_the_last_counts_as_in_debians";
-    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
-        return;
-    };
+    let Some(_) = ugeom_testkit::program("ministat") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("set");
     std::fs::write(&path, "1 5\n2 7\n3 90\n").expect("a data set");
@@ -219,7 +202,7 @@ fn of_an_option_given_twice_the_last_counts_as_in_debians() {
 #[test]
 fn a_negative_width_is_a_value_and_no_option() {
     let negative = ugeom(&["ministat", "-w", "-3"]).failed(2);
-    assert!(negative.contains("-3 is not in 2"), "{negative}");
+    has(&negative, "-3 is not in 2");
 }
 
 #[test]
@@ -250,8 +233,7 @@ fn json_holds_statistics_and_comparisons() {
         std::fs::write(&path, text).expect("a data set");
         disks::text(&path)
     });
-    let json = ugeom(&["ministat", "--json", &files[0], &files[1]]).quiet();
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let json = json_of(ugeom(&["ministat", "--json", &files[0], &files[1]]).quiet());
     assert_eq!(
         (&json["version"], &json["confidence_percent"]),
         (&"current".into(), &95.0.into())
@@ -308,18 +290,15 @@ fn bad_data_sets_are_1_with_file_and_line_and_wrong_usage_is_2() {
         assert_eq!(stderr, format!("ugeom: {path}: {problem}\n"));
     }
     let column = ugeom(&["ministat", "-C", "2", &good]).failed(1);
-    assert!(
-        column.contains("there is no column 2: the longest line has 1"),
-        "{column}"
-    );
+    has(&column, "there is no column 2: the longest line has 1");
     let missing = ugeom(&["ministat", "/no/such/set"]).failed(1);
-    assert!(missing.contains("/no/such/set: No such file"), "{missing}");
+    has(&missing, "/no/such/set: No such file");
     let large = of("large", b"-1e308\n1e308\n0\n");
     let plot = ugeom(&["ministat", &large]).failed(1);
-    assert!(plot.contains("too large for a plot"), "{plot}");
+    has(&plot, "too large for a plot");
     let eight = [&["ministat"][..], &[good.as_str(); 8]].concat();
     let stderr = ugeom(&eight).failed(2);
-    assert!(stderr.contains("8 data sets"), "{stderr}");
+    has(&stderr, "8 data sets");
     for wrong in [
         &["-w", "1"][..],
         &["-w", "0"],

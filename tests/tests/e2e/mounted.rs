@@ -1,10 +1,10 @@
 //! A real block device, a file system mounted from it, and what ugeom may do to them.
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end, other, part, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, end, has, other, part, run, ugeom, ugeom_with, wait_for};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ugeom_testkit::LoopDevice;
 
 /// A loop device over an image with a file system; gone when dropped, with what is mounted there.
@@ -17,13 +17,13 @@ struct Loop {
 
 impl Loop {
     /// `None`, after saying why, where block devices cannot be made.
-    fn new(test: &str) -> Option<Self> {
-        let mkfs = ugeom_testkit::program(test, "mkfs.ext4")?;
-        ugeom_testkit::program(test, "mount")?;
+    fn new() -> Option<Self> {
+        let mkfs = ugeom_testkit::program("mkfs.ext4")?;
+        ugeom_testkit::program("mount")?;
         let (folder, path) = disks::empty_image(8 << 20);
         let image = disks::text(&path);
         other(mkfs, &["-q", &image]);
-        let loop_device = LoopDevice::over(test, &path, &[])?;
+        let loop_device = LoopDevice::over(&path, &[])?;
         let device = loop_device.text();
         Some(Self {
             folder,
@@ -33,12 +33,12 @@ impl Loop {
         })
     }
 
-    fn mount(&self, test: &str) -> Option<PathBuf> {
+    fn mount(&self) -> Option<PathBuf> {
         let place = self.folder.path().join("mounted");
         std::fs::create_dir(&place).expect("a folder");
         let mounted = run(command("mount", &[&self.device, &disks::text(&place)]), b"");
         if mounted.code != 0 {
-            ugeom_testkit::skip(test, &format!("no mount: {}", mounted.stderr.trim()));
+            ugeom_testkit::skip(&format!("no mount: {}", mounted.stderr.trim()));
             return None;
         }
         Some(place)
@@ -47,9 +47,7 @@ impl Loop {
 
 #[test]
 fn a_block_device_is_what_its_image_is() {
-    let Some(disk) = Loop::new("a_block_device_is_what_its_image_is") else {
-        return;
-    };
+    let Some(disk) = Loop::new() else { return };
     let info = ugeom(&["diskinfo", &disk.device]).quiet();
     let name = disk.device.trim_start_matches("/dev/");
     assert_eq!(info, format!("{name}\t512\t8388608\t16384\t0\t0\n"));
@@ -64,10 +62,7 @@ fn a_block_device_is_what_its_image_is() {
     let image = std::fs::read(&disk.image).expect("the image");
     assert!(bytes.stdout == image[1001..71_001]);
     let refused = ugeom_with(&["write", &disk.device], b"x").failed(1);
-    assert!(
-        refused.contains("carries an ext4 file system (at byte 1080)"),
-        "{refused}"
-    );
+    has(&refused, "carries an ext4 file system (at byte 1080)");
     let write = ["write", &disk.device, "--destroy", "--offset", "5m"];
     ugeom_with(&write, b"through the device").quiet();
     let image = std::fs::read(&disk.image).expect("the image");
@@ -76,24 +71,20 @@ fn a_block_device_is_what_its_image_is() {
 
 #[test]
 fn a_block_device_is_swept_with_several_blocks_at_a_time() {
-    let test = "a_block_device_is_swept_with_several_blocks_at_a_time";
-    let Some(disk) = Loop::new(test) else { return };
+    let Some(disk) = Loop::new() else { return };
     for target in [disk.device.clone(), format!("{} | nop", disk.device)] {
         let sizes = ["--min", "4k", "--max", "32k", "--budget", "1s", "--all"];
         let sweep = [&["lab", "sweep", "--direct"], &sizes[..], &[&target]].concat();
         let report = ugeom(&sweep).text();
-        assert!(report.contains("at depth 32"), "{report}");
+        has(&report, "at depth 32");
         assert!(!report.contains("is in use"), "{report}");
     }
 }
 
 #[test]
 fn what_is_mounted_is_not_written_to() {
-    let test = "what_is_mounted_is_not_written_to";
-    let Some(disk) = Loop::new(test) else { return };
-    let Some(place) = disk.mount(test) else {
-        return;
-    };
+    let Some(disk) = Loop::new() else { return };
+    let Some(place) = disk.mount() else { return };
     for target in [&disk.device, &disk.image] {
         let place = place.display();
         let expected =
@@ -105,12 +96,9 @@ fn what_is_mounted_is_not_written_to() {
         );
     }
     let forced = ugeom_with(&["write", "--destroy", &disk.device], b"x").failed(1);
-    assert!(
-        forced.contains(&format!("is mounted at {}", place.display())),
-        "{forced}"
-    );
+    has(&forced, &format!("is mounted at {}", place.display()));
     let shared = ugeom(&["show", &format!("{}?shared=1", disk.device)]).quiet();
-    assert!(shared.contains("  block device"), "{shared}");
+    has(&shared, "  block device");
 }
 
 /// Commands that write to an image, with every flag that overwrites what it carries; the text on
@@ -145,15 +133,12 @@ fn words(line: &str, image: &str) -> Vec<String> {
 
 #[test]
 fn an_image_behind_a_loop_device_is_not_written_to() {
-    let test = "an_image_behind_a_loop_device_is_not_written_to";
     let (_folder, path) = disks::empty_image(8 << 20);
     let image = disks::text(&path);
     ugeom(&["part", "create", "-s", "gpt", &image]).quiet();
     ugeom(&["part", "add", "-t", "linux-data", "-s", "2m", &image]).quiet();
     let before = std::fs::read(&path).expect("the image");
-    let Some(over) = LoopDevice::over(test, &path, &[]) else {
-        return;
-    };
+    let Some(over) = LoopDevice::over(&path, &[]) else { return };
     let attached = format!("is attached to {}", over.text());
     for (line, input) in WRITERS {
         let ended = ugeom_with(&words(line, &image), input.as_bytes());
@@ -172,8 +157,7 @@ fn an_image_behind_a_loop_device_is_not_written_to() {
 /// The data of a VMDK image may be in files beside it.
 #[test]
 fn an_extent_behind_a_loop_device_is_not_written_to() {
-    let test = "an_extent_behind_a_loop_device_is_not_written_to";
-    let Some(qemu_img) = ugeom_testkit::program(test, "qemu-img") else {
+    let Some(qemu_img) = ugeom_testkit::program("qemu-img") else {
         return;
     };
     let kinds = [
@@ -189,7 +173,7 @@ fn an_extent_behind_a_loop_device_is_not_written_to() {
         other(qemu_img.clone(), &making);
         let extent = folder.path().join(name);
         let before = std::fs::read(&extent).expect("the extent");
-        let Some(over) = LoopDevice::over(test, &extent, &[]) else {
+        let Some(over) = LoopDevice::over(&extent, &[]) else {
             return;
         };
         let attached = format!("{name} is attached to {}", over.text());
@@ -207,11 +191,8 @@ fn an_extent_behind_a_loop_device_is_not_written_to() {
 
 #[test]
 fn a_mounted_image_is_not_written_to_with_the_flags_that_overwrite() {
-    let test = "a_mounted_image_is_not_written_to_with_the_flags_that_overwrite";
-    let Some(disk) = Loop::new(test) else { return };
-    let Some(place) = disk.mount(test) else {
-        return;
-    };
+    let Some(disk) = Loop::new() else { return };
+    let Some(place) = disk.mount() else { return };
     let mounted = format!("is mounted at {}", place.display());
     let before = std::fs::read(&disk.image).expect("the image");
     for (line, input) in WRITERS.iter().filter(|(line, _)| !line.contains("@p1")) {
@@ -225,13 +206,10 @@ fn a_mounted_image_is_not_written_to_with_the_flags_that_overwrite() {
 
 #[test]
 fn no_result_goes_into_an_image_that_is_in_use() {
-    let test = "no_result_goes_into_an_image_that_is_in_use";
     // Nothing is known of its content, which is in the way of results otherwise.
     let (_folder, path, before) = disks::random_image(1 << 20, 7);
     let image = disks::text(&path);
-    let Some(over) = LoopDevice::over(test, &path, &[]) else {
-        return;
-    };
+    let Some(over) = LoopDevice::over(&path, &[]) else { return };
     let attached = format!("is attached to {}", over.text());
     let results = [
         "lab cached --force --json IMAGE",
@@ -246,18 +224,13 @@ fn no_result_goes_into_an_image_that_is_in_use() {
     let shell = format!("'{UGEOM}' read md:1m 1<>'{image}'");
     let read = run(command("sh", &["-c", &shell]), b"");
     assert_eq!(read.code, 1, "{}", read.stderr);
-    assert!(
-        read.stderr.contains(&format!("stdout {attached}")),
-        "{}",
-        read.stderr
-    );
+    has(&read.stderr, &format!("stdout {attached}"));
     assert!(std::fs::read(&path).expect("the image") == before);
 }
 
 #[test]
 fn every_scheduler_is_tried_and_the_first_is_put_back_also_after_ctrl_c() {
-    let test = "every_scheduler_is_tried_and_the_first_is_put_back";
-    let Some(disk) = Loop::new(test) else { return };
+    let Some(disk) = Loop::new() else { return };
     let name = disk.device.trim_start_matches("/dev/");
     let path = format!("/sys/block/{name}/queue/scheduler");
     let scheduler = || std::fs::read_to_string(&path).unwrap_or_default();
@@ -265,7 +238,7 @@ fn every_scheduler_is_tried_and_the_first_is_put_back_also_after_ctrl_c() {
     let writable = std::fs::File::options().write(true).open(&path).is_ok();
     if !writable || before.split_whitespace().count() < 2 {
         let reason = format!("{path} ({}) cannot be changed here", before.trim());
-        return ugeom_testkit::skip(test, &reason);
+        return ugeom_testkit::skip(&reason);
     }
     let lab = [
         "lab",
@@ -310,9 +283,9 @@ struct Unanswered {
 }
 
 impl Unanswered {
-    fn new(test: &str) -> Option<Self> {
+    fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
-            ugeom_testkit::skip(test, "only root mounts without /etc/fstab");
+            ugeom_testkit::skip("only root mounts without /etc/fstab");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -324,11 +297,9 @@ impl Unanswered {
         serve.stdout(Stdio::null()).stderr(Stdio::null());
         let server = serve.spawn().expect("a server");
         let made = Self { folder, server };
-        let started = Instant::now();
-        while !Path::new(&files).join("md0").exists() {
-            assert!(started.elapsed() < PATIENCE, "the server does not start");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for("the server's file", || {
+            Path::new(&files).join("md0").exists()
+        });
         // The server is asked for a name that it does not have each time.
         let source = format!("{files}/none");
         other("mount", &["-t", "tmpfs", &source, &other_mount]);
@@ -351,7 +322,7 @@ impl Drop for Unanswered {
 
 #[test]
 fn a_file_system_that_does_not_answer_stops_no_write_elsewhere() {
-    let Some(_unanswered) = Unanswered::new("a_file_system_that_does_not_answer") else {
+    let Some(_unanswered) = Unanswered::new() else {
         return;
     };
     let (_folder, image) = disks::empty_image(1 << 20);

@@ -1,7 +1,7 @@
 //! Paths that are not UTF-8, and names and labels that would speak to the terminal or pass for
 //! others: every command takes the first, and shows all of them escaped.
 
-use crate::run::{Ended, ugeom, ugeom_with};
+use crate::run::{Ended, has, json_of, ugeom, ugeom_with};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -88,17 +88,17 @@ fn every_command_takes_such_a_path_and_shows_it_escaped() {
         assert!(!names_it || printed.contains(SHOWN), "{words:?}: {printed}");
     }
     let shown = bench.run(&["part", "show", "-l"], "").quiet();
-    assert!(shown.contains(LABEL_SHOWN), "{shown}");
+    has(&shown, LABEL_SHOWN);
     let shown = bench.run(&["show"], "").quiet();
     assert!(
         shown.contains(&format!("{SHOWN}p1")) && shown.contains(LABEL_SHOWN),
         "{shown}"
     );
     let missing = bench.run(&["show"], ".absent").failed(1);
-    assert!(missing.contains(SHOWN), "{missing}");
+    has(&missing, SHOWN);
     let absent = bench.run(&["show"], "@p7").failed(2);
     let name = format!("there is no provider `p7` or `{SHOWN}p7`");
-    assert!(absent.contains(&name), "{absent}");
+    has(&absent, &name);
 }
 
 #[test]
@@ -128,10 +128,10 @@ fn a_partition_of_such_a_path_is_read_and_written() {
 
 /// JSON that a parser takes, and that has the name as text.
 fn harmless_json(bytes: &[u8]) {
-    let value: serde_json::Value = serde_json::from_slice(bytes).expect("JSON");
+    let value = json_of(bytes);
     let text = value.to_string();
-    assert!(text.contains("\\n\\u001b[31m"), "{text}");
-    assert!(text.contains("a\\nb\\u001b[1m"), "{text}");
+    has(&text, "\\n\\u001b[31m");
+    has(&text, "a\\nb\\u001b[1m");
 }
 
 #[test]
@@ -156,9 +156,7 @@ fn documents_stay_valid() {
         "{}",
         xml.text()
     );
-    let Some(xmllint) = ugeom_testkit::program("documents_stay_valid", "xmllint") else {
-        return;
-    };
+    let Some(xmllint) = ugeom_testkit::program("xmllint") else { return };
     let checked = crate::run::run(crate::run::command(xmllint, &["--noout", "-"]), &xml.stdout);
     assert_eq!(checked.code, 0, "{}", checked.stderr);
 }
@@ -197,8 +195,7 @@ fn a_file_of_a_mount_has_the_bytes_of_the_name() {
     ]);
     let listed = ugeom(&words.collect::<Vec<_>>());
     if listed.code != 0 && crate::files::lacks_mounts(&listed.stderr) {
-        let test = "a_file_of_a_mount_has_the_bytes_of_the_name";
-        return ugeom_testkit::skip(test, listed.stderr.trim());
+        return ugeom_testkit::skip(listed.stderr.trim());
     }
     assert_eq!(listed.code, 0, "{}", listed.stderr);
     let mut names: Vec<&[u8]> = listed.stdout.split(|byte| *byte == 0).collect();

@@ -1,7 +1,7 @@
 //! Images that are no whole number of sectors, over NBD and as files: no byte is lost or made up.
 
 use crate::disks;
-use crate::run::{other, ugeom};
+use crate::run::{has, other, ugeom};
 use crate::serve::{Served, noise};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -27,9 +27,7 @@ fn image() -> (TempDir, PathBuf, Vec<u8>) {
 
 #[test]
 fn an_odd_image_is_copied_over_nbd_as_it_is() {
-    let Some(nbdcopy) = program("an_odd_image_is_copied_over_nbd", "nbdcopy") else {
-        return;
-    };
+    let Some(nbdcopy) = program("nbdcopy") else { return };
     let (folder, path, bytes) = image();
     let copy = folder.path().join("copy");
     let served = Served::start(folder, &disks::text(&path), &[]);
@@ -46,19 +44,13 @@ fn an_odd_image_is_copied_over_nbd_as_it_is() {
 
 #[test]
 fn an_odd_export_is_padded_by_the_class_nbd_and_served_as_it_is() {
-    let Some(nbdcopy) = program("an_odd_export_is_padded", "nbdcopy") else {
-        return;
-    };
+    let Some(nbdcopy) = program("nbdcopy") else { return };
     let (folder, path, bytes) = image();
     let copy = disks::text(&folder.path().join("copy"));
     let served = Served::start(folder, &disks::text(&path), &[]);
     let target = format!("{} | cache:1m | nop", served.uri);
     let read = ugeom(&["read", &target]);
-    assert!(
-        read.stderr.contains("padded with 76 zero bytes"),
-        "{}",
-        read.stderr
-    );
+    has(&read.stderr, "padded with 76 zero bytes");
     let mut padded = bytes.clone();
     padded.resize(998_400, 0);
     assert!(read.stdout == padded);
@@ -70,9 +62,7 @@ fn an_odd_export_is_padded_by_the_class_nbd_and_served_as_it_is() {
 
 #[test]
 fn layers_that_keep_the_size_serve_an_odd_image_as_it_is() {
-    let Some(nbdcopy) = program("layers_that_keep_the_size", "nbdcopy") else {
-        return;
-    };
+    let Some(nbdcopy) = program("nbdcopy") else { return };
     let (folder, path, bytes) = image();
     let copy = disks::text(&folder.path().join("copy"));
     let run_copy = format!("{} \"$uri\" {copy}", disks::text(&nbdcopy));
@@ -98,7 +88,7 @@ fn an_odd_image_is_a_file_of_its_own_size() {
         all.extend([&place, "--run", copy]);
         let ended = ugeom(&all);
         if crate::files::lacks_mounts(&ended.stderr) {
-            return skip("an_odd_image_is_a_file", ended.stderr.trim());
+            return skip(ended.stderr.trim());
         }
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         let mut expected = bytes.clone();

@@ -1,7 +1,7 @@
 //! Compressed disks as targets: what is inside is listed and read, nothing is overwritten, damage
 //! is named with its place, and a small file that holds much takes no memory.
 
-use crate::run::{Ended, UGEOM, command, run, ugeom, ugeom_with};
+use crate::run::{Ended, UGEOM, command, has, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::path::Path;
 use tempfile::TempDir;
@@ -28,9 +28,9 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(test: &str) -> Option<Self> {
+    fn new() -> Option<Self> {
         for name in FORMATS {
-            program(test, name)?;
+            program(name)?;
         }
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("disk.img").display().to_string();
@@ -54,13 +54,11 @@ impl Bench {
 
 #[test]
 fn a_compressed_disk_is_a_target_like_the_disk() {
-    let Some(bench) = Bench::new("a_compressed_disk_is_a_target_like_the_disk") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     for format in FORMATS {
         let path = bench.packed(format);
         let shown = ugeom(&["show", &path]).quiet();
-        assert!(shown.contains(&format!("disk.img.{format}p1")), "{shown}");
+        has(&shown, &format!("disk.img.{format}p1"));
         let first = shown.lines().nth(1).expect("the disk");
         assert!(first.contains(format) && first.contains("GPT"), "{shown}");
         let read = ugeom(&["read", &format!("{path}@p1")]);
@@ -83,9 +81,7 @@ fn a_compressed_disk_is_a_target_like_the_disk() {
 
 #[test]
 fn a_compressed_disk_is_not_overwritten() {
-    let Some(bench) = Bench::new("a_compressed_disk_is_not_overwritten") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     for format in FORMATS {
         let path = bench.packed(format);
         let before = std::fs::read(&path).expect("the file");
@@ -98,7 +94,7 @@ fn a_compressed_disk_is_not_overwritten() {
         ];
         for refused in refusals {
             let error = refused.failed(1);
-            assert!(error.contains(format), "{error}");
+            has(&error, format);
         }
         assert!(
             std::fs::read(&path).expect("the file") == before,
@@ -109,9 +105,7 @@ fn a_compressed_disk_is_not_overwritten() {
 
 #[test]
 fn damage_is_named_with_its_place() {
-    let Some(bench) = Bench::new("damage_is_named_with_its_place") else {
-        return;
-    };
+    let Some(bench) = Bench::new() else { return };
     for format in FORMATS {
         let path = bench.packed(format);
         let whole = std::fs::read(&path).expect("the file");
@@ -134,7 +128,7 @@ fn damage_is_named_with_its_place() {
         std::fs::write(&path, &whole).expect("the file");
         let other = if format == "xz" { "gzip" } else { "xz" };
         let error = ugeom(&["show", &format!("{path}?format={other}")]).failed(1);
-        assert!(error.contains("at byte "), "{error}");
+        has(&error, "at byte ");
     }
     for (name, bytes) in [
         ("gzip", &b"\x1f\x8b\x08"[..]),
@@ -144,19 +138,14 @@ fn damage_is_named_with_its_place() {
         let path = bench.path(name);
         std::fs::write(&path, bytes).expect("a start");
         let error = ugeom(&["show", &path]).failed(1);
-        assert!(error.contains("cannot be decompressed at byte"), "{error}");
+        has(&error, "cannot be decompressed at byte");
     }
 }
 
 #[test]
 fn a_file_that_holds_much_takes_no_memory() {
-    let test = "a_file_that_holds_much_takes_no_memory";
-    let Some(prlimit) = program(test, "prlimit") else {
-        return;
-    };
-    let Some(bench) = Bench::new(test) else {
-        return;
-    };
+    let Some(prlimit) = program("prlimit") else { return };
+    let Some(bench) = Bench::new() else { return };
     // 96 MiB of zeroes a file, three of them behind each other, which each format allows.
     let zeroes = bench.path("zeroes");
     let file = std::fs::File::create(&zeroes).expect("a file");
@@ -171,6 +160,6 @@ fn a_file_that_holds_much_takes_no_memory() {
         limited.env("TMPDIR", Path::new(bench.folder.path()));
         let ended = run(limited, b"");
         assert_eq!(ended.code, 0, "{format}: {}", ended.stderr);
-        assert!(ended.text().contains("301989888"), "{}", ended.text());
+        has(&ended.text(), "301989888");
     }
 }

@@ -2,12 +2,8 @@
 
 use crate::disks;
 use crate::part_verbs::parted;
-use crate::run::{other, part, part_refused as refused, ugeom};
+use crate::run::{has, json_of, other, part, part_refused as refused, ugeom};
 use serde_json::Value;
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).expect("JSON")
-}
 
 #[test]
 fn a_new_gpt_is_what_sgdisk_calls_sound() {
@@ -42,13 +38,8 @@ fn a_new_gpt_is_what_sgdisk_calls_sound() {
     assert!(part(&["show", "-l", &disk]).contains("  1  root  (16M)\n"));
     assert!(part(&["show", "-p", &disk]).contains("  disk.imgp5  linux-data  (47M)\n"));
     let raw = part(&["show", "-r", &disk]);
-    assert!(
-        raw.contains("  516e7cb6-6ecf-11d6-8ff8-00022d09712b  (16M)\n"),
-        "{raw}"
-    );
-    let Some(sgdisk) = ugeom_testkit::program("a_new_gpt_is_what_sgdisk", "sgdisk") else {
-        return;
-    };
+    has(&raw, "  516e7cb6-6ecf-11d6-8ff8-00022d09712b  (16M)\n");
+    let Some(sgdisk) = ugeom_testkit::program("sgdisk") else { return };
     let verdict = other(sgdisk, &["-v", &disk]);
     assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
 }
@@ -66,20 +57,13 @@ fn a_damaged_gpt_is_shown_and_left_alone_until_it_is_recovered() {
 
     let shown = ugeom(&["part", "show", &disk]);
     assert_eq!(shown.code, 0);
-    assert!(
-        shown.text().contains("GPT  (4.0M) [CORRUPT]\n"),
-        "{}",
-        shown.text()
-    );
+    has(&shown.text(), "GPT  (4.0M) [CORRUPT]\n");
     let start = "ugeom: warning: disk.img: the primary GPT is damaged: ";
     assert!(shown.stderr.starts_with(start), "{}", shown.stderr);
     let tree = ugeom(&["show", &disk]).quiet();
-    assert!(
-        tree.contains("\n│ ! GPT: the primary GPT is damaged: "),
-        "{tree}"
-    );
+    has(&tree, "\n│ ! GPT: the primary GPT is damaged: ");
     let add = refused(&["add", "-t", "efi", &disk], 1);
-    assert!(add.contains("the GPT table is damaged"), "{add}");
+    has(&add, "the GPT table is damaged");
     assert!(
         std::fs::read(&path).expect("the image") == damaged,
         "nothing is repaired unasked"
@@ -106,7 +90,7 @@ fn a_label_in_a_slice_is_listed_once() {
         part(&["create", "-s", "bsd", &slice]),
         "disk.imgs1 created\n"
     );
-    let added = json(&part(&[
+    let added = json_of(part(&[
         "add",
         "-t",
         "freebsd-ufs",
@@ -132,17 +116,12 @@ fn a_label_in_a_slice_is_listed_once() {
     assert_eq!(part(&["show", &disk]), expected);
     let label = part(&["show", "--scheme", "bsd", &disk]);
     assert!(label.starts_with("=>   0  1985  disk.imgs1  BSD") && expected.ends_with(&label));
-    let tables = json(&part(&["show", "--json", &disk]));
+    let tables = json_of(part(&["show", "--json", &disk]));
     assert_eq!(tables[1]["rows"][1]["provider"], "disk.imgs1a");
-    let Some(sfdisk) = ugeom_testkit::program("a_label_in_a_slice", "sfdisk") else {
-        return;
-    };
+    let Some(sfdisk) = ugeom_testkit::program("sfdisk") else { return };
     let dump = other(sfdisk, &["--dump", &disk]);
     let dump = String::from_utf8_lossy(&dump).into_owned();
-    assert!(
-        dump.contains("start=          63, size=        1985, type=a5"),
-        "{dump}"
-    );
+    has(&dump, "start=          63, size=        1985, type=a5");
 }
 
 #[test]
@@ -187,17 +166,14 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     );
     part(&["create", "-s", "mbr", &disk]);
     let unknown = refused(&["add", "-t", "nonsense", &disk], 1);
-    assert!(
-        unknown.contains("\"nonsense\" is no partition type of MBR"),
-        "{unknown}"
-    );
+    has(&unknown, "\"nonsense\" is no partition type of MBR");
     let odd = refused(&["add", "-t", "freebsd", "-s", "513b", &disk], 2);
-    assert!(
-        odd.contains("the size of 513 bytes is no whole number of the 512-byte"),
-        "{odd}"
+    has(
+        &odd,
+        "the size of 513 bytes is no whole number of the 512-byte",
     );
     let large = refused(&["add", "-t", "freebsd", "-s", "2m", &disk], 1);
-    assert!(large.contains("no free space of 4096 sectors"), "{large}");
+    has(&large, "no free space of 4096 sectors");
     refused(&["create", "-s", "sgi", &disk], 2);
     refused(&["delete", &disk], 2);
 }
@@ -205,17 +181,16 @@ fn what_does_not_fit_is_refused_with_the_reason() {
 /// What other programs make of a table: they call it sound, and list these partitions with their
 /// first and last sector.
 fn judged(disk: &str, scheme: &str, expected: &[(u32, u64, u64)]) {
-    let test = "part_judged_by_others";
     let run = |program: &str, arguments: &[&str]| {
-        let program = ugeom_testkit::program(test, program)?;
+        let program = ugeom_testkit::program(program)?;
         let said = other(program, &[arguments, &[disk]].concat());
         Some(String::from_utf8_lossy(&said).into_owned())
     };
     if let Some(said) = (scheme == "gpt").then(|| run("sgdisk", &["-v"])).flatten() {
-        assert!(said.contains("No problems found"), "{said}");
+        has(&said, "No problems found");
     }
     if let Some(said) = run("sfdisk", &["--verify"]) {
-        assert!(said.contains("No errors detected."), "{said}");
+        has(&said, "No errors detected.");
     }
     let label = if scheme == "mbr" { "msdos" } else { scheme };
     if let Some(listed) = parted(disk, label) {
@@ -259,23 +234,20 @@ fn partitions_of_a_gpt_are_modified_resized_and_destroyed_as_gpart_does() {
     let sector0 = std::fs::read(&path).expect("the image");
     assert_eq!((sector0[446], sector0[450]), (0x80, 0xee), "it is active");
     let shown = part(&["show", "-l", &disk]);
-    assert!(
-        shown.contains("  2048    6144         1  home  [bootonce]  (3.0M)\n"),
-        "{shown}"
+    has(
+        &shown,
+        "  2048    6144         1  home  [bootonce]  (3.0M)\n",
     );
-    assert!(
-        shown.contains("  8192   81920         2  (null)  (40M)\n"),
-        "{shown}"
-    );
-    let resized = json(&part(&["resize", "-i", "2", "-a", "1m", "--json", &disk]));
+    has(&shown, "  8192   81920         2  (null)  (40M)\n");
+    let resized = json_of(part(&["resize", "-i", "2", "-a", "1m", "--json", &disk]));
     assert_eq!(resized["sectors"], 120_832, "59 MiB, up to the end");
     judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     let text = refused(&["resize", "-i", "1", "-s", "10m", &disk], 1);
-    assert!(text.contains("overlap partition 2"), "{text}");
+    has(&text, "overlap partition 2");
     let text = refused(&["set", "-a", "bootable", "-i", "1", &disk], 1);
-    assert!(
-        text.contains("it has bootme, bootonce, bootfailed, active, lenovofix"),
-        "{text}"
+    has(
+        &text,
+        "it has bootme, bootonce, bootfailed, active, lenovofix",
     );
     let text = refused(&["destroy", &disk], 1);
     assert!(
@@ -285,7 +257,7 @@ fn partitions_of_a_gpt_are_modified_resized_and_destroyed_as_gpart_does() {
     judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
     refused(&["show", &disk], 1);
-    if let Some(wipefs) = ugeom_testkit::program("part_destroyed", "wipefs") {
+    if let Some(wipefs) = ugeom_testkit::program("wipefs") {
         assert_eq!(other(wipefs, &["-n", &disk]), b"", "nothing is left");
     }
 }
@@ -296,7 +268,7 @@ fn slices_of_an_mbr_are_modified_resized_and_destroyed_as_gpart_does() {
     let disk = disks::text(&path);
     assert_eq!(part(&["create", "-s", "mbr", &disk]), "disk.img created\n");
     let again = refused(&["create", "-s", "gpt", &disk], 1);
-    assert!(again.contains("an MBR without partitions"), "{again}");
+    has(&again, "an MBR without partitions");
     assert_eq!(
         part(&["add", "-t", "!131", "-s", "8m", &disk]),
         "disk.imgs1 added\n"
@@ -312,13 +284,13 @@ fn slices_of_an_mbr_are_modified_resized_and_destroyed_as_gpart_does() {
     part(&["resize", "-i", "1", "-s", "1m", &disk]);
     judged(&disk, "mbr", &[(1, 2048, 4095), (2, 18_432, 131_071)]);
     let shown = part(&["show", &disk]);
-    assert!(
-        shown.contains("    2048    2048         1  linux-data  [active]  (1.0M)\n"),
-        "{shown}"
+    has(
+        &shown,
+        "    2048    2048         1  linux-data  [active]  (1.0M)\n",
     );
-    assert!(shown.contains("  2  freebsd  (55M)\n"), "{shown}");
+    has(&shown, "  2  freebsd  (55M)\n");
     let label = refused(&["modify", "-i", "2", "-l", "home", &disk], 1);
-    assert!(label.contains("an MBR has no labels"), "{label}");
+    has(&label, "an MBR has no labels");
     assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
     refused(&["show", &disk], 1);
     assert_eq!(part(&["create", "-s", "gpt", &disk]), "disk.img created\n");

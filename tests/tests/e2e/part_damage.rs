@@ -2,8 +2,7 @@
 //! as judges.
 
 use crate::disks;
-use crate::run::{other, part, ugeom};
-use serde_json::Value;
+use crate::run::{has, json_of, other, part, ugeom};
 use std::path::{Path, PathBuf};
 use ugeom_testkit::program;
 
@@ -34,32 +33,22 @@ fn a_missing_protective_mbr_is_reported_and_mended() {
     bytes[446..510].fill(0);
     std::fs::write(&path, &bytes).expect("the image");
     let shown = ugeom(&["show", &disk]);
-    assert!(
-        shown.text().contains("no protective MBR"),
-        "{}",
-        shown.text()
-    );
+    has(&shown.text(), "no protective MBR");
     let shown = ugeom(&["part", "show", &disk]);
-    assert!(shown.text().contains("[CORRUPT]"), "{}", shown.text());
-    assert!(
-        shown.stderr.contains("no protective MBR"),
-        "{}",
-        shown.stderr
-    );
+    has(&shown.text(), "[CORRUPT]");
+    has(&shown.stderr, "no protective MBR");
     let refused = ugeom(&["part", "delete", "-i", "1", &disk]).failed(1);
-    assert!(refused.contains("recover it first"), "{refused}");
+    has(&refused, "recover it first");
     let kept = disks::text(&path.with_extension("kept"));
     let done = part(&["recover", "--keep", &kept, &disk]);
     let line = format!("disk.img: the sectors that were overwritten are in {kept}\n");
     assert_eq!(done, format!("disk.img recovered\n{line}"));
     assert!(std::fs::read(&path).expect("the image") == sound);
-    if let Some(sfdisk) = program("a_missing_protective_mbr", "sfdisk") {
+    if let Some(sfdisk) = program("sfdisk") {
         let dump = String::from_utf8(other(sfdisk, &["-d", &disk])).expect("text");
-        assert!(dump.contains("label: gpt"), "{dump}");
+        has(&dump, "label: gpt");
     }
-    let Some(xxd) = program("a_missing_protective_mbr", "xxd") else {
-        return;
-    };
+    let Some(xxd) = program("xxd") else { return };
     other(xxd, &["-r", &kept, &disk]);
     assert!(
         std::fs::read(&path).expect("the image") == bytes,
@@ -75,25 +64,21 @@ fn a_table_with_wrong_checksums_is_listed_and_recovered_from_a_named_copy() {
     changed(&path, &sound, &[512 + 56, last + 16]);
     let damaged = std::fs::read(&path).expect("the image");
     let shown = ugeom(&["show", &disk]);
-    assert!(
-        shown.text().contains("DAMAGED: neither copy is whole"),
-        "{}",
-        shown.text()
-    );
-    assert!(shown.text().contains("disk.imgp2"), "{}", shown.text());
+    has(&shown.text(), "DAMAGED: neither copy is whole");
+    has(&shown.text(), "disk.imgp2");
     assert!(ugeom(&["part", "show", &disk]).text().contains("[DAMAGED]"));
     let refused = ugeom(&["part", "recover", &disk]).failed(1);
-    assert!(
-        refused.contains("--from primary, --from backup"),
-        "{refused}"
-    );
+    has(&refused, "--from primary, --from backup");
     let plan = part(&["recover", "--from", "backup", "--dry-run", &disk]);
-    assert!(
-        plan.contains("primary header, sectors 1 to 1: would be written"),
-        "{plan}"
-    );
-    let plan = part(&["recover", "--from", "backup", "--dry-run", "--json", &disk]);
-    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    has(&plan, "primary header, sectors 1 to 1: would be written");
+    let plan = json_of(part(&[
+        "recover",
+        "--from",
+        "backup",
+        "--dry-run",
+        "--json",
+        &disk,
+    ]));
     assert_eq!(plan["dry_run"], true);
     assert_eq!(plan["writes"].as_array().map(Vec::len), Some(2), "{plan}");
     assert!(
@@ -113,9 +98,7 @@ fn a_table_with_wrong_checksums_is_listed_and_recovered_from_a_named_copy() {
     assert!(std::fs::read(&path).expect("the image") == sound);
     changed(&path, &sound, &[512 + 56, last + 16]);
     assert!(recover("primary").contains("are in disk.img.before-recover.2\n"));
-    let Some(sgdisk) = program("a_table_with_wrong_checksums", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = program("sgdisk") else { return };
     let verdict = other(sgdisk, &["-v", &disk]);
     assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
 }
@@ -127,15 +110,13 @@ fn nothing_is_written_where_the_old_sectors_cannot_be_kept() {
     changed(&path, &sound, &[512 + 56]);
     let damaged = std::fs::read(&path).expect("the image");
     let refused = ugeom(&["part", "recover", "--keep", &disk, &disk]).failed(1);
-    assert!(refused.contains("nothing was written"), "{refused}");
+    has(&refused, "nothing was written");
     assert!(std::fs::read(&path).expect("the image") == damaged);
 }
 
 #[test]
 fn other_sector_sizes_are_tried_and_named() {
-    let Some(sgdisk) = program("other_sector_sizes_are_tried", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = program("sgdisk") else { return };
     let (_folder, path) = disks::empty_image(16 << 20);
     let disk = disks::text(&path);
     other(sgdisk, &["-n", "1:2048:4095", &disk]);
@@ -167,9 +148,7 @@ fn other_sector_sizes_are_tried_and_named() {
 
 #[test]
 fn tables_of_many_and_of_long_entries_are_what_sgdisk_lists() {
-    let Some(sgdisk) = program("tables_of_many_entries", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = program("sgdisk") else { return };
     let (_folder, path) = disks::empty_image(64 << 20);
     let disk = disks::text(&path);
     other(
@@ -191,7 +170,7 @@ fn tables_of_many_and_of_long_entries_are_what_sgdisk_lists() {
     );
     part(&["delete", "-i", "1", &disk]);
     let verdict = String::from_utf8(other(&sgdisk, &["-v", &disk])).expect("text");
-    assert!(verdict.contains("No problems found"), "{verdict}");
+    has(&verdict, "No problems found");
 }
 
 #[test]
@@ -203,11 +182,8 @@ fn part_show_prints_what_partitions_carry() {
     bytes[2048 * 512 + 7] = 2;
     std::fs::write(&path, &bytes).expect("the image");
     let shown = part(&["show", &disk]);
-    assert!(
-        shown.contains("  1  linux-data  (1.0M)  LUKS2\n"),
-        "{shown}"
-    );
-    let json: Value = serde_json::from_str(&part(&["show", "--json", &disk])).expect("JSON");
+    has(&shown, "  1  linux-data  (1.0M)  LUKS2\n");
+    let json = json_of(part(&["show", "--json", &disk]));
     let rows = json[0]["rows"].as_array().expect("rows");
     let first = rows
         .iter()

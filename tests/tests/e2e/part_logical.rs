@@ -1,7 +1,7 @@
 //! Logical partitions by the verbs of gpart: what an extended boot record allows, and what not.
 
 use crate::disks;
-use crate::run::{part, ugeom, ugeom_with};
+use crate::run::{has, part, ugeom, ugeom_with};
 use std::path::PathBuf;
 
 /// A disk with a slice, and an extended partition with the logical partition s5.
@@ -66,9 +66,9 @@ fn an_extended_partition_holds_extended_boot_records_and_a_disk_none() {
         );
     }
     let said = it.refuses(&["destroy", "-F", "--scheme", "ebr", disk]);
-    assert!(said.contains("need an extended partition"), "{said}");
+    has(&said, "need an extended partition");
     let said = it.refuses(&["destroy", "-F", "--scheme", "mbr", extended]);
-    assert!(said.contains("it holds logical partitions"), "{said}");
+    has(&said, "it holds logical partitions");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_refusal_names_the_extended_boot_record() {
         assert!(said.contains(found), "{verb:?}: {said}");
     }
     let said = ugeom_with(&["write", extended], &[1; 512]).failed(1);
-    assert!(said.contains("an extended boot record"), "{said}");
+    has(&said, "an extended boot record");
     let shown = ugeom(&["show", disk]).quiet();
     let row = shown.lines().find(|line| line.contains("disk.imgs2 "));
     assert!(
@@ -98,7 +98,7 @@ fn a_refusal_names_the_extended_boot_record() {
     part(&["delete", "-i", "5", extended]);
     let said = it.refuses(&["create", "-s", "ebr", extended]);
     let empty = "carries an extended boot record without partitions";
-    assert!(said.contains(empty), "{said}");
+    has(&said, empty);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! asked, too.
 
 use crate::disks;
-use crate::run::{other, ugeom};
+use crate::run::{has, json_of, other, ugeom};
 use serde_json::Value;
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -55,8 +55,8 @@ const OTHERS: [Maker; 10] = [
 type Maker = (&'static str, &'static [&'static str], u64, &'static str);
 
 /// Where these programs are; `None` without one of them.
-fn programs<const N: usize>(test: &str, names: [&str; N]) -> Option<[PathBuf; N]> {
-    let found: Option<Vec<_>> = names.iter().map(|name| program(test, name)).collect();
+fn programs<const N: usize>(names: [&str; N]) -> Option<[PathBuf; N]> {
+    let found: Option<Vec<_>> = names.iter().map(|name| program(name)).collect();
     found?.try_into().ok()
 }
 
@@ -73,9 +73,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
     let mut at = 1;
     let disk = File::create(path).expect("a disk");
     for &(name, arguments, size, holds) in makers {
-        let Some(mkfs) = program("part_search", name) else {
-            continue;
-        };
+        let Some(mkfs) = program(name) else { continue };
         let part = folder.join("part.img");
         file_of(&part, size);
         let made_it = Command::new(mkfs)
@@ -85,7 +83,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
             .expect("mkfs");
         if !made_it.status.success() {
             let said = String::from_utf8_lossy(&made_it.stderr);
-            println!("SKIP part_search: {name} failed: {said}");
+            ugeom_testkit::skip(&format!("{name} failed: {said}"));
             continue;
         }
         let bytes = std::fs::read(&part).expect("the partition");
@@ -104,7 +102,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
 
 fn searched(disk: &str, more: &[&str]) -> Value {
     let arguments = [&["part", "search", "--json"], more, &[disk]].concat();
-    serde_json::from_str(&ugeom(&arguments).quiet()).expect("JSON")
+    json_of(ugeom(&arguments).quiet())
 }
 
 /// Start, length in sectors and kind of what is offered.
@@ -199,12 +197,12 @@ impl Physical {
     const UUID: &str = "UZPGme-mjct-txAn-FWig-Embq-gyb9-X2UaU5";
 
     /// A volume in a group; `None`, after saying so, where these programs cannot make it.
-    fn new(test: &str) -> Option<Self> {
-        let [pvcreate, vgcreate] = programs(test, ["pvcreate", "vgcreate"])?;
+    fn new() -> Option<Self> {
+        let [pvcreate, vgcreate] = programs(["pvcreate", "vgcreate"])?;
         let folder = tempfile::tempdir().expect("a folder");
         let image = folder.path().join("pv.img");
         file_of(&image, Self::MIB);
-        let device = ugeom_testkit::LoopDevice::over(test, &image, &[])?;
+        let device = ugeom_testkit::LoopDevice::over(&image, &[])?;
         // Only this device is looked at, and nothing of the system's is changed.
         let text = device.text();
         let config = format!(
@@ -217,19 +215,18 @@ impl Physical {
             folder,
         };
         let create = ["-y", "-q", "-u", Self::UUID, "--norestorefile", &text];
-        let made_it = made.runs(test, &pvcreate, &create)
-            && made.runs(test, &vgcreate, &["lost_group", &text]);
+        let made_it = made.runs(&pvcreate, &create) && made.runs(&vgcreate, &["lost_group", &text]);
         made_it.then_some(made)
     }
 
     /// False, after saying so, when a program of LVM2 fails.
-    fn runs(&self, test: &str, program: &Path, arguments: &[&str]) -> bool {
+    fn runs(&self, program: &Path, arguments: &[&str]) -> bool {
         let mut command = crate::run::command(program, arguments);
         command.env("LVM_SYSTEM_DIR", self.folder.path());
         command.env("LVM_SUPPRESS_FD_WARNINGS", "1");
         let ended = crate::run::run(command, b"");
         if ended.code != 0 {
-            ugeom_testkit::skip(test, &format!("LVM2: {}", ended.stderr.trim()));
+            ugeom_testkit::skip(&format!("LVM2: {}", ended.stderr.trim()));
         }
         ended.code == 0
     }
@@ -253,31 +250,24 @@ impl Physical {
 
 #[test]
 fn a_physical_volume_is_found_with_its_group_and_uuid() {
-    let Some(physical) = Physical::new("a_physical_volume_is_found") else {
-        return;
-    };
+    let Some(physical) = Physical::new() else { return };
     let found = physical.searched();
     assert_eq!(found["partitions"][0]["uuid"], Physical::UUID);
     assert_eq!(found["partitions"][0]["content"], "LVM2 PV of lost_group");
     let table = ugeom(&["part", "search", &physical.path("disk.img")]).quiet();
-    assert!(table.contains("LVM2 PV of lost_group"), "{table}");
-    assert!(table.contains("it has no logical volumes"), "{table}");
+    has(&table, "LVM2 PV of lost_group");
+    has(&table, "it has no logical volumes");
 }
 
 #[test]
 fn logical_volumes_are_listed_and_are_no_partitions() {
-    let test = "logical_volumes_are_listed";
     let names = ["vgcfgbackup", "vgcfgrestore", "mkfs.ext4"];
-    let Some([vgcfgbackup, vgcfgrestore, mkfs]) = programs(test, names) else {
-        return;
-    };
-    let Some(physical) = Physical::new(test) else {
-        return;
-    };
+    let Some([vgcfgbackup, vgcfgrestore, mkfs]) = programs(names) else { return };
+    let Some(physical) = Physical::new() else { return };
     // Without the kernel's device mapper lvcreate refuses; a text with volumes can be restored, one
     // with a thin pool by force.
     let text = physical.path("group.txt");
-    if !physical.runs(test, &vgcfgbackup, &["-f", &text, "lost_group"]) {
+    if !physical.runs(&vgcfgbackup, &["-f", &text, "lost_group"]) {
         return;
     }
     let group = std::fs::read_to_string(&text).expect("the text");
@@ -285,7 +275,7 @@ fn logical_volumes_are_listed_and_are_no_partitions() {
     let with = [&group[..end], &logical_volumes(), &group[end..]].concat();
     std::fs::write(&text, with).expect("a text");
     let restore = ["--force", "-y", "-f", &text, "lost_group"];
-    if !physical.runs(test, &vgcfgrestore, &restore) {
+    if !physical.runs(&vgcfgrestore, &restore) {
         return;
     }
     let (home, image) = (format!("offset={}", 9 * MIB), physical.path("pv.img"));
@@ -342,9 +332,7 @@ fn logical_volumes() -> String {
 
 /// The text for sfdisk makes a table of all of them.
 fn table_is_taken(disk: &str, folder: &Path, count: usize) {
-    let Some(sfdisk) = program("part_search", "sfdisk") else {
-        return;
-    };
+    let Some(sfdisk) = program("sfdisk") else { return };
     let script = ugeom(&["part", "search", "--format", "sfdisk", disk]).quiet();
     let empty = folder.join("empty.img");
     let size = std::fs::metadata(disk).expect("the disk").len();
@@ -355,8 +343,7 @@ fn table_is_taken(disk: &str, folder: &Path, count: usize) {
     let mut command = crate::run::command(sfdisk, &["-q", &copy]);
     command.env("LC_ALL", "C");
     crate::run::run(command, script.as_bytes());
-    let shown = ugeom(&["show", "--json", &copy]).quiet();
-    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let shown = json_of(ugeom(&["show", "--json", &copy]).quiet());
     let parts = shown["providers"][0]["geoms"][0]["providers"].as_array();
     assert_eq!(parts.map(Vec::len), Some(count), "{script}");
 }
@@ -389,9 +376,7 @@ fn table_is_restored(disk: &str, folder: &Path, found: &[(u64, u64, String)]) {
 
 /// All that testdisk finds of them without a table is found here, at the same place.
 fn ask_testdisk(disk: &str, folder: &Path, found: &[(u64, u64, String)]) {
-    let Some(testdisk) = program("part_search", "testdisk") else {
-        return;
-    };
+    let Some(testdisk) = program("testdisk") else { return };
     let run = Command::new(testdisk)
         .args(["/log", "/cmd", disk, "partition_i386,analyze"])
         .current_dir(folder)
@@ -416,9 +401,7 @@ fn start_of(line: &str) -> Option<u64> {
     let first = words.iter().position(|word| word.parse::<u64>().is_ok())?;
     let numbers = words[first..].iter().map_while(|word| word.parse().ok());
     let numbers: Vec<u64> = numbers.collect();
-    let [cylinder, head, sector, _, _, _, _] = numbers[..] else {
-        return None;
-    };
+    let [cylinder, head, sector, _, _, _, _] = numbers[..] else { return None };
     Some((cylinder * 255 + head) * 63 + sector.checked_sub(1)?)
 }
 
@@ -426,11 +409,8 @@ fn start_of(line: &str) -> Option<u64> {
 /// bytes: the containers do not state their ends.
 #[test]
 fn encrypted_containers_end_at_the_next_partition_or_before_the_table() {
-    let test = "encrypted_containers_end";
     let folder = tempfile::tempdir().expect("a folder");
-    let Some([cryptsetup, mkswap]) = programs(test, ["cryptsetup", "mkswap"]) else {
-        return;
-    };
+    let Some([cryptsetup, mkswap]) = programs(["cryptsetup", "mkswap"]) else { return };
     let place = |name: &str| disks::text(&folder.path().join(name));
     std::fs::write(place("key"), b"secret").expect("a key");
     let disk = file_of(place("disk.img"), 36);
@@ -473,9 +453,7 @@ fn encrypted_containers_end_at_the_next_partition_or_before_the_table() {
 
 #[test]
 fn ufs_is_found_by_the_copies_of_its_superblock() {
-    let Some(makefs) = program("ufs_is_found", "makefs") else {
-        return;
-    };
+    let Some(makefs) = program("makefs") else { return };
     for version in ["1", "2"] {
         let folder = tempfile::tempdir().expect("a folder");
         let (tree, part) = (folder.path().join("tree"), folder.path().join("part.img"));
@@ -523,5 +501,5 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     let table = ugeom(&["part", "search", "--format", "gpart", &disk]).quiet();
     assert_eq!(table, "GPT 128\n1 efi 2048 4096\n");
     let listed = ugeom(&["part", "search", &disk]).quiet();
-    assert!(listed.contains("entry of a GPT's backup"), "{listed}");
+    has(&listed, "entry of a GPT's backup");
 }

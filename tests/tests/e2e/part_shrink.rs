@@ -2,7 +2,7 @@
 //! that states its length and for what reaches to the end of its partition.
 
 use crate::disks;
-use crate::run::{command, other, part, run, ugeom, ugeom_with};
+use crate::run::{command, has, other, part, run, ugeom, ugeom_with};
 
 /// What is made in the partition: 320 MiB, the least that xfs takes.
 const CONTENT_BYTES: u64 = 320 << 20;
@@ -49,7 +49,7 @@ impl Disk {
         let said = self.resize(size).failed(1);
         assert_eq!(part(&["backup", &self.text]), before, "{said}");
         let end = ", --destroy cuts it off\n";
-        assert!(said.contains("; nothing was written"), "{said}");
+        has(&said, "; nothing was written");
         assert!(said.ends_with(end), "{said}");
         said
     }
@@ -73,22 +73,14 @@ const MAKERS: [(&str, &[&str], &str); 11] = [
 #[test]
 fn a_partition_is_not_made_shorter_than_its_file_system() {
     for (maker, arguments, title) in MAKERS {
-        let Some(program) = ugeom_testkit::program("a_partition_is_not_made_shorter", maker) else {
-            continue;
-        };
+        let Some(program) = ugeom_testkit::program(maker) else { continue };
         let disk = Disk::new();
         let content = disk.content();
         other(program, &[arguments, &[&content]].concat());
         disk.copy_in(&content);
         let said = disk.refuses("300m");
-        assert!(
-            said.contains(&format!("disk.imgp1 carries {title}")),
-            "{said}"
-        );
-        assert!(
-            said.contains(" bytes, and would have 314572800 bytes"),
-            "{said}"
-        );
+        has(&said, &format!("disk.imgp1 carries {title}"));
+        has(&said, " bytes, and would have 314572800 bytes");
         // It fits exactly, or states a little less.
         disk.resize("320m").quiet();
         let cut = [
@@ -107,10 +99,7 @@ fn a_partition_is_not_made_shorter_than_its_file_system() {
 
 #[test]
 fn a_file_system_that_was_made_smaller_before_is_no_reason() {
-    let test = "a_file_system_that_was_made_smaller_before_is_no_reason";
-    let Some(mkfs) = ugeom_testkit::program(test, "mkfs.ext4") else {
-        return;
-    };
+    let Some(mkfs) = ugeom_testkit::program("mkfs.ext4") else { return };
     let disk = Disk::new();
     let content = disk.content();
     other(mkfs, &["-q", &content]);
@@ -119,13 +108,12 @@ fn a_file_system_that_was_made_smaller_before_is_no_reason() {
     let said = disk.refuses("99m");
     let expected = "carries an ext4 file system (at byte 1080) of 104857600 bytes, and would have \
                     103809024 bytes; nothing was written, --destroy cuts it off";
-    assert!(said.contains(expected), "{said}");
+    has(&said, expected);
     disk.resize("100m").quiet();
 }
 
 #[test]
 fn what_reaches_to_the_end_of_its_partition_is_not_cut() {
-    let test = "what_reaches_to_the_end_of_its_partition_is_not_cut";
     let disk = Disk::new();
     let p1 = format!("{}@p1", disk.text);
     // GELI's metadata is in the last sector.
@@ -141,9 +129,7 @@ fn what_reaches_to_the_end_of_its_partition_is_not_cut() {
     ugeom(&["geli", "clear", "--destroy", &p1]).quiet();
     disk.resize("383m").quiet();
 
-    let Some(cryptsetup) = ugeom_testkit::program(test, "cryptsetup") else {
-        return;
-    };
+    let Some(cryptsetup) = ugeom_testkit::program("cryptsetup") else { return };
     let content = disk.content();
     let format = [
         "luksFormat",
@@ -188,7 +174,7 @@ fn partitions_in_a_partition_are_not_cut() {
         let resize = ["part", "resize", "-i", index, "-s", size, &disk];
         let said = ugeom_with(&resize, b"").failed(1);
         let expected = format!("carries the {scheme} of its partitions of ");
-        assert!(said.contains(&expected), "{said}");
+        has(&said, &expected);
         assert!(std::fs::read(&path).expect("the image") == before, "{said}");
     }
     for index in ["1", "2"] {

@@ -2,7 +2,7 @@
 //! know.
 
 use crate::disks;
-use crate::run::{other, part, part_refused as refused, ugeom, ugeom_with};
+use crate::run::{has, json_of, other, part, part_refused as refused, ugeom, ugeom_with};
 use std::io::{Seek, SeekFrom, Write};
 
 #[path = "../../../format/tests/common/ldm.rs"]
@@ -82,7 +82,7 @@ fn every_verb_works_on_every_scheme() {
         let deleted = part(&["delete", "-i", "1", &disk]);
         assert_eq!(deleted, format!("disk.img{} deleted\n", suffixes[0]));
         let text = refused(&["destroy", &disk], 1);
-        assert!(text.contains("is not empty (partitions: 1)"), "{text}");
+        has(&text, "is not empty (partitions: 1)");
         // Back to both partitions, over what is left, and on another disk.
         let (_other, second) = empty();
         let refused = ugeom_with(&["part", "restore", &disk], saved.as_bytes()).failed(1);
@@ -99,10 +99,10 @@ fn every_verb_works_on_every_scheme() {
 
 /// What parted lists: number, first and last sector.
 pub fn parted(disk: &str, label: &str) -> Option<Vec<(u32, u64, u64)>> {
-    let parted = ugeom_testkit::program("part_verbs", "parted")?;
+    let parted = ugeom_testkit::program("parted")?;
     let said = other(parted, &["-s", "-m", disk, "unit", "s", "print"]);
     let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(said.contains(&format!(":{label}:")), "{said}");
+    has(&said, &format!(":{label}:"));
     let listed = |line: &str| {
         let sector = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok();
         let mut fields = line.split(':');
@@ -132,9 +132,7 @@ fn parted_lists_what_is_made_on_apple_and_sun_disks() {
         part(&["create", "-s", scheme, &disk]);
         part(&["add", "-t", kind, "-s", "10080", &disk]);
         part(&["add", "-t", kind, "-s", "10080", &disk]);
-        let Some(listed) = parted(&disk, label) else {
-            return;
-        };
+        let Some(listed) = parted(&disk, label) else { return };
         assert_eq!(listed, expected, "{scheme}");
     }
 }
@@ -147,9 +145,7 @@ fn parted_lists_what_is_made_on_a_pc98() {
         part(&["add", "-t", "freebsd", "-s", "13600", &disk]);
     }
     // The table counts in cylinders; those of parted have 128 sectors, GEOM's 136.
-    let Some(listed) = parted(&disk, "pc98") else {
-        return;
-    };
+    let Some(listed) = parted(&disk, "pc98") else { return };
     let starts: Vec<(u32, u64)> = listed.iter().map(|it| (it.0, it.1 / 128)).collect();
     assert_eq!(starts, [(1, 1), (2, 101)]);
 }
@@ -181,10 +177,10 @@ fn logical_partitions_are_made_in_an_extended_one() {
         assert_eq!(part(&add), expected);
     }
     let judged = |expected: &[(u32, u64, u64)]| {
-        if let Some(sfdisk) = ugeom_testkit::program("part_verbs", "sfdisk") {
+        if let Some(sfdisk) = ugeom_testkit::program("sfdisk") {
             let said = other(sfdisk, &["--verify", &disk]);
             let said = String::from_utf8_lossy(&said).into_owned();
-            assert!(said.contains("No errors detected."), "{said}");
+            has(&said, "No errors detected.");
         }
         if let Some(listed) = parted(&disk, "msdos") {
             let all = [&[(1, 2048, 18_431), (2, 18_432, 137_087)], expected].concat();
@@ -216,12 +212,9 @@ fn logical_partitions_are_made_in_an_extended_one() {
     ]);
     assert_eq!(part(&["backup", &extended]), saved);
     let index = refused(&["add", "-t", "linux-data", "-i", "9", &extended], 1);
-    assert!(index.contains("they are numbered in order"), "{index}");
+    has(&index, "they are numbered in order");
     let outside = refused(&["create", "-s", "ebr", &format!("{disk}@s1")], 1);
-    assert!(
-        outside.contains("logical partitions need an extended partition"),
-        "{outside}"
-    );
+    has(&outside, "logical partitions need an extended partition");
 }
 
 #[test]
@@ -254,10 +247,7 @@ fn a_table_goes_from_one_disk_to_several_with_its_labels() {
     let small = disks::text(&small);
     let text = saved.as_bytes();
     let refused = ugeom_with(&["part", "restore", "-l", &one, &small], text).failed(1);
-    assert!(
-        refused.contains("are outside the usable range"),
-        "{refused}"
-    );
+    has(&refused, "are outside the usable range");
     assert!(
         ugeom(&["part", "show", &one]).code == 1,
         "nothing was written to the first one"
@@ -275,11 +265,11 @@ fn a_table_goes_from_one_disk_to_several_with_its_labels() {
         "{shown}"
     );
     let json = ugeom_with(&["part", "restore", "-F", "--json", &two], text).quiet();
-    assert!(json.contains("\"partitions\": 2"), "{json}");
+    has(&json, "\"partitions\": 2");
     assert!(part(&["show", "-l", &two]).contains("  1  (null)  (512K)\n"));
     let wrong = ugeom_with(&["part", "restore", "-F", &two], b"GPT 128\n1 efi\n").failed(1);
-    assert!(wrong.contains("line 2 of the backup: 2 words"), "{wrong}");
-    if let Some(sgdisk) = ugeom_testkit::program("part_verbs", "sgdisk") {
+    has(&wrong, "line 2 of the backup: 2 words");
+    if let Some(sgdisk) = ugeom_testkit::program("sgdisk") {
         let verdict = other(sgdisk, &["-v", &one]);
         assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
     }
@@ -316,19 +306,13 @@ fn boot_code_is_written_around_tables_and_into_partitions() {
     );
     assert_eq!(part(&["backup", &disk]), before);
     let text = refused(&["bootcode", "-p", &loader, "-i", "1", &disk], 1);
-    assert!(
-        text.contains("it has 2 sectors, the code needs 3"),
-        "{text}"
-    );
+    has(&text, "it has 2 sectors, the code needs 3");
     let text = refused(&["bootcode", "-p", &loader, &disk], 1);
-    assert!(text.contains("it needs the index of a partition"), "{text}");
+    has(&text, "it needs the index of a partition");
     let text = refused(&["bootcode", "-b", &loader, &disk], 1);
-    assert!(
-        text.contains("boot code of 1300 bytes is too large"),
-        "{text}"
-    );
+    has(&text, "boot code of 1300 bytes is too large");
     let text = refused(&["bootcode", "-b", &file("none", b""), &disk], 1);
-    assert!(text.contains("none: empty file"), "{text}");
+    has(&text, "none: empty file");
     refused(&["bootcode", &disk], 2);
     refused(&["bootcode", "-b", &pmbr, "-i", "1", &disk], 2);
 
@@ -357,7 +341,7 @@ fn boot_code_that_ends_in_a_sector_needs_all_of_it() {
     image[start..start + 8].copy_from_slice(b"NTFS    ");
     std::fs::write(&disk, &image).expect("the image");
     let text = refused(&["bootcode", "-p", &code, "-i", "1", &disk], 1);
-    assert!(text.contains("carries an NTFS file system"), "{text}");
+    has(&text, "carries an NTFS file system");
     assert!(std::fs::read(&disk).expect("the image") == image);
 }
 
@@ -377,7 +361,7 @@ fn boot_code_is_not_written_into_a_dynamic_disk_with_a_gpt() {
     let image = std::fs::read(&disk).expect("the image");
     for index in ["1", "2"] {
         let text = refused(&["bootcode", "-p", &code, "-i", index, &disk], 1);
-        assert!(text.contains("a dynamic disk of Windows"), "{text}");
+        has(&text, "a dynamic disk of Windows");
     }
     assert!(std::fs::read(&disk).expect("the image") == image);
     let forced = ugeom(&[
@@ -401,11 +385,8 @@ fn types_are_listed_and_the_nearest_is_named() {
         gpt.split_whitespace().any(|word| word == "efi"),
         "{gpt}: {efi}"
     );
-    assert!(
-        gpt.contains("!c12a7328-f81f-11d2-ba4b-00a0c93ec93b\n"),
-        "{gpt}"
-    );
-    let all: serde_json::Value = serde_json::from_str(&part(&["types", "--json"])).expect("JSON");
+    has(&gpt, "!c12a7328-f81f-11d2-ba4b-00a0c93ec93b\n");
+    let all = json_of(part(&["types", "--json"]));
     let all = all.as_array().expect("a list");
     for scheme in ["APM", "BSD", "BSD64", "EBR", "GPT", "MBR", "PC98", "VTOC8"] {
         assert!(all.iter().any(|one| one["scheme"] == scheme), "{scheme}");
@@ -413,13 +394,13 @@ fn types_are_listed_and_the_nearest_is_named() {
     let (_folder, disk) = empty();
     part(&["create", "-s", "gpt", "-f", "C", &disk]);
     let text = refused(&["add", "-t", "freebsd-usf", &disk], 1);
-    assert!(text.contains("did you mean freebsd-ufs?"), "{text}");
+    has(&text, "did you mean freebsd-ufs?");
     let text = refused(&["create", "-s", "gpt", "-f", "x", &disk], 2);
-    assert!(text.contains("only C is"), "{text}");
+    has(&text, "only C is");
     let text = refused(&["create", "-s", "sgi", &disk], 2);
-    assert!(
-        text.contains("there are APM, BSD, BSD64, EBR, GPT, LDM, MBR, PC98, VTOC8"),
-        "{text}"
+    has(
+        &text,
+        "there are APM, BSD, BSD64, EBR, GPT, LDM, MBR, PC98, VTOC8",
     );
 }
 
@@ -432,7 +413,7 @@ fn a_torn_disklabel64_is_recovered() {
     image[1024] ^= 1;
     std::fs::write(&disk, &image).expect("the image");
     let text = refused(&["delete", "-i", "1", &disk], 1);
-    assert!(text.contains("recover it first"), "{text}");
+    has(&text, "recover it first");
     let kept = format!("{disk}.kept");
     let recovered = ugeom(&["part", "recover", "--keep", &kept, &disk]);
     assert_eq!(recovered.code, 0);
@@ -489,12 +470,12 @@ fn a_dynamic_disk_is_only_read() {
     assert!(part(&["recover", &disk]).ends_with(" recovering is not needed\n"));
     for scheme in ["gpt", "ldm"] {
         let said = refused(&["create", "-s", scheme, &disk], 1);
-        assert!(said.contains("nothing was written"), "{said}");
+        has(&said, "nothing was written");
     }
     for force in [&["restore"][..], &["restore", "-F"]] {
         let arguments = [&["part"], force, &[disk.as_str()]].concat();
         let said = ugeom_with(&arguments, saved.as_bytes()).failed(1);
-        assert!(said.contains("LDM"), "{said}");
+        has(&said, "LDM");
     }
     assert!(
         std::fs::read(&path).expect("the disk") == before,

@@ -25,8 +25,8 @@ const SIGNED: [(&str, &str); 3] = [
 /// Folders with certificates, as libnbd and qemu look for them: `pki` for server and client,
 /// `second` for another client of its authority, `bare` for one without a certificate, `stranger`
 /// for those of another authority; `None` without certtool.
-pub fn certificates(test: &str) -> Option<TempDir> {
-    let certtool = program(test, "certtool")?;
+pub fn certificates() -> Option<TempDir> {
+    let certtool = program("certtool")?;
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["pki", "stranger"] {
         authority(&certtool, &folder.path().join(name));

@@ -1,11 +1,8 @@
 //! `ugeom raidtest`: files, output and refusals of raidtest(8).
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end, ugeom};
-use serde_json::Value;
-use std::os::unix::fs::MetadataExt;
+use crate::run::{UGEOM, command, end, has, json_of, ugeom, wait_for_lock};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// A folder with an empty image of 1 MiB and the path of the file of requests beside it.
 fn folder() -> (tempfile::TempDir, String, String) {
@@ -63,7 +60,7 @@ fn all_requests_are_run_by_however_many_workers() {
             "raidtest", "test", "-r", "--json", "-d", device, "-n", workers, &file,
         ]);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
-        let json: Value = serde_json::from_str(&ended.text()).expect("JSON");
+        let json = json_of(ended.text());
         assert_eq!(
             (&json["requests"], &json["reads"]),
             (&10.into(), &10.into())
@@ -90,7 +87,7 @@ fn writes_change_the_image_and_nothing_else() {
     );
     assert_eq!(ended.stderr, "", "two processes write to one image");
     let all = ["raidtest", "test", "--json", "-d", &image, "-n", "2", &file];
-    let json: Value = serde_json::from_str(&ugeom(&all).quiet()).expect("JSON");
+    let json = json_of(ugeom(&all).quiet());
     assert_eq!(
         (&json["are_processes"], &json["writes"]),
         (&true.into(), &5.into())
@@ -105,28 +102,13 @@ fn what_somebody_else_writes_to_is_refused() {
     let mut holder = command(UGEOM, &["write", &image]);
     let mut child = holder.spawn().expect("it starts");
     let stdin = child.stdin.take().expect("a pipe");
-    wait_for_a_lock(&image);
+    wait_for_lock(&image);
     let refused = ugeom(&["raidtest", "test", "-d", &image, "-n", "2", &file]);
     drop(stdin);
     assert_eq!(end(child).code, 0);
     assert_eq!(refused.code, 1);
     let error = refused.stderr;
-    assert!(error.contains("it is locked"), "{error}");
-}
-
-/// Waits until `image` is locked, by looking only: a try for the lock may take it
-/// from the one that is waited for.
-fn wait_for_a_lock(image: &str) {
-    let inode = std::fs::metadata(image).expect("the image").ino();
-    let ending = format!(":{inode} ");
-    let started = Instant::now();
-    while !std::fs::read_to_string("/proc/locks")
-        .expect("the kernel's list of locks")
-        .contains(&ending)
-    {
-        assert!(started.elapsed() < PATIENCE, "{image} is not locked");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    has(&error, "it is locked");
 }
 
 #[test]
@@ -139,7 +121,7 @@ fn what_is_on_a_disk_is_not_overwritten_unasked() {
     let before = std::fs::read(&disk).expect("the image");
     let ended = ugeom(&["raidtest", "test", "-d", &image, &file]);
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("carries"), "{}", ended.stderr);
+    has(&ended.stderr, "carries");
     assert!(std::fs::read(&disk).expect("the image") == before);
     let ended = ugeom(&["raidtest", "test", "--destroy", "-d", &image, &file]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);

@@ -2,7 +2,7 @@
 //! no result.
 
 use crate::disks;
-use crate::run::{other, ugeom, ugeom_with};
+use crate::run::{has, json_of, other, ugeom, ugeom_with};
 use serde_json::Value;
 use std::path::Path;
 
@@ -37,18 +37,14 @@ fn results_become_one_file_that_another_program_calls_valid() {
     for elsewhere in ["src=", "href=\"http", "<script", "<link", "@import"] {
         assert!(!html.contains(elsewhere), "{elsewhere}");
     }
-    let Some(tidy) = ugeom_testkit::program("report_is_valid_html", "tidy") else {
-        return;
-    };
+    let Some(tidy) = ugeom_testkit::program("tidy") else { return };
     // Prints errors and warnings alone, and fails with them.
     other(tidy, &["-quiet", "-errors", "-utf8", &report]);
 }
 
 #[test]
 fn every_plot_is_well_formed_xml() {
-    let Some(xmllint) = ugeom_testkit::program("plots_are_well_formed_xml", "xmllint") else {
-        return;
-    };
+    let Some(xmllint) = ugeom_testkit::program("xmllint") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = measured(folder.path());
     let html = ugeom(&["report", &result, "-o", "-"]).quiet();
@@ -68,13 +64,13 @@ fn markdown_and_csv_go_to_stdout() {
     let folder = tempfile::tempdir().expect("a folder");
     let result = measured(folder.path());
     let json = std::fs::read(&result).expect("the result");
-    let document: Value = serde_json::from_slice(&json).expect("JSON");
+    let document = json_of(&json);
     let estimate = document["figures"].as_array().expect("figures").iter();
     let figure = estimate.clone().find(|figure| figure["id"] == "geom.cost");
 
     let markdown = ugeom(&["report", "--markdown", &result]).quiet();
     assert!(markdown.starts_with("# ugeom lab layers\n"), "{markdown}");
-    assert!(markdown.contains("\n## Every figure\n"), "{markdown}");
+    has(&markdown, "\n## Every figure\n");
     assert!(figure.is_some(), "what GEOM costs");
     let csv = ugeom_with(&["report", "--csv", "-"], &json).quiet();
     let processes = document["processes"].as_array().expect("processes").iter();
@@ -113,9 +109,7 @@ except ImportError:
 
 #[test]
 fn csv_is_one_table_that_python_reads_without_options() {
-    let Some(python) = ugeom_testkit::program("csv_is_one_table_for_python", "python3") else {
-        return;
-    };
+    let Some(python) = ugeom_testkit::program("python3") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = measured(folder.path());
     let strange = disks::text(&folder.path().join("strange.json"));
@@ -139,10 +133,10 @@ fn an_array_of_results_is_a_report_of_each() {
     let html = ugeom(&["report", &all, "-o", "-"]).quiet();
     assert_eq!(html.matches("<article ").count(), 2);
     let same = ugeom(&["compare", &all, &all, "--case", "layers direct/md0"]);
-    assert!(same.text().contains("layers direct/md0"), "{}", same.text());
+    has(&same.text(), "layers direct/md0");
     std::fs::write(&all, format!("[{one},\n")).expect("half an array");
     let said = ugeom(&["report", &all, "-o", "-"]).failed(1);
-    assert!(said.contains("expected a result of the array"), "{said}");
+    has(&said, "expected a result of the array");
 }
 
 /// Reads what a program has just written: as a report, as a table, and compared with itself.
@@ -156,7 +150,7 @@ fn read_everywhere(result: &str, format: &str, case: &str) {
     assert!(lines.iter().all(of_format), "{csv}");
     let same = ugeom(&["compare", result, result, "--json"]);
     assert_eq!(same.code, 0, "{}", same.stderr);
-    let same: Value = serde_json::from_slice(&same.stdout).expect("JSON");
+    let same = json_of(&same.stdout);
     for metric in same["metrics"].as_array().expect("metrics") {
         for row in metric["rows"].as_array().expect("rows") {
             let claim = row["claim"].as_str().expect("a claim");
@@ -167,9 +161,7 @@ fn read_everywhere(result: &str, format: &str, case: &str) {
 
 #[test]
 fn what_fio_writes_is_read() {
-    let Some(fio) = ugeom_testkit::program("what_fio_writes_is_read", "fio") else {
-        return;
-    };
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = disks::text(&folder.path().join("fio.json"));
     let job = [
@@ -196,10 +188,7 @@ fn what_fio_writes_is_read() {
 
 #[test]
 fn what_hyperfine_writes_is_read() {
-    let Some(hyperfine) = ugeom_testkit::program("what_hyperfine_writes_is_read", "hyperfine")
-    else {
-        return;
-    };
+    let Some(hyperfine) = ugeom_testkit::program("hyperfine") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = disks::text(&folder.path().join("hyperfine.json"));
     let runs = [
@@ -218,13 +207,11 @@ fn what_hyperfine_writes_is_read() {
 
 #[test]
 fn what_iostat_writes_is_read() {
-    let Some(iostat) = ugeom_testkit::program("what_iostat_writes_is_read", "iostat") else {
-        return;
-    };
+    let Some(iostat) = ugeom_testkit::program("iostat") else { return };
     let printed = other(iostat, &["-x", "-d", "-o", "JSON", "1", "2"]);
     let folder = tempfile::tempdir().expect("a folder");
     let result = disks::text(&folder.path().join("iostat.json"));
-    let report: Value = serde_json::from_slice(&printed).expect("JSON");
+    let report = json_of(&printed);
     let disks = &report["sysstat"]["hosts"][0]["statistics"][1]["disk"];
     let disks = disks.as_array().map_or(&[][..], |disks| &disks[..]);
     // Devices without any request are left out where others have some.
@@ -234,8 +221,7 @@ fn what_iostat_writes_is_read() {
     };
     let disk = disks.iter().find(is_busy).or(disks.first());
     let Some(disk) = disk.and_then(|disk| disk["disk_device"].as_str()) else {
-        println!("SKIP what_iostat_writes_is_read: there is no disk here");
-        return;
+        return ugeom_testkit::skip("there is no disk here");
     };
     std::fs::write(&result, &printed).expect("the result");
     read_everywhere(&result, "iostat", disk);
@@ -257,10 +243,7 @@ fn a_file_of_others_is_overwritten_with_force_only() {
         &["report", "--csv", &result, "-o", &thesis],
     ] {
         let said = ugeom(command).failed(2);
-        assert!(
-            said.contains("was not written by ugeom; --force overwrites it"),
-            "{said}"
-        );
+        has(&said, "was not written by ugeom; --force overwrites it");
     }
     let kept = std::fs::read_to_string(&thesis).expect("the file");
     assert_eq!(kept, "<html>my thesis</html>");
@@ -319,12 +302,12 @@ fn what_is_no_result_is_named_with_its_reason() {
     }
     std::fs::write(folder.path().join("bytes.json"), b"\xff\xfe").expect("a file");
     let said = ugeom(&["report", &at("bytes.json")]).failed(1);
-    assert!(
-        said.contains("bytes.json: byte 0: not UTF-8; a result is text or JSON"),
-        "{said}"
+    has(
+        &said,
+        "bytes.json: byte 0: not UTF-8; a result is text or JSON",
     );
     let said = ugeom(&["report", &at("none.json")]).failed(1);
-    assert!(said.contains("none.json: No such file"), "{said}");
+    has(&said, "none.json: No such file");
     assert!(
         !Path::new(&kept).exists(),
         "nothing may be written for what is no result"
@@ -339,6 +322,6 @@ fn a_report_is_not_written_over_its_result() {
     let result = measured(folder.path());
     let before = std::fs::read(&result).expect("the result");
     let said = ugeom(&["report", &result, "-o", &result]).failed(2);
-    assert!(said.contains("would be written over this result"), "{said}");
+    has(&said, "would be written over this result");
     assert!(std::fs::read(&result).expect("the result") == before);
 }

@@ -1,7 +1,7 @@
 //! Copies with holes, and disks with faults: GNU ddrescue's own programs read the map and continue
 //! it.
 
-use crate::run::{Ended, UGEOM, command, other, run};
+use crate::run::{Ended, UGEOM, command, has, other, run};
 use crate::serve::noise;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -88,9 +88,7 @@ fn faulty(path: &str) -> String {
 
 #[test]
 fn what_can_be_read_of_a_faulty_disk_is_read_and_ddrescue_continues() {
-    let test = "what_can_be_read_of_a_faulty_disk";
-    let (Some(ddrescue), Some(log)) = (program(test, "ddrescue"), program(test, "ddrescuelog"))
-    else {
+    let (Some(ddrescue), Some(log)) = (program("ddrescue"), program("ddrescuelog")) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -185,23 +183,15 @@ fn a_rescue_needs_a_file_and_does_not_forget_what_was_read() {
     let (disk, map) = (path("disk.img"), path("map"));
     let rescue = ["read", "--skip-errors", "--map", &map, &disk];
     let piped = with_files(&rescue, None, None).failed(1);
-    assert!(piped.contains("needs a file as stdout"), "{piped}");
+    has(&piped, "needs a file as stdout");
     let file = || File::create(path("out.img")).expect("the output");
     assert_eq!(with_files(&rescue, None, Some(file())).code, 0);
     let truncated = with_files(&rescue, None, Some(file()));
     assert_eq!(truncated.code, 1);
-    assert!(
-        truncated.stderr.contains("but the output is empty"),
-        "{}",
-        truncated.stderr
-    );
+    has(&truncated.stderr, "but the output is empty");
     std::fs::write(&map, "0 ? 1\n0 512 !\n").expect("a map");
     let wrong = with_files(&rescue, None, Some(file()));
-    assert!(
-        wrong.stderr.contains("line 2: no status"),
-        "{}",
-        wrong.stderr
-    );
+    has(&wrong.stderr, "line 2: no status");
 }
 
 /// A disk with a FAT and an ext4 file system, each with one file, made without root.
@@ -233,7 +223,6 @@ fn old_disk(folder: &Path, mkfs: (&Path, &Path), mcopy: &Path, data: &[u8]) -> S
 /// The steps of docs/rescue.md, from the disk and from an image of a virtual machine.
 #[test]
 fn files_come_out_of_an_old_disk() {
-    let test = "files_come_out_of_an_old_disk";
     let programs = [
         "mkfs.vfat",
         "mkfs.ext4",
@@ -242,13 +231,8 @@ fn files_come_out_of_an_old_disk() {
         "qemu-img",
         "sfdisk",
     ];
-    let programs: Vec<_> = programs
-        .iter()
-        .map_while(|name| program(test, name))
-        .collect();
-    let [fat, ext, mcopy, debugfs, qemu_img, _] = programs.as_slice() else {
-        return;
-    };
+    let programs: Vec<_> = programs.iter().map_while(|name| program(name)).collect();
+    let [fat, ext, mcopy, debugfs, qemu_img, _] = programs.as_slice() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let data = noise(9, 300_000);

@@ -2,7 +2,7 @@
 //! by `ugeom read` and as a file of a mount, and the file that comes out of both.
 
 use crate::crash::has_files;
-use crate::run::{UGEOM, command, other, run, ugeom};
+use crate::run::{UGEOM, command, has, other, run, ugeom};
 use crate::serve::noise;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -90,7 +90,7 @@ fn comes_out(folder: &Path, disk: &Path, partition: &str, take: &str, data: &[u8
     fresh();
     shell(folder, take, "part.img");
     same("a copy of the partition");
-    if !has_files("files_come_out_of_each_file_system") {
+    if !has_files() {
         return;
     }
     fresh();
@@ -120,17 +120,10 @@ fn with_table(folder: &Path, sfdisk: &Path) -> PathBuf {
 
 #[test]
 fn files_come_out_of_each_file_system() {
-    let test = "files_come_out_of_each_file_system";
-    let Some(sfdisk) = program(test, "sfdisk") else {
-        return;
-    };
+    let Some(sfdisk) = program("sfdisk") else { return };
     let data = noise(11, DATA_BYTES);
     for steps in &STEPS {
-        if !steps
-            .programs
-            .iter()
-            .all(|name| program(test, name).is_some())
-        {
+        if !steps.programs.iter().all(|name| program(name).is_some()) {
             continue;
         }
         let folder = tree(&data);
@@ -148,10 +141,7 @@ fn files_come_out_of_each_file_system() {
 /// An Apple partition map with an HFS+ of xorriso.
 #[test]
 fn files_come_out_of_an_apple_disk() {
-    let test = "files_come_out_of_an_apple_disk";
-    let (Some(_), Some(xorriso)) = (program(test, "7z"), program(test, "xorriso")) else {
-        return;
-    };
+    let (Some(_), Some(xorriso)) = (program("7z"), program("xorriso")) else { return };
     let data = noise(12, DATA_BYTES);
     let folder = tree(&data);
     let path = |name: &str| folder.path().join(name);
@@ -162,7 +152,7 @@ fn files_come_out_of_an_apple_disk() {
     ];
     other(&xorriso, &make);
     let shown = ugeom(&["show", &name]).quiet();
-    assert!(shown.contains("HFS+ \"OLD\""), "{shown}");
+    has(&shown, "HFS+ \"OLD\"");
     comes_out(
         folder.path(),
         &disk,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -43,6 +44,13 @@ impl Ended {
         );
         self.stderr
     }
+}
+
+pub use ugeom_testkit::has;
+
+/// What a program prints with `--json`.
+pub fn json_of(text: impl AsRef<[u8]>) -> serde_json::Value {
+    serde_json::from_slice(text.as_ref()).expect("JSON")
 }
 
 /// Runs ugeom without input.
@@ -169,19 +177,33 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     })
 }
 
+/// Waits until something has happened.
+#[track_caller]
+pub fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !happened() {
+        assert!(started.elapsed() < PATIENCE, "waiting for {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until a file is locked, by looking only: a try for the lock may take it from the one that
+/// is waited for.
+pub fn wait_for_lock(path: &str) {
+    let inode = std::fs::metadata(path).expect("the file").ino();
+    let ending = format!(":{inode} ");
+    let locks = || std::fs::read_to_string("/proc/locks").expect("the kernel's list of locks");
+    wait_for("a lock", || locks().contains(&ending));
+}
+
 /// Waits until a program catches Ctrl-C, as the kernel tells it: the second bit of `SigCgt`
 /// (proc(5)) is SIGINT.
 pub fn wait_until_it_listens(child: &Child) {
     let status = format!("/proc/{}/status", child.id());
-    let started = Instant::now();
-    while started.elapsed() < PATIENCE {
+    wait_for("a handler of Ctrl-C", || {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        if caught.is_some_and(|mask| mask & 0b10 != 0) {
-            return;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    panic!("it never listened to Ctrl-C");
+        caught.is_some_and(|mask| mask & 0b10 != 0)
+    });
 }

@@ -1,7 +1,7 @@
 //! `ugeom serve --nbd` beside the programs that speak NBD: libnbd's, qemu's, nbdkit, fio.
 
 use crate::disks;
-use crate::run::{UGEOM, command, other, run, ugeom};
+use crate::run::{UGEOM, command, has, json_of, other, run, ugeom};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,18 @@ pub fn uri_of(server: &mut Child) -> String {
     uri.trim().to_owned()
 }
 
+/// Serves a target at the socket `name` of a folder, which is its home as well; with its URI.
+pub fn serve_nbd(folder: &Path, name: &str, target: &str, arguments: &[&str]) -> (Server, String) {
+    let socket = format!("unix:{}", folder.join(name).display());
+    let mut all = vec!["serve", target, "--nbd", &socket];
+    all.extend(arguments);
+    let mut serve = command(UGEOM, &all);
+    serve.env("XDG_RUNTIME_DIR", folder).env("TMPDIR", folder);
+    let mut child = serve.stderr(Stdio::null()).spawn().expect("a server");
+    let uri = uri_of(&mut child);
+    (Server(child), uri)
+}
+
 /// A server that runs, with a folder for its socket and its image.
 pub struct Served {
     child: Server,
@@ -28,16 +40,7 @@ pub struct Served {
 impl Served {
     /// Serves an image of `folder`, or another target that `{}` stands in for.
     pub fn start(folder: TempDir, target: &str, arguments: &[&str]) -> Self {
-        let socket = format!("unix:{}", folder.path().join("nbd").display());
-        let mut all = vec!["serve", target, "--nbd", &socket];
-        all.extend(arguments);
-        let mut serve = command(UGEOM, &all);
-        serve
-            .env("XDG_RUNTIME_DIR", folder.path())
-            .env("TMPDIR", folder.path());
-        let mut child = serve.stderr(Stdio::null()).spawn().expect("a server");
-        let uri = uri_of(&mut child);
-        let child = Server(child);
+        let (child, uri) = serve_nbd(folder.path(), "nbd", target, arguments);
         Self { child, uri, folder }
     }
 
@@ -80,15 +83,12 @@ fn sparse_image() -> (TempDir, PathBuf) {
 
 fn nbdinfo(program: &Path, arguments: &[&str]) -> Value {
     let text = other(program, &[arguments, &["--json"]].concat());
-    serde_json::from_slice(&text).expect("JSON")
+    json_of(&text)
 }
 
 #[test]
 fn nbdinfo_lists_every_partition_and_says_what_it_may_do() {
-    let test = "nbdinfo_lists_every_partition";
-    let (Some(info), Some(sfdisk)) = (program(test, "nbdinfo"), program(test, "sfdisk")) else {
-        return;
-    };
+    let (Some(info), Some(sfdisk)) = (program("nbdinfo"), program("sfdisk")) else { return };
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let script = b"label: dos\n2048,4096,a5\n8192,1024,83\n";
@@ -121,20 +121,16 @@ fn nbdinfo_lists_every_partition_and_says_what_it_may_do() {
     let ended = run(command(&info, &[&served.export("disk.imgs9")]), b"");
     assert_ne!(ended.code, 0);
     let words = "No such file or directory for export: disk.imgs9";
-    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    has(&ended.stderr, words);
 }
 
 #[test]
 fn the_map_of_an_image_is_the_one_that_qemu_finds_in_the_file() {
-    let test = "the_map_of_an_image";
-    let (Some(info), Some(qemu)) = (program(test, "nbdinfo"), program(test, "qemu-img")) else {
-        return;
-    };
+    let (Some(info), Some(qemu)) = (program("nbdinfo"), program("qemu-img")) else { return };
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let map = |what: &str| {
-        let text = other(&qemu, &["map", "-f", "raw", "--output=json", what]);
-        let map: Value = serde_json::from_slice(&text).expect("JSON");
+        let map = json_of(other(&qemu, &["map", "-f", "raw", "--output=json", what]));
         let stretch = |it: &Value| {
             let number = |key: &str| it[key].as_u64().expect("a number");
             (number("start"), number("length"), it["data"].clone())
@@ -160,9 +156,7 @@ fn the_map_of_an_image_is_the_one_that_qemu_finds_in_the_file() {
 
 #[test]
 fn nbdcopy_takes_an_image_out_and_brings_one_in() {
-    let Some(copy) = program("nbdcopy_takes_an_image_out", "nbdcopy") else {
-        return;
-    };
+    let Some(copy) = program("nbdcopy") else { return };
     let (folder, path) = sparse_image();
     let before = std::fs::read(&path).expect("the image");
     let mut served = Served::start(folder, &disks::text(&path), &["--rw"]);
@@ -183,10 +177,7 @@ fn nbdcopy_takes_an_image_out_and_brings_one_in() {
 
 #[test]
 fn qemu_converts_compares_and_writes_where_it_likes() {
-    let test = "qemu_converts_compares_and_writes";
-    let (Some(qemu), Some(io)) = (program(test, "qemu-img"), program(test, "qemu-io")) else {
-        return;
-    };
+    let (Some(qemu), Some(io)) = (program("qemu-img"), program("qemu-io")) else { return };
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let served = Served::start(folder, &image, &["--rw", "--threads", "2"]);
@@ -237,12 +228,10 @@ fn qemu_converts_compares_and_writes_where_it_likes() {
 
 #[test]
 fn fio_verifies_what_it_has_written() {
-    let Some(fio) = program("fio_verifies_what_it_has_written", "fio") else {
-        return;
-    };
+    let Some(fio) = program("fio") else { return };
     let engines = other(&fio, &["--enghelp"]);
     if !String::from_utf8_lossy(&engines).contains("nbd") {
-        return ugeom_testkit::skip("fio_verifies_what", "this fio has no engine nbd");
+        return ugeom_testkit::skip("this fio has no engine nbd");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let state = disks::text(folder.path());
@@ -266,7 +255,7 @@ fn fio_verifies_what_it_has_written() {
     let text = other(&fio, &job);
     let text = String::from_utf8(text).expect("UTF-8");
     let json = text.find('{').map_or("", |at| &text[at..]);
-    let json: Value = serde_json::from_str(json).expect("JSON");
+    let json = json_of(json);
     let job = &json["jobs"][0];
     assert_eq!(job["error"], 0);
     assert!(job["write"]["total_ios"].as_u64() > Some(100), "{job}");
@@ -274,9 +263,7 @@ fn fio_verifies_what_it_has_written() {
 
 #[test]
 fn a_command_gets_the_uri_and_its_failure_is_ours() {
-    let Some(_) = program("a_command_gets_the_uri", "nbdinfo") else {
-        return;
-    };
+    let Some(_) = program("nbdinfo") else { return };
     let ended = ugeom(&["serve", "md:3m", "--run", "nbdinfo --size \"$uri\""]);
     assert_eq!(
         (ended.code, ended.text().as_str()),
@@ -286,7 +273,7 @@ fn a_command_gets_the_uri_and_its_failure_is_ours() {
     );
     let ended = ugeom(&["serve", "md:3m", "--run", "exit 3"]);
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("`exit 3` failed"), "{}", ended.stderr);
+    has(&ended.stderr, "`exit 3` failed");
     let tcp = [
         "serve",
         "md:3m",
@@ -306,10 +293,7 @@ fn a_command_gets_the_uri_and_its_failure_is_ours() {
 
 #[test]
 fn nbdkit_passes_a_disk_on() {
-    let test = "nbdkit_passes_a_disk_on";
-    let (Some(nbdkit), Some(_)) = (program(test, "nbdkit"), program(test, "nbdcopy")) else {
-        return;
-    };
+    let (Some(nbdkit), Some(_)) = (program("nbdkit"), program("nbdcopy")) else { return };
     let (folder, path) = sparse_image();
     let image = disks::text(&path);
     let served = Served::start(folder, &image, &["--rw"]);
@@ -340,18 +324,15 @@ fn what_cannot_be_listened_to_is_said_in_plain_words() {
     let folder = tempfile::tempdir().expect("a folder");
     let long = format!("unix:{}", folder.path().join("x".repeat(120)).display());
     let error = ugeom(&["serve", "md:1m", "--nbd", &long]).failed(1);
-    assert!(error.contains("a Unix socket's has at most 107"), "{error}");
+    has(&error, "a Unix socket's has at most 107");
     let error = ugeom(&["serve", "md:1m", "--nbd", "here"]).failed(2);
-    assert!(
-        error.contains("write unix:PATH or tcp:HOST:PORT"),
-        "{error}"
-    );
+    has(&error, "write unix:PATH or tcp:HOST:PORT");
     let error = ugeom(&["serve", "md:1m"]).failed(2);
-    assert!(error.contains("--nbd"), "{error}");
+    has(&error, "--nbd");
     let served = Served::start(folder, "md:1m", &[]);
     let again = format!("unix:{}", served.path("nbd"));
     let error = ugeom(&["serve", "md:1m", "--nbd", &again]).failed(1);
-    assert!(error.contains("another server listens to it"), "{error}");
+    has(&error, "another server listens to it");
     let error = ugeom(&["serve", "/no/such/disk", "--nbd", &again]).failed(1);
-    assert!(error.contains("/no/such/disk"), "{error}");
+    has(&error, "/no/such/disk");
 }

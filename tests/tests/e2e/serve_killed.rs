@@ -2,7 +2,7 @@
 //! there afterwards, and clients of the class `nbd` go on with the next server.
 
 use crate::disks;
-use crate::run::{UGEOM, command as process, run};
+use crate::run::{UGEOM, command as process, has, run, ugeom, wait_for};
 use crate::serve::Served;
 use crate::upstream::{Upstream, ask, connect};
 use std::collections::BTreeMap;
@@ -79,16 +79,8 @@ pub fn check(bytes: &[u8], durable: &Durable) {
 /// Waits until the image is not held. The kernel lets go of a killed process's files a little
 /// after its parent has heard of its end when a ring of io_uring still has them.
 pub fn wait_for_the_lock(image: &Path) {
-    let image = disks::text(image);
-    while run(
-        process(UGEOM, &["serve", &image, "--rw", "--run", "true"]),
-        b"",
-    )
-    .code
-        != 0
-    {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let serve = ["serve", &disks::text(image), "--rw", "--run", "true"];
+    wait_for("the end of the lock", || ugeom(&serve).code == 0);
 }
 
 /// Calls it so often, or for as long, as the tests that kill servers are to go on.
@@ -143,10 +135,8 @@ fn a_cache_keeps_what_was_acknowledged_however_often_its_server_is_killed() {
 
 /// Kills the server of a server, too, which forgets what was not flushed: now the one, now the
 /// other, and in the end both. `UGEOM_KILLS` says how often.
-fn kill_both_again_and_again(test: &str, layers: &str) {
-    let Some(mut upstream) = Upstream::start(test, BLOCKS * BLOCK_BYTES as u64) else {
-        return;
-    };
+fn kill_both_again_and_again(layers: &str) {
+    let Some(mut upstream) = Upstream::start(BLOCKS * BLOCK_BYTES as u64) else { return };
     let wanted = std::env::var("UGEOM_KILLS").ok();
     let wanted = wanted.map(|text| text.parse().expect("UGEOM_KILLS is a number"));
     let (mut number, mut durable, mut kills) = (0, Durable::new(), 0);
@@ -192,13 +182,13 @@ fn kill_both_again_and_again(test: &str, layers: &str) {
 
 #[test]
 fn what_was_flushed_is_there_however_often_the_upstream_is_killed() {
-    kill_both_again_and_again("what_was_flushed_is_there", "");
+    kill_both_again_and_again("");
 }
 
 #[test]
 fn what_was_flushed_through_a_cache_is_there_however_often_the_upstream_is_killed() {
     let layers = " | cache:size=1m,write=back";
-    kill_both_again_and_again("what_was_flushed_through_a_cache", layers);
+    kill_both_again_and_again(layers);
 }
 
 #[test]
@@ -247,11 +237,11 @@ fn a_job_goes_on_with_the_next_server_and_reads_what_it_has_written() {
     let ended = job.join().expect("a job");
     server.kill().expect("killed");
     server.wait().expect("it has ended");
-    assert!(ended.text().contains("err= 0"), "{}", ended.text());
+    has(&ended.text(), "err= 0");
     assert_eq!(kills, 4, "it was done too soon: {}", ended.text());
     // Each byte was read back as it was written, but no FLUSH had covered what a killed server had
     // acknowledged: whether it is durable is unknown, and the exit code tells so.
     let unknown = "data is lost: the connection broke before, and writes that no FLUSH had covered";
-    assert!(ended.stderr.contains(unknown), "{}", ended.stderr);
+    has(&ended.stderr, unknown);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
 }

@@ -1,6 +1,6 @@
 //! More programs that speak NBD, at `ugeom serve`: copies between servers, measuring, mounting.
 
-use crate::run::{command, other, run};
+use crate::run::{command, has, other, run};
 use crate::serve::{Served, noise};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,9 +10,7 @@ use ugeom_testkit::program;
 
 #[test]
 fn nbdcopy_copies_from_server_to_server_in_every_way() {
-    let Some(copy) = program("nbdcopy_copies_from_server_to_server", "nbdcopy") else {
-        return;
-    };
+    let Some(copy) = program("nbdcopy") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("from.img");
     let mut data = noise(3, 6 << 20);
@@ -43,10 +41,7 @@ fn nbdcopy_copies_from_server_to_server_in_every_way() {
 /// Zeroes leave holes unless the client asks for allocated blocks, as with nbdkit's file plugin.
 #[test]
 fn zeroes_that_a_client_writes_leave_holes_in_the_image() {
-    let test = "zeroes_that_a_client_writes_leave_holes";
-    let (Some(copy), Some(qemu)) = (program(test, "nbdcopy"), program(test, "qemu-img")) else {
-        return;
-    };
+    let (Some(copy), Some(qemu)) = (program("nbdcopy"), program("qemu-img")) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("from.img");
     let mut data = vec![0; 8 << 20];
@@ -84,9 +79,7 @@ fn zeroes_that_a_client_writes_leave_holes_in_the_image() {
 
 #[test]
 fn qemu_img_bench_reads_and_writes() {
-    let Some(qemu) = program("qemu_img_bench_reads_and_writes", "qemu-img") else {
-        return;
-    };
+    let Some(qemu) = program("qemu-img") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let served = Served::start(folder, "md:64m", &["--rw"]);
     let ways: [&[&str]; 3] = [
@@ -116,15 +109,13 @@ fn qemu_img_bench_reads_and_writes() {
         let all = [&["bench", "-f", "raw"], way, &[&served.uri]].concat();
         let said = other(&qemu, &all);
         let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("Run completed"), "{said}");
+        has(&said, "Run completed");
     }
 }
 
 #[test]
 fn nbdfuse_makes_a_file_of_an_export() {
-    let test = "nbdfuse_makes_a_file_of_an_export";
-    let (Some(nbdfuse), Some(unmount)) = (program(test, "nbdfuse"), program(test, "fusermount3"))
-    else {
+    let (Some(nbdfuse), Some(unmount)) = (program("nbdfuse"), program("fusermount3")) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -139,7 +130,7 @@ fn nbdfuse_makes_a_file_of_an_export() {
     let mut mounted = mounting.stderr(Stdio::piped()).spawn().expect("nbdfuse");
     while !file.exists() {
         if mounted.try_wait().expect("nbdfuse").is_some() {
-            return ugeom_testkit::skip(test, "nbdfuse cannot mount here");
+            return ugeom_testkit::skip("nbdfuse cannot mount here");
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,15 +1,13 @@
 //! `ugeom show`: the tree for people, and its forms for programs.
 
 use crate::disks;
-use crate::run::{UGEOM, command, other, run, ugeom};
+use crate::run::{UGEOM, command, has, json_of, other, run, ugeom};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[test]
 fn a_disk_that_carries_two_tables_shows_both_and_marks_what_is_cut_off() {
-    let Some(disk) = disks::real("a_disk_that_carries_two_tables", "flat.da1") else {
-        return;
-    };
+    let Some(disk) = disks::real("flat.da1") else { return };
     let expected = "\
 NAME         CLASS  SIZE    START   SECTORS  SECSIZE  MODE    TYPE              LABEL  CONTENT
 md34         FILE    37K                 74      512  r0w0e0  image                    MBR, BSD
@@ -72,11 +70,8 @@ fn providers<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
 
 #[test]
 fn the_json_has_every_provider_of_the_recorded_listing() {
-    let Some(disk) = disks::real("the_json_has_every_provider", "msdos.ext") else {
-        return;
-    };
-    let json = ugeom(&["show", "--json", &disk.target]).quiet();
-    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let Some(disk) = disks::real("msdos.ext") else { return };
+    let json = json_of(ugeom(&["show", "--json", &disk.target]).quiet());
     let mut found = Vec::new();
     providers(&json, &mut found);
     let shown: BTreeSet<String> = found
@@ -112,13 +107,8 @@ for provider in mesh.iter('provider'):
 
 #[test]
 fn the_xml_is_well_formed_and_its_references_hold() {
-    let test = "the_xml_is_well_formed";
-    let Some(python) = ugeom_testkit::program(test, "python3") else {
-        return;
-    };
-    let Some(disk) = disks::real(test, "critter.ad0") else {
-        return;
-    };
+    let Some(python) = ugeom_testkit::program("python3") else { return };
+    let Some(disk) = disks::real("critter.ad0") else { return };
     let xml = ugeom(&["show", "--xml", &disk.target]);
     let names = run(command(python, &["-c", COUNT_XML]), &xml.stdout).quiet();
     assert_eq!(
@@ -130,9 +120,7 @@ fn the_xml_is_well_formed_and_its_references_hold() {
 
 #[test]
 fn the_dot_graph_draws_no_edge_to_nowhere() {
-    let Some(disk) = disks::real("the_dot_graph_draws_no_edge", "typo.ad0") else {
-        return;
-    };
+    let Some(disk) = disks::real("typo.ad0") else { return };
     let dot = ugeom(&["show", "--dot", &disk.target]).text();
     let body = dot
         .strip_prefix("digraph geom {\n")
@@ -162,7 +150,7 @@ fn the_engine_of_a_file_is_named_with_the_reason() {
     let (_folder, path) = disks::empty_image(1 << 20);
     let path = disks::text(&path);
     let shown = ugeom(&["show", "-v", &format!("{path}?engine=sync")]).quiet();
-    assert!(shown.contains("engine: sync: asked for"), "{shown}");
+    has(&shown, "engine: sync: asked for");
     let shown = ugeom(&["show", "-v", &path]).quiet();
     let lines = shown.lines().filter(|line| line.contains("engine: "));
     let allowed = [
@@ -179,9 +167,7 @@ fn the_engine_of_a_file_is_named_with_the_reason() {
 
 #[test]
 fn a_large_sparse_disk_with_128_partitions_is_shown_whole() {
-    let Some(sgdisk) = ugeom_testkit::program("a_large_sparse_disk_with_128", "sgdisk") else {
-        return;
-    };
+    let Some(sgdisk) = ugeom_testkit::program("sgdisk") else { return };
     let (_folder, path) = disks::empty_image(1 << 40);
     let path = disks::text(&path);
     let mut arguments: Vec<String> = Vec::new();
@@ -218,5 +204,5 @@ fn the_kernels_devices_are_those_of_diskstats() {
         }
     }
     let error = ugeom(&["show", "--kernel", "/proc/version"]).failed(2);
-    assert!(error.contains("no block device of this kernel"), "{error}");
+    has(&error, "no block device of this kernel");
 }

@@ -2,7 +2,7 @@
 //! stdout.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, run};
+use crate::run::{UGEOM, command, end, has, run};
 use crate::serve::noise;
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -24,10 +24,7 @@ fn image() -> (TempDir, String, Vec<u8>) {
 
 #[test]
 fn nbdcopy_starts_the_server_and_passes_it_a_socket() {
-    let test = "nbdcopy_starts_the_server";
-    let (Some(copy), Some(info)) = (program(test, "nbdcopy"), program(test, "nbdinfo")) else {
-        return;
-    };
+    let (Some(copy), Some(info)) = (program("nbdcopy"), program("nbdinfo")) else { return };
     let (_folder, image, bytes) = image();
     for options in [&[][..], &["-s"], &["--stdio"]] {
         let serve = [&["--", "[", UGEOM, "serve", &image], options, &["]"]].concat();
@@ -42,11 +39,8 @@ fn nbdcopy_starts_the_server_and_passes_it_a_socket() {
 
 #[test]
 fn systemd_starts_the_server_with_unix_and_tcp_sockets() {
-    let test = "systemd_starts_the_server";
-    let (Some(activate), Some(copy)) = (
-        program(test, "systemd-socket-activate"),
-        program(test, "nbdcopy"),
-    ) else {
+    let (Some(activate), Some(copy)) = (program("systemd-socket-activate"), program("nbdcopy"))
+    else {
         return;
     };
     let (folder, image, bytes) = image();
@@ -173,7 +167,7 @@ fn the_socket_of_a_killed_server_is_replaced_and_that_of_a_live_one_is_not() {
     let address = format!("unix:{}", disks::text(&socket));
     let stale = UnixListener::bind(&socket).expect("a socket");
     let error = run(command(UGEOM, &["serve", &image, "--nbd", &address]), b"").failed(1);
-    assert!(error.contains("another server listens to it"), "{error}");
+    has(&error, "another server listens to it");
     drop(stale);
     let all = [
         "serve",
@@ -190,9 +184,7 @@ fn the_socket_of_a_killed_server_is_replaced_and_that_of_a_live_one_is_not() {
 
 #[test]
 fn the_units_of_systemd_are_in_order() {
-    let Some(analyze) = program("the_units_of_systemd", "systemd-analyze") else {
-        return;
-    };
+    let Some(analyze) = program("systemd-analyze") else { return };
     let units = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/systemd");
     let folder = tempfile::tempdir().expect("a folder");
     let read = |name: &str| std::fs::read_to_string(units.join(name)).expect("a unit");

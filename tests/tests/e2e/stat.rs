@@ -1,15 +1,14 @@
 //! `ugeom stat` beside servers with real clients: what it counts, where it looks, how it ends.
 
 use crate::disks;
-use crate::run::{Ended, UGEOM, command, end, other, run};
-use crate::serve::uri_of;
-use serde_json::Value;
+use crate::run::{Ended, UGEOM, command, end, has, json_of, other, run, wait_for};
+use crate::serve::serve_nbd;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use ugeom_testkit::{Server, program};
@@ -29,17 +28,7 @@ fn folder() -> TempDir {
 
 impl Served {
     fn start(folder: &Path, name: &str, target: &str, arguments: &[&str]) -> Self {
-        let socket = format!("unix:{}", folder.join(name).display());
-        let mut all = vec!["serve", target, "--nbd", &socket];
-        all.extend(arguments);
-        let mut serve = command(UGEOM, &all);
-        serve
-            .env("XDG_RUNTIME_DIR", folder)
-            .env("TMPDIR", folder)
-            .stderr(Stdio::null());
-        let mut child = serve.spawn().expect("a server");
-        let uri = uri_of(&mut child);
-        let child = Server(child);
+        let (child, uri) = serve_nbd(folder, name, target, arguments);
         Self { child, uri }
     }
 
@@ -60,19 +49,10 @@ fn stat(folder: &Path, arguments: &[&str]) -> Ended {
 
 /// The names in one report.
 fn names(folder: &Path) -> Vec<String> {
-    let text = stat(folder, &["--json", "-b", "-I", "50ms"]).quiet();
-    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let report = json_of(stat(folder, &["--json", "-b", "-I", "50ms"]).quiet());
     let rows = report["rows"].as_array().expect("rows").iter();
     rows.map(|row| row["name"].as_str().expect("a name").to_owned())
         .collect()
-}
-
-fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_there() {
-        assert!(started.elapsed() < PATIENCE, "{what} does not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Lines of CSV, added up: requests of each kind by name. The columns are named in the first line.
@@ -124,12 +104,9 @@ fn watch(folder: &Path) -> (Child, impl Iterator<Item = String>, Sums) {
 
 #[test]
 fn csv_adds_up_to_the_requests_that_fio_has_sent() {
-    let test = "csv_adds_up_to_the_requests";
-    let Some(fio) = program(test, "fio") else {
-        return;
-    };
+    let Some(fio) = program("fio") else { return };
     if !String::from_utf8_lossy(&other(&fio, &["--enghelp"])).contains("nbd") {
-        return ugeom_testkit::skip(test, "this fio has no engine nbd");
+        return ugeom_testkit::skip("this fio has no engine nbd");
     }
     let folder = folder();
     let folder = folder.path();
@@ -154,7 +131,7 @@ fn csv_adds_up_to_the_requests_that_fio_has_sent() {
     let text = other(&fio, &[&job[..], &more[..]].concat());
     let text = String::from_utf8(text).expect("UTF-8");
     let json = text.find('{').map_or("", |at| &text[at..]);
-    let json: Value = serde_json::from_str(json).expect("JSON");
+    let json = json_of(json);
     let sent = |kind: &str| {
         json["jobs"][0][kind]["total_ios"]
             .as_f64()
@@ -187,13 +164,8 @@ fn csv_adds_up_to_the_requests_that_fio_has_sent() {
 
 #[test]
 fn exports_come_and_go_and_stat_shows_them() {
-    let test = "exports_come_and_go";
-    let (Some(copy), Some(info)) = (program(test, "nbdcopy"), program(test, "nbdinfo")) else {
-        return;
-    };
-    let Some(sfdisk) = program(test, "sfdisk") else {
-        return;
-    };
+    let (Some(copy), Some(info)) = (program("nbdcopy"), program("nbdinfo")) else { return };
+    let Some(sfdisk) = program("sfdisk") else { return };
     let folder = folder();
     let folder = folder.path();
     let served = Served::start(folder, "nbd", "md:8m", &["--rw"]);
@@ -207,8 +179,7 @@ fn exports_come_and_go_and_stat_shows_them() {
     other(&copy, &["--flush", &image, &served.uri]);
     // The last writer has left: classes look again.
     wait_for("a partition", || names(folder) == ["md0", "md0s1", "md0s2"]);
-    let list = other(&info, &["--list", "--json", &served.uri]);
-    let list: Value = serde_json::from_slice(&list).expect("JSON");
+    let list = json_of(other(&info, &["--list", "--json", &served.uri]));
     assert_eq!(list["exports"].as_array().map(Vec::len), Some(3));
     let export = served.uri.replacen("///", "///md0s2", 1);
     let before = stat_command(folder, &["-C", "-I", "100ms", "-f", "s2$"]).spawn();
@@ -256,7 +227,7 @@ fn what_is_read_from_a_file_of_the_mount_is_counted_like_any_other() {
         let mut reason = String::new();
         let mut stderr = served.stderr.take().expect("stderr");
         stderr.read_to_string(&mut reason).expect("UTF-8");
-        return ugeom_testkit::skip("what_is_read_from_a_file", reason.trim());
+        return ugeom_testkit::skip(reason.trim());
     }
     let (mut watching, mut lines, mut sums) = watch(folder);
     let input = format!("if={}", mount.join("md0.nop").display());
@@ -280,7 +251,7 @@ fn the_socket_is_the_owners_and_goes_with_the_server() {
     let folder = folder();
     let folder = folder.path();
     let error = stat(folder, &["-b"]).failed(1);
-    assert!(error.contains("no server of this user runs"), "{error}");
+    has(&error, "no server of this user runs");
     let mut first = Served::start(folder, "1", "md:1m", &[]);
     let socket = first.control(folder);
     let mode = |path: &Path| {
@@ -303,7 +274,7 @@ fn the_socket_is_the_owners_and_goes_with_the_server() {
             "--socket {socket}   {target} (process {})",
             served.child.id()
         );
-        assert!(error.contains(&named), "{error}");
+        has(&error, &named);
     }
     let one = disks::text(&socket);
     stat(folder, &["-b", "-I", "50ms", "--socket", &one]).quiet();
@@ -318,7 +289,7 @@ fn the_socket_is_the_owners_and_goes_with_the_server() {
     first.child.signal("-TERM");
     assert!(!socket.exists());
     let error = stat(folder, &["-b", "--socket", &one]).failed(1);
-    assert!(error.contains("no server listens to"), "{error}");
+    has(&error, "no server listens to");
 }
 
 #[test]
@@ -332,7 +303,7 @@ fn the_socket_lies_where_it_was_asked_for_or_nowhere() {
     let nbd = format!("unix:{}", folder.join("other").display());
     let again = ["serve", "md:1m", "--nbd", &nbd, "--control", &socket];
     let error = run(command(UGEOM, &again), b"").failed(1);
-    assert!(error.contains("another server listens to it"), "{error}");
+    has(&error, "another server listens to it");
     drop(served);
     let silent = Served::start(folder, "nbd2", "md:1m", &["--control", "none"]);
     assert!(!silent.control(folder).exists());
@@ -343,15 +314,13 @@ fn the_socket_lies_where_it_was_asked_for_or_nowhere() {
         (&["-C", "--json"], "--json"),
     ] {
         let error = stat(folder, wrong).failed(2);
-        assert!(error.contains(reason), "{error}");
+        has(&error, reason);
     }
 }
 
 #[test]
 fn another_user_may_not_look() {
-    let Some(setpriv) = program("another_user_may_not_look", "setpriv") else {
-        return;
-    };
+    let Some(setpriv) = program("setpriv") else { return };
     let folder = folder();
     let folder = folder.path();
     let socket = disks::text(&folder.join("here"));
@@ -365,19 +334,16 @@ fn another_user_may_not_look() {
     );
     if can.code != 0 {
         let reason = "only root can be another user, and the program must be readable for all";
-        return ugeom_testkit::skip("another_user_may_not_look", reason);
+        return ugeom_testkit::skip(reason);
     }
     let look = [&who[..], &[UGEOM, "stat", "-b", "--socket", &socket]].concat();
     let error = run(command(&setpriv, &look), b"").failed(1);
-    assert!(error.contains("belongs to another user"), "{error}");
+    has(&error, "belongs to another user");
     // Even with an open door.
     let open = std::fs::Permissions::from_mode(0o666);
     std::fs::set_permissions(&socket, open).expect("a socket for all");
     let error = run(command(&setpriv, &look), b"").failed(1);
-    assert!(
-        error.contains("only root and the user who started the server"),
-        "{error}"
-    );
+    has(&error, "only root and the user who started the server");
 }
 
 #[test]
@@ -400,14 +366,12 @@ fn a_server_that_goes_ends_the_watching_and_what_was_shown_stays() {
     );
     let ended = end(watching);
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("has gone"), "{}", ended.stderr);
+    has(&ended.stderr, "has gone");
 }
 
 #[test]
 fn clients_of_the_control_socket_disturb_no_client_of_the_server() {
-    let Some(copy) = program("clients_of_the_control_socket", "nbdcopy") else {
-        return;
-    };
+    let Some(copy) = program("nbdcopy") else { return };
     let folder = folder();
     let folder = folder.path();
     let image = folder.join("disk.img");
@@ -422,9 +386,7 @@ fn clients_of_the_control_socket_disturb_no_client_of_the_server() {
         scope.spawn(|| {
             let mut random = fastrand::Rng::with_seed(6);
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                let Ok(mut stream) = UnixStream::connect(&control) else {
-                    continue;
-                };
+                let Ok(mut stream) = UnixStream::connect(&control) else { continue };
                 let junk: Vec<u8> = (0..random.usize(..9000)).map(|_| random.u8(..)).collect();
                 // It may leave us in the middle.
                 let _ = stream.write_all(&junk);
@@ -509,8 +471,8 @@ print("cursor", seen.rfind(b"\x1b[?25h") > seen.rfind(b"\x1b[?25l"))
 print("after", repr(seen[seen.rfind(b"\x1b[?1049l") + 8:].decode()))
 "#;
 
-fn on_a_terminal(test: &str, how: &str) -> Option<String> {
-    let python = program(test, "python3")?;
+fn on_a_terminal(how: &str) -> Option<String> {
+    let python = program("python3")?;
     let folder = folder();
     let folder = folder.path();
     let served = Served::start(folder, "nbd", "md:1m | nop", &[]);
@@ -524,11 +486,8 @@ fn on_a_terminal(test: &str, how: &str) -> Option<String> {
 
 #[test]
 fn the_view_obeys_keys_and_leaves_the_terminal_as_it_was() {
-    let name = "the_view_obeys_keys";
     for how in ["keys", "interrupt", "term"] {
-        let Some(text) = on_a_terminal(name, how) else {
-            return;
-        };
+        let Some(text) = on_a_terminal(how) else { return };
         let expected = "raw True\ncode 0\nsame True\nentered 1 left 1\ncursor True\nafter ''\n";
         assert_eq!(text, expected, "{how}");
     }
@@ -536,9 +495,7 @@ fn the_view_obeys_keys_and_leaves_the_terminal_as_it_was() {
 
 #[test]
 fn a_view_whose_server_goes_ends_with_the_reason_below_the_last_figures() {
-    let Some(text) = on_a_terminal("a_view_whose_server_goes", "gone") else {
-        return;
-    };
+    let Some(text) = on_a_terminal("gone") else { return };
     let expected = "raw True\ncode 1\nsame True\nentered 1 left 1\ncursor True\nafter 'dT: ";
     assert!(text.starts_with(expected), "{text}");
     let after = text.split("after").nth(1).expect("the end");
@@ -553,5 +510,5 @@ fn a_server_that_counts_nothing_says_so() {
     let _served = Served::start(folder, "nbd", "md:1m", &["--set", "statistics=off"]);
     let ended = stat(folder, &["-b", "-I", "50ms"]);
     assert_eq!(ended.code, 0);
-    assert!(ended.stderr.contains("counts nothing"), "{}", ended.stderr);
+    has(&ended.stderr, "counts nothing");
 }

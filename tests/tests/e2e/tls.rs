@@ -3,7 +3,7 @@
 
 use crate::disks;
 use crate::pki::certificates;
-use crate::run::{Ended, UGEOM, command, other, run};
+use crate::run::{Ended, UGEOM, command, has, other, run};
 use crate::serve::noise;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -106,10 +106,7 @@ fn qemu_info(qemu: &Path, served: &Served, certificates: Option<&str>) -> Ended 
 
 #[test]
 fn who_is_served_follows_the_mode_and_the_certificates() {
-    let test = "who_is_served_follows_the_mode";
-    let (Some(info), Some(qemu)) = (program(test, "nbdinfo"), program(test, "qemu-img")) else {
-        return;
-    };
+    let (Some(info), Some(qemu)) = (program("nbdinfo"), program("qemu-img")) else { return };
     // The server's options, then who is served: without TLS, with TLS and no certificate, with one,
     // with one of another authority.
     for (options, served) in [
@@ -125,9 +122,7 @@ fn who_is_served_follows_the_mode_and_the_certificates() {
             [false, false, true, false],
         ),
     ] {
-        let Some(folder) = certificates(test) else {
-            return;
-        };
+        let Some(folder) = certificates() else { return };
         let server = Served::start(folder, options);
         let clients = [None, Some("bare"), Some("pki"), Some("stranger")];
         for (client, is_served) in clients.into_iter().zip(served) {
@@ -160,13 +155,8 @@ fn who_is_served_follows_the_mode_and_the_certificates() {
 
 #[test]
 fn data_travels_both_ways_through_tls() {
-    let test = "data_travels_both_ways_through_tls";
-    let (Some(copy), Some(nbdsh)) = (program(test, "nbdcopy"), program(test, "nbdsh")) else {
-        return;
-    };
-    let Some(folder) = certificates(test) else {
-        return;
-    };
+    let (Some(copy), Some(nbdsh)) = (program("nbdcopy"), program("nbdsh")) else { return };
+    let Some(folder) = certificates() else { return };
     let served = Served::start(folder, &["--tls", "require", "--tls-verify-peer"]);
     let bytes = noise(7, 3 << 20);
     let source = served.folder.path().join("source");
@@ -219,26 +209,21 @@ assert b''.join(b.to_bytearray() for _, b in bufs) == want
 
 #[test]
 fn what_is_wrong_with_tls_is_said() {
-    let Some(folder) = certificates("what_is_wrong_with_tls") else {
-        return;
-    };
+    let Some(folder) = certificates() else { return };
     let pki = disks::text(&folder.path().join("pki"));
     let serve = |arguments: &[&str]| {
         let all = [&["serve", "md:1m", "--run", "true"], arguments].concat();
         run(command(UGEOM, &all), b"")
     };
     let usage = serve(&["--tls", "on"]).failed(2);
-    assert!(usage.contains("--tls-certificates DIR"), "{usage}");
+    has(&usage, "--tls-certificates DIR");
     let usage = serve(&["--tls-certificates", &pki]).failed(2);
-    assert!(usage.contains("--tls on"), "{usage}");
+    has(&usage, "--tls on");
     let usage = serve(&["--tls", "on", "--tls-psk", "keys"]).failed(2);
-    assert!(
-        usage.contains("pre-shared keys are not supported"),
-        "{usage}"
-    );
+    has(&usage, "pre-shared keys are not supported");
     let all = ["--tls", "require", "--tls-certificates"];
     let missing = serve(&[&all[..], &["/nowhere"]].concat()).failed(1);
-    assert!(missing.contains("/nowhere/server-key.pem"), "{missing}");
+    has(&missing, "/nowhere/server-key.pem");
     let empty = disks::text(&folder.path().join("empty"));
     std::fs::create_dir(&empty).expect("a folder");
     for name in ["server-key.pem", "ca-cert.pem"] {
@@ -246,15 +231,12 @@ fn what_is_wrong_with_tls_is_said() {
     }
     std::fs::write(format!("{empty}/server-cert.pem"), "nothing").expect("a file");
     let nothing = serve(&[&all[..], &[&empty]].concat()).failed(1);
-    assert!(
-        nothing.contains("server-cert.pem: there is no certificate"),
-        "{nothing}"
-    );
+    has(&nothing, "server-cert.pem: there is no certificate");
     // A key that belongs to another certificate.
     let from = folder.path().join("stranger/server-cert.pem");
     std::fs::copy(from, format!("{empty}/server-cert.pem")).expect("a copy");
     let wrong = serve(&[&all[..], &[&empty]].concat()).failed(1);
-    assert!(wrong.contains("server-cert.pem"), "{wrong}");
+    has(&wrong, "server-cert.pem");
 }
 
 /// A client that has sent its flags.
@@ -292,10 +274,7 @@ const ERR_TLS_REQD: u32 = 1 << 31 | 5;
 
 #[test]
 fn what_is_sent_in_the_clear_never_counts() {
-    let test = "what_is_sent_in_the_clear";
-    let (Some(info), Some(folder)) = (program(test, "nbdinfo"), certificates(test)) else {
-        return;
-    };
+    let (Some(info), Some(folder)) = (program("nbdinfo"), certificates()) else { return };
     let served = Served::start(folder, &["--tls", "require"]);
     // Without TLS there is nothing but TLS.
     let mut stream = raw(&served);

@@ -2,7 +2,7 @@
 
 use crate::disks;
 use crate::pki::certificates;
-use crate::run::{UGEOM, command, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, has, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -51,8 +51,8 @@ impl TlsServer {
     }
 }
 
-fn nbdkit(test: &str, options: &[&str]) -> Option<TlsServer> {
-    let (nbdkit, folder) = (program(test, "nbdkit")?, certificates(test)?);
+fn nbdkit(options: &[&str]) -> Option<TlsServer> {
+    let (nbdkit, folder) = (program("nbdkit")?, certificates()?);
     let path = |name: &str| disks::text(&folder.path().join(name));
     let certificates = format!("--tls-certificates={}", path("pki"));
     let (size, socket) = (BYTES.to_string(), path("socket"));
@@ -61,8 +61,8 @@ fn nbdkit(test: &str, options: &[&str]) -> Option<TlsServer> {
     Some(TlsServer::start(folder, command))
 }
 
-fn qemu(test: &str) -> Option<TlsServer> {
-    let (qemu, folder) = (program(test, "qemu-nbd")?, certificates(test)?);
+fn qemu() -> Option<TlsServer> {
+    let (qemu, folder) = (program("qemu-nbd")?, certificates()?);
     let path = |name: &str| disks::text(&folder.path().join(name));
     std::fs::write(path("disk.img"), vec![0; BYTES]).expect("an image");
     let credentials = format!(
@@ -87,8 +87,8 @@ fn qemu(test: &str) -> Option<TlsServer> {
     Some(TlsServer::start(folder, command))
 }
 
-fn own(test: &str, mode: &str) -> Option<TlsServer> {
-    let folder = certificates(test)?;
+fn own(mode: &str) -> Option<TlsServer> {
+    let folder = certificates()?;
     let path = |name: &str| disks::text(&folder.path().join(name));
     let (address, pki) = (format!("unix:{}", path("socket")), path("pki"));
     let all = [
@@ -124,9 +124,7 @@ fn data_travels(server: &TlsServer) {
     let cached = format!("{target} | cache:1m");
     assert!(read(&cached, &[]) == bytes);
     // Many requests in flight of several threads, both ways.
-    let Some(copy) = program("data_travels_over_tls", "nbdcopy") else {
-        return;
-    };
+    let Some(copy) = program("nbdcopy") else { return };
     let (source, back) = (server.path("source"), server.path("back"));
     let bytes = noise(9, BYTES);
     std::fs::write(&source, &bytes).expect("data");
@@ -139,9 +137,9 @@ fn data_travels(server: &TlsServer) {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(std::fs::read(&back).expect("a copy") == bytes);
     let trust = server.refused(&server.target("stranger", ""));
-    assert!(trust.contains("invalid peer certificate"), "{trust}");
+    has(&trust, "invalid peer certificate");
     let name = server.refused(&server.target("pki", "&tls-hostname=example.org"));
-    assert!(name.contains("not valid for name"), "{name}");
+    has(&name, "not valid for name");
     let own = server.refused(&server.target("bare", ""));
     assert!(
         own.contains("TLS") || own.contains("client certificate"),
@@ -151,19 +149,16 @@ fn data_travels(server: &TlsServer) {
 
 #[test]
 fn data_travels_to_nbdkit_over_tls() {
-    let test = "data_travels_to_nbdkit";
-    let Some(server) = nbdkit(test, &["--tls=require", "--tls-verify-peer"]) else {
-        return;
-    };
+    let Some(server) = nbdkit(&["--tls=require", "--tls-verify-peer"]) else { return };
     data_travels(&server);
     let plain = format!("nbd+unix:///?socket={}", server.path("socket"));
     let refused = server.refused(&plain);
-    assert!(refused.contains("TLS only: nbds://"), "{refused}");
+    has(&refused, "TLS only: nbds://");
 }
 
 #[test]
 fn data_travels_to_qemu_nbd_over_tls() {
-    if let Some(server) = qemu("data_travels_to_qemu_nbd") {
+    if let Some(server) = qemu() {
         data_travels(&server);
     }
 }
@@ -171,29 +166,21 @@ fn data_travels_to_qemu_nbd_over_tls() {
 #[test]
 fn data_travels_to_ugeom_over_tls() {
     for mode in ["on", "require"] {
-        let Some(server) = own("data_travels_to_ugeom", mode) else {
-            return;
-        };
+        let Some(server) = own(mode) else { return };
         data_travels(&server);
     }
 }
 
 #[test]
 fn a_server_without_tls_is_not_used_with_it() {
-    let test = "a_server_without_tls";
-    let Some(server) = nbdkit(test, &["--tls=off"]) else {
-        return;
-    };
+    let Some(server) = nbdkit(&["--tls=off"]) else { return };
     let refused = server.refused(&server.target("pki", ""));
-    assert!(refused.contains("the server offers no TLS"), "{refused}");
+    has(&refused, "the server offers no TLS");
 }
 
 #[test]
 fn a_server_over_tcp_needs_a_certificate_for_its_host() {
-    let test = "a_server_over_tcp";
-    let Some(folder) = certificates(test) else {
-        return;
-    };
+    let Some(folder) = certificates() else { return };
     let path = |name: &str| disks::text(&folder.path().join(name));
     let pki = path("pki");
     // The certificate is for localhost and 127.0.0.1.
@@ -251,5 +238,5 @@ fn wrong_options_are_usage() {
     }
     let target = format!("nbds://h/?tls-certificates={}", no_folder.display());
     let missing = ugeom(&["show", &target]).failed(1);
-    assert!(missing.contains("/nowhere/ca-cert.pem"), "{missing}");
+    has(&missing, "/nowhere/ca-cert.pem");
 }

@@ -192,7 +192,7 @@ fn what_documents_show_is_what_commands_print() {
     for (name, first, before) in REPEATED {
         let forbidden = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
         if name == "engines.md" && forbidden.is_ok_and(|it| it.trim() != "0") {
-            println!("SKIP transcripts_of_engines: the system forbids io_uring");
+            ugeom_testkit::skip("the system forbids io_uring");
             continue;
         }
         let (_, text) = documents

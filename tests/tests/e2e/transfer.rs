@@ -1,7 +1,7 @@
 //! `ugeom read` and `ugeom write` against plain files, dd and mkfs.
 
 use crate::disks;
-use crate::run::{other, ugeom, ugeom_with};
+use crate::run::{has, json_of, other, ugeom, ugeom_with};
 
 const MIB: usize = 1 << 20;
 
@@ -59,8 +59,7 @@ fn writing_changes_the_bytes_meant_and_no_others() {
         let now = std::fs::read(&path).expect("the image");
         assert!(now == content, "{length} bytes at {offset}");
     }
-    let json = ugeom_with(&["write", &target, "--offset", "4k", "--json"], b"abc").quiet();
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json = json_of(ugeom_with(&["write", &target, "--offset", "4k", "--json"], b"abc").quiet());
     assert_eq!(json["written_bytes"], 3);
 }
 
@@ -92,9 +91,9 @@ fn a_partition_ends_where_its_table_says() {
     assert!(image[163 * 512..].iter().all(|&byte| byte == 0));
 
     let outside = ugeom(&["read", &part, "--offset", "51200", "--length", "1"]).failed(2);
-    assert!(
-        outside.contains("past the end of disk.imgs1, which has 51,200 bytes"),
-        "{outside}"
+    has(
+        &outside,
+        "past the end of disk.imgs1, which has 51,200 bytes",
     );
 }
 
@@ -119,13 +118,8 @@ fn an_input_that_is_too_short_is_written_and_said() {
 
 #[test]
 fn a_file_system_made_inside_a_partition_is_read_whole_and_not_overwritten() {
-    let test = "a_file_system_made_inside_a_partition";
-    let Some(mkfs) = ugeom_testkit::program(test, "mkfs.ext4") else {
-        return;
-    };
-    let Some(fsck) = ugeom_testkit::program(test, "e2fsck") else {
-        return;
-    };
+    let Some(mkfs) = ugeom_testkit::program("mkfs.ext4") else { return };
+    let Some(fsck) = ugeom_testkit::program("e2fsck") else { return };
     let (folder, path) = disks::partitioned_image(40_960, 2048, 32_768);
     let image = disks::text(&path);
     let offset = format!("offset={}", 2048 * 512);

@@ -24,17 +24,17 @@ pub struct Upstream {
 
 impl Upstream {
     /// `None`, after saying why, without nbdkit.
-    pub fn start(test: &str, bytes: u64) -> Option<Self> {
-        Self::open(test, bytes, None)
+    pub fn start(bytes: u64) -> Option<Self> {
+        Self::open(bytes, None)
     }
 
     /// The same over TLS; `None` without certtool, too.
-    pub fn start_with_tls(test: &str, bytes: u64) -> Option<Self> {
-        Self::open(test, bytes, Some(certificates(test)?))
+    pub fn start_with_tls(bytes: u64) -> Option<Self> {
+        Self::open(bytes, Some(certificates()?))
     }
 
-    fn open(test: &str, bytes: u64, certificates: Option<TempDir>) -> Option<Self> {
-        let nbdkit = program(test, "nbdkit")?;
+    fn open(bytes: u64, certificates: Option<TempDir>) -> Option<Self> {
+        let nbdkit = program("nbdkit")?;
         let folder = tempfile::tempdir().expect("a folder");
         let image = std::fs::File::create(folder.path().join("image")).expect("an image");
         image.set_len(bytes).expect("its size");

@@ -128,19 +128,11 @@ impl Groups {
 
     /// A request joins the one that ends where it begins.
     pub(super) fn join(&mut self, event: &Event) {
-        let Some(number) = self.of_request(event) else {
-            return;
-        };
-        let Some(start) = self.groups.get(&number).map(|group| group.start) else {
-            return;
-        };
+        let Some(number) = self.of_request(event) else { return };
+        let Some(start) = self.groups.get(&number).map(|group| group.start) else { return };
         let into = self.by_end.get(&(event.dev, start)).copied();
-        let Some(into) = into.filter(|into| *into != number) else {
-            return;
-        };
-        let Some(gone) = self.remove(number) else {
-            return;
-        };
+        let Some(into) = into.filter(|into| *into != number) else { return };
+        let Some(gone) = self.remove(number) else { return };
         for bio in &gone.bios {
             self.by_bio.insert(*bio, into);
         }
@@ -201,9 +193,7 @@ impl Groups {
 
     /// Notes that so many sectors were reported: whether that was all.
     pub(super) fn is_whole(&mut self, number: u64, sectors: u64) -> bool {
-        let Some(group) = self.groups.get_mut(&number) else {
-            return true;
-        };
+        let Some(group) = self.groups.get_mut(&number) else { return true };
         group.reported = group.reported.saturating_add(sectors);
         let whole = group.start.saturating_add(group.reported) >= group.end || sectors == 0;
         if !whole && group.request.is_none() {

@@ -112,12 +112,8 @@ impl Live {
 
     /// The span enters a phase.
     pub(super) fn phase(&mut self, serial: u64, time_ns: u64, phase: Phase) {
-        let Some(one) = self.spans.get_mut(&serial).filter(|one| !one.ended) else {
-            return;
-        };
-        let Some((last_ns, last)) = one.span.phases.last().copied() else {
-            return;
-        };
+        let Some(one) = self.spans.get_mut(&serial).filter(|one| !one.ended) else { return };
+        let Some((last_ns, last)) = one.span.phases.last().copied() else { return };
         if time_ns < last_ns {
             self.clock_backwards += 1;
             return;
@@ -159,9 +155,7 @@ impl Live {
 
     /// A request with a part of the span ended: whether that was the last one.
     pub(super) fn part_ended(&mut self, serial: u64) -> bool {
-        let Some(one) = self.spans.get_mut(&serial) else {
-            return false;
-        };
+        let Some(one) = self.spans.get_mut(&serial) else { return false };
         one.parts_open = one.parts_open.saturating_sub(1);
         one.parts_open == 0 && one.parts_expected == 0
     }
@@ -309,9 +303,7 @@ impl Live {
         let mut spans: Vec<Span> = Vec::new();
         let mut waiting = VecDeque::from([(root, None)]);
         while let Some((serial, parent)) = waiting.pop_front() {
-            let Some(mut one) = self.spans.remove(&serial) else {
-                continue;
-            };
+            let Some(mut one) = self.spans.remove(&serial) else { continue };
             let position = spans.len();
             if position >= SPANS_OF_ROOT_MAX {
                 self.left_out += 1;
@@ -352,9 +344,7 @@ impl Live {
 
     /// Gives an open span up.
     pub(super) fn drop_open(&mut self, serial: u64) {
-        let Some(one) = self.spans.remove(&serial) else {
-            return;
-        };
+        let Some(one) = self.spans.remove(&serial) else { return };
         self.close(serial, one.span.dev);
         self.given_up += u64::from(!one.ended && !one.outside);
         for child in one.children {

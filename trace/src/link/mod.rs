@@ -222,7 +222,6 @@ pub struct Linker {
 
 impl Linker {
     /// A linker for these devices.
-    #[must_use]
     pub fn new(topology: Topology) -> Self {
         Self {
             topology,
@@ -278,7 +277,6 @@ impl Linker {
     }
 
     /// How complete the links are so far.
-    #[must_use]
     pub fn quality(&self) -> Quality {
         Quality {
             unmatched_starts: self.quality.unmatched_starts + self.live.given_up,
@@ -435,9 +433,7 @@ impl Linker {
     }
 
     fn advance(&mut self, event: &Event, phase: Phase) {
-        let Some(group) = self.groups.of_request(event) else {
-            return;
-        };
+        let Some(group) = self.groups.of_request(event) else { return };
         for serial in self.groups.members(group) {
             self.live.phase(serial, event.time_ns, phase);
         }
@@ -587,9 +583,7 @@ impl Linker {
         let mut next = Some(serial);
         while let Some(serial) = next {
             self.groups.forget(serial);
-            let Some(ended) = self.live.end(serial, time_ns) else {
-                return;
-            };
+            let Some(ended) = self.live.end(serial, time_ns) else { return };
             self.quality.spans += 1;
             self.quality.ambiguous += u64::from(ended.ambiguous);
             match ended.parent {

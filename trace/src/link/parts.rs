@@ -21,11 +21,8 @@ pub struct Part {
 
 /// Divides the time of the root. Parts of one span and phase are added up; the order is that of
 /// spans and phases. The sum is the length of the root.
-#[must_use]
 pub fn divide(tree: &Tree) -> Vec<Part> {
-    let Some(root) = tree.spans.first() else {
-        return Vec::new();
-    };
+    let Some(root) = tree.spans.first() else { return Vec::new() };
     let clipped = clip(tree);
     let mut times: Vec<u64> = clipped
         .iter()

@@ -34,7 +34,7 @@ pub enum Choice {
     Bpf,
     /// An instance of tracefs.
     Tracefs,
-    /// perf_event_open(2).
+    /// perf_event_open(2), for rights that suffice for no other source.
     Perf,
 }
 
@@ -63,7 +63,6 @@ impl Choice {
     }
 
     /// Those that come after the one of that name.
-    #[must_use]
     pub fn after(name: &str) -> Vec<Self> {
         let mut all = Self::ALL.into_iter();
         all.by_ref().find(|choice| choice.name() == name);
@@ -151,7 +150,6 @@ pub fn open(wish: &Wish, choices: &[Choice]) -> Result<Box<dyn Source>, String> 
 
 /// The addresses of functions of the kernel, from the text of `/proc/kallsyms`; none where it
 /// hides them (sysctl kernel.kptr_restrict).
-#[must_use]
 pub fn addresses(kallsyms: &str, names: &[&str]) -> Vec<u64> {
     let address = |line: &str| {
         let mut words = line.split_ascii_whitespace();

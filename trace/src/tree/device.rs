@@ -67,9 +67,7 @@ pub fn add_all(
             continue;
         }
         let sector_bytes = node.sector_bytes;
-        let Some(parent) = tree.add(node) else {
-            continue;
-        };
+        let Some(parent) = tree.add(node) else { continue };
         for part in partitions(&folder) {
             let mut node = partition(&folder.join(&part), &part);
             node.sector_bytes = sector_bytes;

@@ -131,7 +131,6 @@ pub struct KernelTree {
 
 impl Node {
     /// A fact of [`Node::config`] by its key.
-    #[must_use]
     pub fn fact(&self, name: &str) -> Option<&str> {
         let found = self.config.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
@@ -166,7 +165,6 @@ impl KernelTree {
     }
 
     /// The node of that kernel name, path below `/dev`, file of a loop device or mount point.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<usize> {
         let short = name.strip_prefix("/dev/").unwrap_or(name);
         let is_it = |node: &Node| node.name == name || node.name == short;
@@ -182,7 +180,6 @@ impl KernelTree {
     }
 
     /// The node with that device number that is a block device.
-    #[must_use]
     pub fn numbered(&self, number: DeviceNumber) -> Option<usize> {
         let is_it = |node: &Node| {
             node.number == Some(number) && !matches!(node.class, Class::Fs | Class::Fuse)
@@ -219,7 +216,6 @@ impl KernelTree {
     }
 
     /// The node and all that it stands on, the nearest first.
-    #[must_use]
     pub fn chain(&self, from: usize) -> Vec<usize> {
         let (mut found, mut next) = (vec![from], 0);
         while let Some(at) = found.get(next).copied() {

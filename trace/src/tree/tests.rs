@@ -177,13 +177,10 @@ fn names_are_sorted_by_their_numbers() {
 #[test]
 fn this_machine_has_the_devices_of_diskstats() {
     let Ok(tree) = KernelTree::now() else {
-        eprintln!("SKIP this_machine_has_the_devices_of_diskstats: no /sys/block");
-        return;
+        return ugeom_testkit::skip("no /sys/block");
     };
     let text = fs::read_to_string("/proc/diskstats").unwrap_or_default();
-    let Ok(devices) = ugeom_format::diskstats::parse(&text) else {
-        return;
-    };
+    let Ok(devices) = ugeom_format::diskstats::parse(&text) else { return };
     for device in devices {
         // Devices come and go while other tests run, and unused ones are left out.
         let unused = device.stat.reads.completed == 0;

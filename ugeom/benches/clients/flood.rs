@@ -29,9 +29,7 @@ struct Server {
 
 pub(crate) fn measure(plan: Plan) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
-    let Some(client) = compile("nbdflood", folder.path())? else {
-        return Ok(());
-    };
+    let Some(client) = compile("nbdflood", folder.path())? else { return Ok(()) };
     let mut servers = servers(plan, folder.path())?;
     for round in 0..plan.rounds {
         let mut running = Vec::new();
@@ -59,7 +57,7 @@ pub(crate) fn measure(plan: Plan) -> Result<(), Failure> {
 /// A program of the shared tools, compiled; `None`, after saying why, where that cannot be.
 fn compile(name: &str, folder: &Path) -> Result<Option<PathBuf>, Failure> {
     let what = format!("clients, {name}");
-    let Some(source) = ugeom_testkit::shared(&what, &format!("tools/floors/{name}.c")) else {
+    let Some(source) = ugeom_testkit::shared(&format!("tools/floors/{name}.c")) else {
         return Ok(None);
     };
     if program("cc").is_none() {

@@ -52,9 +52,7 @@ pub(crate) fn memory(folder: &Path) -> Result<Option<Figure>, Failure> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let Some(Ok(kib)) = kib.map(str::parse::<f64>) else {
-        return Ok(None);
-    };
+    let Some(Ok(kib)) = kib.map(str::parse::<f64>) else { return Ok(None) };
     let interval = Interval::exact(kib * 1024.0, 0.95);
     let what = format!("memory of a server with {IDLE} idle connections");
     let figure = Figure::plain("memory", &what, Unit::Bytes, interval);

@@ -16,7 +16,7 @@ pub(crate) const WORD: &str = "serve-canned-replies";
 /// Requests answered at once: two slices each, of 1024 that a write takes.
 const BATCH: usize = 512;
 
-/// The longest READ.
+/// Data of the longest READ that clients send, 4 MiB.
 const ZEROES: &[u8] = &[0; 4 << 20];
 
 /// Serves until it is killed, a thread a connection.

@@ -153,9 +153,7 @@ fn figures(plans: &[Plan], blocks: &Blocks) -> Vec<Figure> {
             ..*plan
         };
         let place = |plan: &Plan| blocks.position(&plan.name());
-        let (Some(base), Some(other)) = (place(&ours), place(plan)) else {
-            continue;
-        };
+        let (Some(base), Some(other)) = (place(&ours), place(plan)) else { continue };
         if let Ok(ratio) = blocks.typical_ratio(base, other, CONFIDENCE) {
             let what = format!("{}: times {}", plan.client.words(), plan.kind.word());
             let figure = Figure::plain(&what, &what, Unit::Times, ratio.interval);

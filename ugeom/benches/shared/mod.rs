@@ -35,7 +35,7 @@ pub(crate) fn ugeom(socket: &Path, arguments: &[&str]) -> Vec<String> {
     words(&[&own, arguments].concat())
 }
 
-/// A command line.
+/// The words of a command line, as a process takes them.
 pub(crate) fn words(line: &[&str]) -> Vec<String> {
     line.iter().map(|word| (*word).to_owned()).collect()
 }

@@ -396,7 +396,7 @@ fn timeline_text(timeline: &[TimelineRecord]) -> String {
             damaged_left -= 1;
         }
         if left_out > 0 {
-            text.push_str(&format!("          ({left_out} records more)\n"));
+            text.push_str(&format!("          ({left_out} more records)\n"));
             left_out = 0;
         }
         text.push_str(&record_text(record));

@@ -47,9 +47,7 @@ impl Written {
 /// # Errors
 /// [`Usage`] for a file of others; why it cannot be written.
 pub fn check(path: Option<&Path>, what: Written, force: bool) -> Result<()> {
-    let Some(path) = path.filter(|path| *path != Path::new(STDOUT)) else {
-        return Ok(());
-    };
+    let Some(path) = path.filter(|path| *path != Path::new(STDOUT)) else { return Ok(()) };
     refuse_disk(path).with_context(|| path.display().to_string())?;
     let mut options = File::options();
     options.write(true);

@@ -36,7 +36,7 @@ Examples:
   ugeom ministat -c 99 -s before after   at 99 %, each set with a bar of its own
   ugeom ministat -A -C 3 -d , runs.csv   the third column of a file, without the plot";
 
-/// The widest plot.
+/// The widest plot, columns.
 const WIDTH_MAX: i64 = 10_000;
 
 /// Compare data sets as ministat(1) does
@@ -115,7 +115,7 @@ fn column(text: &str) -> Result<usize, String> {
 
 fn confidence(text: &str) -> Result<Confidence, String> {
     let known = text.parse().ok().and_then(Confidence::from_percent);
-    known.ok_or_else(|| "the table has 80, 90, 95, 98, 99 and 99.5".to_owned())
+    known.ok_or_else(|| "not one of 80, 90, 95, 98, 99 and 99.5".to_owned())
 }
 
 fn delimiters(text: &str) -> Result<String, String> {
@@ -185,7 +185,7 @@ impl Ministat {
         }
         let count = self.files.len();
         if count > SETS_MAX {
-            let problem = format!("{count} data sets, but there are symbols for {SETS_MAX} only");
+            let problem = format!("{count} data sets; the plot has symbols for {SETS_MAX}");
             return Err(Usage(problem).into());
         }
         let is_stdin = |path: &&PathBuf| path.as_path() == Path::new("-");

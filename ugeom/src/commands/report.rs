@@ -119,9 +119,7 @@ impl Report {
 
     /// Refuses to write over one of the results.
     fn keep_results(&self, output: &Path) -> Result<()> {
-        let Ok(output) = output.canonicalize() else {
-            return Ok(());
-        };
+        let Ok(output) = output.canonicalize() else { return Ok(()) };
         let same = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path == output);
         match self.results.iter().find(same) {
             Some(path) => Err(failure::Usage(format!(

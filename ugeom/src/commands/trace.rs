@@ -256,9 +256,7 @@ impl Trace {
     }
 
     fn start(&self) -> Result<Option<Child>> {
-        let Some((program, arguments)) = self.command.split_first() else {
-            return Ok(None);
-        };
+        let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let child = Command::new(program).args(arguments).spawn();
         Ok(Some(
             child.with_context(|| format!("{program}: starting it"))?,

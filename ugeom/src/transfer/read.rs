@@ -94,18 +94,14 @@ impl Reader<'_> {
     fn next(&mut self) -> Result<Option<(Block, Option<Finished>)>> {
         self.send_ahead()?;
         loop {
-            let Some(block) = self.blocks.front_mut() else {
-                return Ok(None);
-            };
+            let Some(block) = self.blocks.front_mut() else { return Ok(None) };
             if block.sectors.is_empty() {
                 let block = self.blocks.pop_front();
                 self.first += 1;
                 return Ok(block.map(|block| (block, None)));
             }
             if let Some(finished) = block.finished.take() {
-                let Some(block) = self.blocks.pop_front() else {
-                    return Ok(None);
-                };
+                let Some(block) = self.blocks.pop_front() else { return Ok(None) };
                 self.first += 1;
                 self.check(&block, &finished)?;
                 return Ok(Some((block, Some(finished))));

@@ -265,9 +265,7 @@ impl Rescue<'_> {
     /// Writes the map beside its name and puts it there, so that a crash leaves one of the two.
     fn save(&mut self) -> Result<()> {
         self.saved = Instant::now();
-        let Some(path) = &self.map_path else {
-            return Ok(());
-        };
+        let Some(path) = &self.map_path else { return Ok(()) };
         let mut beside = path.clone().into_os_string();
         beside.push(".new");
         let saved = self.out.sync_data().and_then(|()| {

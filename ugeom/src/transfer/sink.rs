@@ -15,7 +15,7 @@ static ZEROES: [u8; 16 << 10] = [0; 16 << 10];
 /// Stdout, written in order, with holes where it is a file.
 pub struct Sink {
     out: BufWriter<StdoutLock<'static>>,
-    /// Zeroes become holes.
+    /// Whether zeroes become holes of the file.
     holes: bool,
     /// The last bytes were a hole: the file ends before them.
     ends_with_hole: bool,

@@ -15,7 +15,7 @@ pub struct Stretches<'a> {
     geometry: Geometry,
     /// What was answered and not used: holes or not, in order.
     known: VecDeque<(bool, Range<u64>)>,
-    /// The provider answers.
+    /// Whether the provider answers EXTENTS.
     answers: bool,
 }
 

@@ -167,9 +167,7 @@ impl Writer<'_> {
         let mut at = range.start;
         while at < range.end {
             let left = range.end - at;
-            let Ok(found) = self.channel.extents(self.opened, at, left, 64) else {
-                return false;
-            };
+            let Ok(found) = self.channel.extents(self.opened, at, left, 64) else { return false };
             if found.is_empty() || found.iter().any(|it| it.kind == ExtentKind::Data) {
                 return false;
             }

@@ -147,9 +147,7 @@ impl Crate {
                 continue;
             }
             for (path, line) in &content.paths {
-                let Some(target) = self.resolve(module, path, IMPORTS_MAX) else {
-                    continue;
-                };
+                let Some(target) = self.resolve(module, path, IMPORTS_MAX) else { continue };
                 let common = module.iter().zip(&target).take_while(|(a, b)| a == b);
                 let common = common.count();
                 if common == module.len() || common == target.len() || self.is_of_tests(&target) {
@@ -201,9 +199,7 @@ impl Content {
         while tokens.get(at).is_some_and(|token| token.text == ":") {
             at += 1;
         }
-        let Some(last) = whole.last().cloned() else {
-            return;
-        };
+        let Some(last) = whole.last().cloned() else { return };
         match tokens.get(at).map(|token| token.text.as_str()) {
             Some("{") => {
                 let inner = &tokens[at + 1..super::tokens::closing(tokens, at)];

@@ -48,9 +48,7 @@ pub(super) fn declare(source: &Source, of_tests: bool, declared: &mut BTreeSet<S
         format!("{folder}/{stem}")
     };
     for window in source.tokens.windows(3) {
-        let [first, name, last] = window else {
-            continue;
-        };
+        let [first, name, last] = window else { continue };
         if of_tests && !first.test {
             continue;
         }

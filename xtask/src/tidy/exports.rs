@@ -20,11 +20,9 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "fisher_upper_tail",
             "humanize_number",
             "interval_with",
-            "intercept_effect",
             "ln_beta",
             "ln_gamma",
             "normal_cdf",
-            "slope_effect",
             "student_cdf",
             "student_critical",
             "student_quantile",
@@ -108,9 +106,7 @@ pub fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
     let of_tests = tree.test_files(sources);
     let mut libraries: BTreeMap<&str, Library> = BTreeMap::new();
     for source in sources {
-        let Some((folder, file)) = source.path.split_once("/src/") else {
-            continue;
-        };
+        let Some((folder, file)) = source.path.split_once("/src/") else { continue };
         if tree.has(&format!("{folder}/src/lib.rs"))
             && !tree.has(&format!("{folder}/src/main.rs"))
             && !of_tests.contains(source.path)
@@ -311,9 +307,7 @@ fn types_of_impls(all: &[tokens::Token]) -> BTreeMap<usize, String> {
         if token.text != "impl" || !starts_item {
             continue;
         }
-        let Some(open) = (index..all.len()).find(|at| all[*at].text == "{") else {
-            continue;
-        };
+        let Some(open) = (index..all.len()).find(|at| all[*at].text == "{") else { continue };
         let head = &all[index + 1..open];
         let head = match head.iter().position(|token| token.text == "for") {
             Some(at) => &head[at + 1..],

@@ -76,9 +76,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut crates = BTreeMap::new();
     for (path, text) in &tree.files {
-        let Some(dir) = path.strip_suffix("/Cargo.toml") else {
-            continue;
-        };
+        let Some(dir) = path.strip_suffix("/Cargo.toml") else { continue };
         match text.parse::<Table>() {
             Ok(table) if !OUTSIDE.contains(&dir) => {
                 crates.insert(dir, (path.as_str(), text.as_str(), table));

@@ -5,10 +5,10 @@
 
 mod arrows;
 mod bans;
-mod classes;
 mod dead;
 mod exports;
 mod floors;
+mod formats;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -64,7 +64,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
             Err(finding) => findings.push(finding),
         }
     }
-    findings.extend(classes::check(tree, &sources));
+    findings.extend(formats::check(tree));
     findings.extend(dead::check(tree, &sources));
     findings.extend(arrows::check(&sources));
     findings.extend(exports::check(tree, &sources));

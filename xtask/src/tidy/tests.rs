@@ -281,45 +281,6 @@ fn pure_crates_do_no_input_or_output() {
     assert_eq!(found(&[("format/Cargo.toml", &rustix)]).len(), 1);
 }
 
-const CLASS_ROOT: (&str, &str) = (
-    "classes/src/lib.rs",
-    "//! x\n#![forbid(unsafe_code)]\nmod nop;\nmod part;\nmod spec;\n",
-);
-const CLASS_PART: (&str, &str) = (
-    "classes/src/part/mod.rs",
-    "//! x\nmod mbr;\nuse mbr::ENTRY;\n",
-);
-const CLASS_NOP: (&str, &str) = ("classes/src/nop/mod.rs", "//! x\nconst ENTRY: Entry = x;\n");
-const CLASS_MBR: (&str, &str) = (
-    "classes/src/part/mbr/mod.rs",
-    "//! x\nconst ENTRY: Entry = x;\n",
-);
-
-#[test]
-fn a_class_needs_a_page_and_a_line_in_the_conformance_suite() {
-    let spec = ("classes/src/spec/mod.rs", "//! x\nuse nop::ENTRY;\n");
-    let mut files = vec![CLASS_ROOT, CLASS_PART, CLASS_NOP, CLASS_MBR, spec];
-    assert_eq!(
-        found(&files),
-        [
-            "classes/src/nop/mod.rs:1 class nop has no page",
-            "classes/src/nop/mod.rs:1 class nop is not in the conformance suite",
-            "classes/src/part/mbr/mod.rs:1 class mbr has no page",
-            "classes/src/part/mbr/mod.rs:1 class mbr is not in the conformance suite",
-        ]
-    );
-    files.push(("docs/classes/nop.md", "# nop\n"));
-    files.push(("docs/classes/mbr.md", "# mbr\n"));
-    files.push((
-        "classes/tests/conformance.rs",
-        "//! nop\nfn f() { g(\"md:1m | nop\"); }\n",
-    ));
-    assert_eq!(
-        found(&files),
-        ["classes/src/part/mbr/mod.rs:1 class mbr is not in the conformance suite"]
-    );
-}
-
 #[test]
 fn a_format_needs_a_fuzz_target() {
     let root = (

@@ -11,7 +11,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub text: String,
-    /// Counted from 1.
+    /// Line in the file, counted from 1.
     pub line: usize,
     /// Inside an item that is compiled for tests only.
     pub test: bool,

@@ -54,7 +54,6 @@ pub struct WindowQueue {
 
 impl WindowQueue {
     /// For windows of at most so many blocks.
-    #[must_use]
     pub fn new(most: u64) -> Self {
         Self {
             state: Mutex::new(State {
@@ -217,9 +216,7 @@ impl Drop for ReadAhead {
 fn run<I: Index>(queue: &WindowQueue, lower: &OnceLock<Lower>, cache: &Weak<Cache<I>>) {
     let mut way = None;
     loop {
-        let Some(window) = queue.next(|| way = None) else {
-            return;
-        };
+        let Some(window) = queue.next(|| way = None) else { return };
         // While the reference is held, the cache cannot go; the last one may be this.
         let Some(cache) = cache.upgrade() else { return };
         if way.is_none() {
@@ -289,9 +286,7 @@ fn submit<I: Index>(
     let last = first + slots.len() as u64 - 1;
     let held = cache.held_bytes(last) as usize;
     let fill = cache.store.slab().fill(slots, held);
-    let (Some(fill), Some(draft)) = (fill, way.channel.bio()) else {
-        return false;
-    };
+    let (Some(fill), Some(draft)) = (fill, way.channel.bio()) else { return false };
     let draft = draft.transfer(false, first * cache.block_bytes, Box::new(fill));
     way.channel.submit(&way.consumer, draft.cookie(cookie));
     true

@@ -55,7 +55,6 @@ pub struct Streams {
 
 impl Streams {
     /// With windows of at most so many blocks.
-    #[must_use]
     pub fn new(most: u64) -> Self {
         Self {
             all: [Stream::default(); STREAMS],

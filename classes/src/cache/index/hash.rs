@@ -324,9 +324,7 @@ impl Index for Hash {
     }
 
     fn write(&self, block: u64, slab: &Slab, within: usize, from: &[u8]) -> bool {
-        let Some((line, _, word)) = self.own(&self.target(block)) else {
-            return false;
-        };
+        let Some((line, _, word)) = self.own(&self.target(block)) else { return false };
         let slot = self.entry(word).slot;
         self.change(line, |_| slab.copy_in(slot, within, from))
     }

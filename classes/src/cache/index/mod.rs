@@ -92,7 +92,6 @@ pub trait Index: Send + Sync + Sized + 'static {
 /// over the golden ratio, odd. It lays the blocks of a sequential range, and of one with steps,
 /// evenly over all places. The lower bits of the word are worth less.
 #[inline]
-#[must_use]
 pub fn spread(block: u64) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15 >> UNUSED_BITS | 1;
     block.wrapping_mul(FACTOR << UNUSED_BITS)
@@ -103,7 +102,6 @@ const UNUSED_BITS: u32 = u64::BITS - BLOCK_BITS;
 
 /// The shard of a spread number, of `1 << shard_bits`: its highest bits.
 #[inline]
-#[must_use]
 pub(crate) fn shard_of(spread: u64, shard_bits: u32) -> usize {
     // In two steps, as no shift takes 64.
     (spread >> 1 >> (u64::BITS - 1 - shard_bits)) as usize

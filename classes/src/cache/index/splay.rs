@@ -275,9 +275,7 @@ impl Index for Splay {
 
     fn publish(&self, block: u64) -> bool {
         let mut tree = self.tree(block);
-        let Some(node) = tree.find(block) else {
-            return false;
-        };
+        let Some(node) = tree.find(block) else { return false };
         let node = &mut tree.nodes[node as usize];
         node.busy &= node.stale;
         !node.stale
@@ -285,9 +283,7 @@ impl Index for Splay {
 
     fn write(&self, block: u64, slab: &Slab, within: usize, from: &[u8]) -> bool {
         let mut tree = self.tree(block);
-        let Some(node) = tree.find(block) else {
-            return false;
-        };
+        let Some(node) = tree.find(block) else { return false };
         let slot = tree.slots[node as usize];
         self.change(slot, || slab.copy_in(slot, within, from))
     }

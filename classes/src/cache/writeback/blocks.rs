@@ -149,9 +149,7 @@ impl<I: Index> Store<I> {
     /// and copies them. The block's range is entered among the writers.
     pub(super) fn begin_cleaning(&self, block: u64, with: impl FnOnce(u32, u64)) {
         let _queues = self.lock(block);
-        let Some(entry) = self.ready(block) else {
-            return;
-        };
+        let Some(entry) = self.ready(block) else { return };
         let word = self.dirty.word(entry.slot);
         if word.parts() != 0 {
             let parts = word.begin_cleaning();
@@ -163,9 +161,7 @@ impl<I: Index> Store<I> {
     /// It is below, but for the parts that failed; false when the block is gone.
     pub(super) fn end_cleaning(&self, block: u64, failed: u64) -> bool {
         let _queues = self.lock(block);
-        let Some(entry) = self.ready(block) else {
-            return false;
-        };
+        let Some(entry) = self.ready(block) else { return false };
         let word = self.dirty.word(entry.slot);
         if word.is_cleaning() {
             word.end_cleaning(failed);

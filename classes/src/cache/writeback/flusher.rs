@@ -117,9 +117,7 @@ impl<I: Index> Flusher<I> {
             if order.stop {
                 return;
             }
-            let Some(cache) = self.cache.upgrade() else {
-                return;
-            };
+            let Some(cache) = self.cache.upgrade() else { return };
             let settles = order.settle;
             let (failed, settled) = self.obey(&cache, order);
             timer.begin_again(failed);
@@ -164,9 +162,7 @@ impl<I: Index> Flusher<I> {
 
     /// Makes durable what is below. What the layer there has lost meanwhile is written again, once.
     fn settle(&mut self, cache: &Cache<I>) -> Result<(), IoError> {
-        let Err(error) = self.flush(cache) else {
-            return Ok(());
-        };
+        let Err(error) = self.flush(cache) else { return Ok(()) };
         if cache.store.dirty.buffers() > 0 {
             if let Some(failure) = self.pass(cache) {
                 return Err(failure.error);
@@ -248,9 +244,7 @@ impl<I: Index> Flusher<I> {
 
     /// Starts to write neighbouring blocks.
     fn write_group(&mut self, cache: &Cache<I>, blocks: &[u64]) {
-        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
-            return;
-        };
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return };
         let (first, last) = (*first, *last);
         let Some(number) = cache.store.writers.try_enter(first, last, true) else {
             self.postponed.extend_from_slice(blocks);
@@ -408,9 +402,7 @@ impl<I: Index> Flusher<I> {
     /// When all writes of a group are back, its blocks are clean, but for what failed.
     fn end_if_done(&mut self, cache: &Cache<I>, place: usize) {
         let done = |group: &mut Group| group.sent && group.left == 0;
-        let Some(group) = self.groups[place].take_if(done) else {
-            return;
-        };
+        let Some(group) = self.groups[place].take_if(done) else { return };
         for block in group.first..=group.last {
             let failed = group.failed.iter().filter(|(of, _)| *of == block);
             let parts = failed.fold(0, |all, (_, parts)| all | parts);

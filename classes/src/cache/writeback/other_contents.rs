@@ -278,12 +278,6 @@ fn failing<I: Index>() {
     rig.no_buffer_is_stuck(LENGTH, 9);
 }
 
-#[test]
-fn what_failed_gets_to_a_device_that_comes_back_with_other_contents_and_nothing_else_does() {
-    failing::<Hash>();
-    failing::<Splay>();
-}
-
 fn shrinking<I: Index>() {
     let mut rig = Rig::new::<I>(LENGTH);
     for block in [4, 130] {
@@ -305,12 +299,6 @@ fn shrinking<I: Index>() {
     assert_eq!(rig.device.where_is(7), [(4 * BLOCK, 5 * BLOCK)]);
     assert_eq!(rig.device.where_is(1), []);
     rig.no_buffer_is_stuck(LENGTH, 9);
-}
-
-#[test]
-fn a_media_that_shrinks_and_grows_with_other_contents_shows_those() {
-    shrinking::<Hash>();
-    shrinking::<Splay>();
 }
 
 fn replaced<I: Index>() {
@@ -335,12 +323,6 @@ fn replaced<I: Index>() {
     rig.no_buffer_is_stuck(LENGTH, 9);
 }
 
-#[test]
-fn a_device_in_the_place_of_one_that_went_away_gets_nothing_of_what_was_meant_for_it() {
-    replaced::<Hash>();
-    replaced::<Splay>();
-}
-
 fn held<I: Index>() {
     let mut rig = Rig::new::<I>(LENGTH);
     let flush = rig.write_on_its_way();
@@ -358,12 +340,6 @@ fn held<I: Index>() {
     rig.no_buffer_is_stuck(LENGTH, 9);
 }
 
-#[test]
-fn a_block_whose_way_below_ends_in_an_error_is_dirty_again_with_what_came_meanwhile() {
-    held::<Hash>();
-    held::<Splay>();
-}
-
 fn orphaned<I: Index>() {
     let mut rig = Rig::new::<I>(LENGTH);
     let flush = rig.write_on_its_way();
@@ -379,8 +355,21 @@ fn orphaned<I: Index>() {
     );
 }
 
-#[test]
-fn a_device_that_goes_away_while_a_block_is_on_its_way_takes_nobody_with_it() {
-    orphaned::<Hash>();
-    orphaned::<Splay>();
+/// Each of them with either index.
+macro_rules! with_both_indexes {
+    ($($name:ident: $run:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            $run::<Hash>();
+            $run::<Splay>();
+        })*
+    };
+}
+
+with_both_indexes! {
+    what_failed_gets_to_a_device_that_comes_back_with_other_contents_and_nothing_else_does: failing;
+    a_media_that_shrinks_and_grows_with_other_contents_shows_those: shrinking;
+    a_device_in_the_place_of_one_that_went_away_gets_nothing_of_what_was_meant_for_it: replaced;
+    a_block_whose_way_below_ends_in_an_error_is_dirty_again_with_what_came_meanwhile: held;
+    a_device_that_goes_away_while_a_block_is_on_its_way_takes_nobody_with_it: orphaned;
 }

@@ -88,9 +88,7 @@ impl Report {
     }
 
     fn say(&self, seen_by: Range<u64>, lost: Lost, because: &str) {
-        let Some(first) = lost.first_offset else {
-            return;
-        };
+        let Some(first) = lost.first_offset else { return };
         self.losses.record_range(seen_by, UNKEPT);
         let mut state = self.lock();
         state.lost.add(first, lost.bytes);

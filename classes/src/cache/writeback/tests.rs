@@ -1,6 +1,7 @@
 //! Tests of writing back: what gets below and when, what is refused, what is reported.
 
-use crate::target::tests::opened;
+use super::super::tests::open;
+use crate::target::tests::refuses;
 use crate::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
@@ -18,10 +19,6 @@ pub(super) fn number_of(stack: &Stack, key: &str) -> u64 {
 fn target(text: &str) -> Target {
     let options = TargetOptions::untasted().for_writing();
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))
-}
-
-fn open(text: &str) -> (Target, Channel, Opened) {
-    opened(text, &TargetOptions::untasted().for_writing(), 64)
 }
 
 fn text_fact(target: &Target, key: &str) -> Option<String> {
@@ -70,7 +67,7 @@ fn flagged(channel: &mut Channel, opened: &Opened, offset: u64, byte: u8, flags:
 
 #[test]
 fn options_are_checked() {
-    for (text, words) in [
+    refuses(&[
         (
             "md:1m | cache:write=behind",
             "write=behind: expected one of through, back",
@@ -112,11 +109,7 @@ fn options_are_checked() {
             "md:1m | cache:1m,write=back,dirty=%",
             "dirty=%: this is not",
         ),
-    ] {
-        let error = open_target(text, &TargetOptions::default()).err();
-        let error = error.map(|error| error.to_string()).unwrap_or_default();
-        assert!(error.contains(words), "{text}: {error}");
-    }
+    ]);
     for (text, limit) in [
         ("md:1m | cache:1m,write=back", 512 << 10),
         ("md:1m | cache:16k,write=back", 16 << 10),

@@ -193,7 +193,6 @@ fn changed_flags(metadata: &Metadata, changes: &[(EliFlags, bool)]) -> EliFlags 
 }
 
 /// True when [`configure`] would change anything.
-#[must_use]
 pub fn would_change(metadata: &Metadata, changes: &[(EliFlags, bool)]) -> bool {
     changed_flags(metadata, changes) != metadata.flags
 }
@@ -273,7 +272,6 @@ pub fn restore(
 }
 
 /// The lines of `geli dump`. Nothing in metadata is secret: slots are encrypted.
-#[must_use]
 pub fn dump(metadata: &Metadata) -> String {
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
     let cipher = Cipher::of_number(metadata.cipher_number).map_or("unknown", Cipher::name);

@@ -77,7 +77,6 @@ impl AdminError {
     }
 
     /// What is wrong with bytes that should be metadata.
-    #[must_use]
     pub fn of_format(error: EliError, provider: &str) -> Self {
         let provider = provider.to_owned();
         match error {
@@ -131,7 +130,6 @@ impl<'a> EliDisk<'a> {
     }
 
     /// Where the metadata of a provider of that size lies.
-    #[must_use]
     pub fn place(&self, size_bytes: u64) -> u64 {
         let sector = u64::from(self.sector_bytes);
         (size_bytes / sector).saturating_sub(1) * sector

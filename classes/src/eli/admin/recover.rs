@@ -20,7 +20,6 @@ pub struct Candidate {
 impl Candidate {
     /// True when the sector is the last one of a provider of the size that the metadata names: it
     /// was written here, and not copied or left over.
-    #[must_use]
     pub fn is_in_place(&self, sector_bytes: u32) -> bool {
         self.offset + u64::from(sector_bytes) == self.metadata.provider_bytes
     }

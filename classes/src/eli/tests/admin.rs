@@ -60,9 +60,7 @@ fn new_image(path: &Path) {
 /// Which of the keys 0 to 9 open the image, with the metadata of a provider of that size.
 fn opens(image: &[u8], size: u64) -> Vec<u8> {
     let sector = &image[size as usize - 512..size as usize];
-    let Ok(metadata) = Metadata::decode(sector) else {
-        return Vec::new();
-    };
+    let Ok(metadata) = Metadata::decode(sector) else { return Vec::new() };
     if metadata.provider_bytes != size {
         return Vec::new();
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use ugeom_machine::buffer::{Buffer, Scatter};
 use ugeom_stack::{Channel, Command, Delta, Errno, Opened};
+use ugeom_testkit::has;
 
 /// A folder with an image, a keyfile `k` and a passfile `p`.
 struct Fixture {
@@ -307,7 +308,7 @@ fn damaged_metadata_is_reported_and_another_providers_is_not() {
 fn a_provider_that_cannot_be_opened_gives_the_reason() {
     let fixture = Fixture::new(&xts());
     let wrong = fixture.refused("keyfile=DIR/p,passfile=DIR/p");
-    assert!(wrong.contains("Wrong key for disk.img."), "{wrong}");
+    has(&wrong, "Wrong key for disk.img.");
     let nothing = fixture.refused("nopassphrase=1,metadata=DIR/none,keyfile=DIR/k");
     assert!(
         nothing.contains("reading") && nothing.contains("/none"),
@@ -319,11 +320,11 @@ fn a_provider_that_cannot_be_opened_gives_the_reason() {
         "{error}"
     );
     let error = fixture.refused("slot=1");
-    assert!(error.contains("No valid keys"), "{error}");
+    has(&error, "No valid keys");
     let error = fixture.refused("keyfile=DIR/k,passfile=DIR/p,nopassphrase=1");
-    assert!(error.contains("exclude each other"), "{error}");
+    has(&error, "exclude each other");
     let error = fixture.refused("onetime=1,keyfile=DIR/k");
-    assert!(error.contains("no file goes with it"), "{error}");
+    has(&error, "no file goes with it");
     let grown = fs::OpenOptions::new()
         .write(true)
         .open(fixture.path().join("disk.img"));
@@ -331,11 +332,11 @@ fn a_provider_that_cannot_be_opened_gives_the_reason() {
         .and_then(|file| file.set_len((1 << 20) + 512))
         .expect("grows");
     let error = fixture.refused("");
-    assert!(error.contains("no GELI metadata"), "{error}");
+    has(&error, "no GELI metadata");
     fs::write(fixture.path().join("backup"), xts().encode()).expect("writes");
     let error = fixture.refused("keyfile=DIR/k,passfile=DIR/p,metadata=DIR/backup");
-    assert!(error.contains("Provider size mismatch"), "{error}");
-    assert!(error.contains("geli recover"), "{error}");
+    has(&error, "Provider size mismatch");
+    has(&error, "geli recover");
 }
 
 #[test]
@@ -345,7 +346,7 @@ fn several_keyfiles_are_joined_in_their_order() {
     fs::write(fixture.path().join("b"), b"file\n").expect("writes");
     let _ = fixture.open("keyfile=DIR/a:DIR/b,passfile=DIR/p");
     let error = fixture.refused("keyfile=DIR/b:DIR/a,passfile=DIR/p");
-    assert!(error.contains("Wrong key"), "{error}");
+    has(&error, "Wrong key");
 }
 
 #[test]
@@ -367,7 +368,7 @@ fn a_read_only_provider_refuses_writers() {
         let target = open_target(&fixture.text(options), &writable()).expect("opens");
         let refused = target.stack.open(target.top, Delta::READ_WRITE).err();
         let refused = refused.expect("refused").to_string();
-        assert!(refused.contains("Read-only"), "{refused}");
+        has(&refused, "Read-only");
         target.stack.open(target.top, Delta::READ).expect("reads");
     }
 }

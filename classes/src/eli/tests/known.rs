@@ -144,9 +144,7 @@ fn data_keys_change_every_million_sectors() {
             let offset = number << 29;
             let (plain, mut ours, mut expected) = ([5; 1024], [0; 1024], [0; 1024]);
             crypt.encrypt(offset, &plain, &mut ours).expect("keys");
-            let Some(xts) = XtsKey::new(&key[..32]) else {
-                continue;
-            };
+            let Some(xts) = XtsKey::new(&key[..32]) else { continue };
             let sectors = Sectors {
                 offset,
                 sector_bytes: 512,
@@ -162,11 +160,9 @@ fn data_keys_change_every_million_sectors() {
 /// SSE2; and AES-NI with AVX2, but no VAES. qemu plays them.
 #[test]
 fn other_processors_give_the_same_answers() {
-    let Some(qemu) = ugeom_testkit::program("other_processors", "qemu-x86_64") else {
-        return;
-    };
+    let Some(qemu) = ugeom_testkit::program("qemu-x86_64") else { return };
     if cfg!(not(target_arch = "x86_64")) {
-        ugeom_testkit::skip("other_processors", "not an x86-64 processor");
+        ugeom_testkit::skip("not an x86-64 processor");
         return;
     }
     let own = std::env::current_exe().expect("the test");

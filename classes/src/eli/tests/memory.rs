@@ -67,15 +67,19 @@ fn look_for(masked: &[u8]) -> usize {
     found
 }
 
-/// Runs a test in a process of its own; true in that process.
-fn is_inside(name: &str) -> bool {
+/// Runs the calling test in a process of its own; true in that process.
+fn is_inside() -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
-    let name = format!("eli::tests::memory::{name}");
     let own = std::env::current_exe().expect("the test");
     let ended = Command::new(own)
-        .args(["--exact", &name, "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            &ugeom_testkit::test_name(),
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(INSIDE, "1")
         .output();
     let ended = ended.expect("runs");
@@ -86,7 +90,7 @@ fn is_inside(name: &str) -> bool {
 
 #[test]
 fn keys_are_gone_from_memory_when_the_provider_is() {
-    if is_inside("keys_are_gone_from_memory_when_the_provider_is") {
+    if is_inside() {
         inside();
     }
 }
@@ -118,7 +122,7 @@ fn keys_of_tags(data_key: &[u8], sub_sectors: [u64; 4]) -> [Vec<u8>; 3] {
 /// on the stack of the thread that read, which still lives, nor anywhere else.
 #[test]
 fn keys_of_tags_are_gone_after_each_request() {
-    if !is_inside("keys_of_tags_are_gone_after_each_request") {
+    if !is_inside() {
         return;
     }
     let mut bytes = Secret::new(|| [0_u8; 128]).expect("memory");
@@ -182,7 +186,7 @@ fn first_data_key(data_key: &[u8]) -> Vec<u8> {
 /// nothing of them.
 #[test]
 fn a_thread_that_made_a_data_key_keeps_nothing_of_it() {
-    if !is_inside("a_thread_that_made_a_data_key_keeps_nothing_of_it") {
+    if !is_inside() {
         return;
     }
     for (backend, cipher) in [

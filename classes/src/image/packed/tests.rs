@@ -126,8 +126,8 @@ fn files(disk: &[u8]) -> Vec<(&'static str, ImageFormat, Vec<u8>)> {
     ]
 }
 
-fn programs(test: &str) -> bool {
-    let found = |name| ugeom_testkit::program(test, name).is_some();
+fn programs() -> bool {
+    let found = |name| ugeom_testkit::program(name).is_some();
     found("gzip") && found("xz") && found("zstd")
 }
 
@@ -160,7 +160,7 @@ fn seeded() -> fastrand::Rng {
 
 #[test]
 fn a_compressed_disk_reads_like_the_disk_at_every_place() {
-    if !programs("a_compressed_disk_reads_like_the_disk_at_every_place") {
+    if !programs() {
         return;
     }
     let mut random = seeded();
@@ -220,7 +220,7 @@ const OF_SEVERAL: [&str; 6] = [
 
 #[test]
 fn a_changed_byte_is_found_and_named_with_its_place() {
-    if !programs("a_changed_byte_is_found_and_named_with_its_place") {
+    if !programs() {
         return;
     }
     let mut random = seeded();
@@ -256,9 +256,7 @@ fn a_changed_byte_is_found_and_named_with_its_place() {
         for _ in 0..6 {
             let cut = random.usize(..bytes.len());
             std::fs::write(&folder.path, &bytes[..cut]).expect("written");
-            let Ok(read) = read_all(&folder.path, format) else {
-                continue;
-            };
+            let Ok(read) = read_all(&folder.path, format) else { continue };
             // Zeroes behind the last member or stream belong to neither.
             let in_padding = bytes[cut..].iter().all(|byte| *byte == 0)
                 && ["gzip, padding", "xz, two streams"].contains(&name);
@@ -275,7 +273,7 @@ fn a_changed_byte_is_found_and_named_with_its_place() {
 
 #[test]
 fn the_part_before_a_damage_can_be_read() {
-    if !programs("the_part_before_a_damage_can_be_read") {
+    if !programs() {
         return;
     }
     let mut random = seeded();

@@ -35,9 +35,7 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
     let mut streams = Vec::new();
     let mut blocks = 0;
     while end > 0 {
-        let Some((start, list)) = stream(file, end)? else {
-            break;
-        };
+        let Some((start, list)) = stream(file, end)? else { break };
         blocks += list.len() as u64;
         if blocks > BLOCKS_MAX || streams.len() >= STREAMS_MAX {
             let reason = format!("more than {BLOCKS_MAX} blocks or {STREAMS_MAX} streams");

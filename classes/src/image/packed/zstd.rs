@@ -95,17 +95,11 @@ fn bytes(file: &File, at: u64, length: usize) -> Result<Vec<u8>, Damage> {
 
 /// The frames of the seek table at the end, if there is one.
 fn seek_table(file: &File, size: u64) -> Result<Option<Vec<SeekEntry>>, Damage> {
-    let Some(at) = size.checked_sub(SEEK_FOOTER_BYTES as u64) else {
-        return Ok(None);
-    };
+    let Some(at) = size.checked_sub(SEEK_FOOTER_BYTES as u64) else { return Ok(None) };
     let wrong = |at| move |error: zstd::Error| Damage::new(at, error);
     let footer = bytes(file, at, SEEK_FOOTER_BYTES)?;
-    let Some(footer) = footer.first_chunk() else {
-        return Ok(None);
-    };
-    let Some(footer) = SeekFooter::decode(*footer).map_err(wrong(at))? else {
-        return Ok(None);
-    };
+    let Some(footer) = footer.first_chunk() else { return Ok(None) };
+    let Some(footer) = SeekFooter::decode(*footer).map_err(wrong(at))? else { return Ok(None) };
     let Some(start) = size.checked_sub(footer.table_bytes()) else {
         return Err(Damage::new(at, "the seek table is longer than the file"));
     };

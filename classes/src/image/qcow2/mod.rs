@@ -70,9 +70,7 @@ impl Geom for Qcow2Geom {
 
     /// Marks the image as closed when its last writer leaves.
     fn settle(&self) -> Result<(), IoError> {
-        let Some(unclosed) = self.unclosed.as_ref() else {
-            return Ok(());
-        };
+        let Some(unclosed) = self.unclosed.as_ref() else { return Ok(()) };
         let closed = self
             .image
             .flush()

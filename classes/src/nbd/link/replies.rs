@@ -285,9 +285,7 @@ impl Link {
     /// The server has answered the part that it was asked for.
     fn part_done(&mut self, index: u32) {
         let can_flush = self.remote.has(export_flag::SEND_FLUSH);
-        let Some(flight) = self.flights[index as usize].as_mut() else {
-            return;
-        };
+        let Some(flight) = self.flights[index as usize].as_mut() else { return };
         flight.asked = false;
         flight.lost = false;
         self.together.set_gone(false);

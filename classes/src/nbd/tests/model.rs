@@ -154,9 +154,7 @@ impl World {
             self.visit(link);
             return Ok(());
         }
-        let Some(flush) = self.clients[at].flush.take() else {
-            return Ok(());
-        };
+        let Some(flush) = self.clients[at].flush.take() else { return Ok(()) };
         let last = self.losses.last();
         let client = &mut self.clients[at];
         if last > flush.mark {

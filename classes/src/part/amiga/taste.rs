@@ -10,9 +10,7 @@ use ugeom_format::amiga::{self, Error, Partition, SEARCHED_SECTORS};
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground_of_512(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground_of_512(NAME, taster)? else { return Ok(None) };
     // One read in place of sixteen; the sectors are then taken from it.
     let head = SEARCHED_SECTORS.min(media.sectors) * u64::from(amiga::SECTOR_BYTES);
     if let Err(error) = taster.read(0, head) {

@@ -14,9 +14,7 @@ use ugeom_format::mbr::Mbr;
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground(NAME, taster)? else { return Ok(None) };
     let sector = match taster.sector(0) {
         Ok(sector) => sector,
         Err(error) => return look::nothing(NAME, taster, error),

@@ -10,9 +10,7 @@ use ugeom_format::atari::{self, Partition};
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground_of_512(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground_of_512(NAME, taster)? else { return Ok(None) };
     let found = atari::Table::read(media, &mut look::reader(taster));
     let found = match found {
         Ok(found) => found,

@@ -20,9 +20,7 @@ use ugeom_stack::{Plan, TasteError, Taster};
 const NETBSD_RAW_PARTITION: usize = 3;
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground(NAME, taster)? else { return Ok(None) };
     let unit = u64::from(media.sector_size_bytes);
     let mut head = Vec::new();
     for number in 0..media.sectors.min(2) {

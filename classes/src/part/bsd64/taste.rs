@@ -11,9 +11,7 @@ use ugeom_format::bsd64::{Error, LEAST_BYTES, Label, Partition, SIZE_BYTES};
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground(NAME, taster)? else { return Ok(None) };
     if taster.mediasize_bytes() < LEAST_BYTES {
         let problem = format!("a disklabel64 needs {LEAST_BYTES} bytes of media");
         return look::nothing(NAME, taster, problem);

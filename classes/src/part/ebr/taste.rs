@@ -20,9 +20,7 @@ const FIRST_NUMBER: usize = 5;
 const MOST_LOGICALS: usize = 256;
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground(NAME, taster)? else { return Ok(None) };
     let (logicals, damage) = follow(taster, EbrWalk::new(0, media.sectors));
     if let (true, Some(problem)) = (logicals.is_empty(), &damage) {
         return Err(look::unusable(NAME, taster, problem));

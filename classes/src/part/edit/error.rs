@@ -72,7 +72,7 @@ pub enum EditError {
         cut_off(.cut)
     )]
     Cut {
-        /// The partition.
+        /// Name of the partition's provider.
         provider: String,
         /// Its new length in bytes.
         new_bytes: u64,

@@ -17,9 +17,7 @@ use ugeom_stack::{Plan, TasteError, Taster};
 const LEAST_SECTORS: u64 = 6;
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground(NAME, taster)? else { return Ok(None) };
     if media.sectors < LEAST_SECTORS {
         let problem = format!(
             "a GPT needs {LEAST_SECTORS} sectors, there are {}",

@@ -17,9 +17,7 @@ use ugeom_format::mbr::{Mbr, PartType};
 use ugeom_stack::{Geom, Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground_of_512(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground_of_512(NAME, taster)? else { return Ok(None) };
     if let Err(error) = taster.sector(0) {
         return look::nothing(NAME, taster, error);
     }
@@ -69,9 +67,7 @@ pub(in crate::part) fn stands(taster: &mut Taster<'_>, mbr: &Mbr) -> bool {
     let shell = |entry: &ugeom_format::mbr::Entry| entry.kind == PartType::LDM;
     let sector_bytes = taster.sectorsize_bytes();
     let media = Media::new(taster.mediasize_bytes(), sector_bytes);
-    let Some(media) = media.filter(|_| mbr.entries.iter().any(shell)) else {
-        return false;
-    };
+    let Some(media) = media.filter(|_| mbr.entries.iter().any(shell)) else { return false };
     let database = Database::read(media, Place::Mbr, &mut look::reader(taster));
     database.is_ok_and(|database| !parts("", &database).0.is_empty())
 }

@@ -11,9 +11,7 @@ use ugeom_format::pc98::{self, ENTRIES, Geometry, Slice};
 use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground_of_512(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(media) = look::ground_of_512(NAME, taster)? else { return Ok(None) };
     let mut head = Vec::new();
     for number in 0..media.sectors.min(2) {
         match taster.sector(number) {

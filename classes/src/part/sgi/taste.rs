@@ -10,9 +10,7 @@ use ugeom_format::sgi::{ENTRIES, Error, Header, Partition, SgiType};
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(sector) = look::sector0_of_512(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(sector) = look::sector0_of_512(NAME, taster)? else { return Ok(None) };
     let header = match Header::decode(&sector) {
         Ok(header) => header,
         Err(error @ Error::Checksum { .. }) => return Err(look::unusable(NAME, taster, error)),

@@ -11,9 +11,7 @@ use ugeom_format::vtoc8::{ENTRIES, Error, Label, RAW_PARTITION, Slice};
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(sector) = look::sector0_of_512(NAME, taster)? else {
-        return Ok(None);
-    };
+    let Some(sector) = look::sector0_of_512(NAME, taster)? else { return Ok(None) };
     let label = match Label::decode(&sector) {
         Ok(label) => label,
         Err(error @ (Error::Checksum { .. } | Error::Geometry { .. })) => {

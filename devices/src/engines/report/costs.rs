@@ -4,7 +4,7 @@ use super::{a_request, samples};
 use crate::engines::cost::{self, CACHED, CALLS};
 use crate::engines::findings::{cost_id, described};
 use crate::engines::subject::Document;
-use ugeom_report::{Cell, Column, Page, Table};
+use ugeom_report::{Cell, Page, Table};
 
 pub(super) fn engine(page: &mut Page, document: &Document) {
     page.heading("What an engine costs by itself");
@@ -30,17 +30,12 @@ pub(super) fn any_call(page: &mut Page, document: &Document) {
 }
 
 fn table(page: &mut Page, document: &Document, call: &'static str) {
-    let columns = [
-        Column::text("engine"),
-        Column::number("queue depth", ""),
-        Column::number("time", "ns"),
-        Column::number("CPU", "ns"),
-        Column::number("context switches", ""),
-        Column::number("speed-up over inline", "x"),
-    ];
     let mut words = described(call).chars();
     let first = words.next().map_or('A', |first| first.to_ascii_uppercase());
-    let mut table = Table::new(&format!("{first}{}", words.as_str()), columns);
+    let title = format!("{first}{}", words.as_str());
+    let columns =
+        "queue depth | time (ns) | CPU (ns) | context switches | speed-up over inline (x)";
+    let mut table = Table::headed(&title, "engine", columns);
     for one in cost::all().iter().filter(|one| one.call == call) {
         let Some(figure) = document.figure(&cost_id(call, &one.method, one.depth)) else {
             continue;

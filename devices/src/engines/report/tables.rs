@@ -4,7 +4,7 @@ use super::{a_request, samples};
 use crate::engines::published::{CONCLUSION, PUBLISHED, REQUESTS};
 use crate::engines::subject::{Document, JobDetail, Latency};
 use ugeom_harness::{Sample, total};
-use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Table};
+use ugeom_report::{Axis, Cell, Curve, Curves, Page, Table};
 
 /// Bytes of a request, KiB.
 const REQUEST_KIB: f64 = 4.0;
@@ -29,23 +29,11 @@ pub(super) fn jobs(page: &mut Page, document: &Document) {
          latency (clat). Engines wait in either, so compare the sum. CPU time and context switches \
          are per request.",
     );
-    let names = || [Column::text("engine"), Column::number("queue depth", "")];
-    let columns = [
-        Column::number("read IOPS", ""),
-        Column::number("", "KiB/s"),
-        Column::number("write IOPS", ""),
-        Column::number("", "KiB/s"),
-        Column::number("CPU per request", "us"),
-        Column::number("system-wide CPU", "us"),
-        Column::number("context switches", ""),
-    ];
-    let mut rates = Table::new(
-        "IOPS, and the cost of a request",
-        names().into_iter().chain(columns),
-    );
-    let columns = ["submit", "complete", "sum", "p50", "p99", "p99.9", "most"];
-    let columns = columns.map(|name| Column::number(name, ""));
-    let mut times = Table::new("Latency, us", names().into_iter().chain(columns));
+    let columns = "queue depth | read IOPS | (KiB/s) | write IOPS | (KiB/s) | \
+                   CPU per request (us) | system-wide CPU (us) | context switches";
+    let mut rates = Table::headed("IOPS, and the cost of a request", "engine", columns);
+    let columns = "queue depth | submit | complete | sum | p50 | p99 | p99.9 | most";
+    let mut times = Table::headed("Latency, us", "engine", columns);
     for detail in &document.subject.jobs {
         let samples = samples(document, &detail.case);
         let [reads, writes] = a_second(&samples, detail);
@@ -104,14 +92,11 @@ pub(super) fn latencies(page: &mut Page, document: &Document) {
 }
 
 pub(super) fn checks(page: &mut Page, document: &Document) {
-    let columns = [
-        Column::text("case"),
-        Column::number("steady IOPS", ""),
-        Column::number("in flight, counted", ""),
-        Column::number("by Little's law", ""),
-        Column::number("at the device", ""),
-    ];
-    let mut table = Table::new("", columns);
+    let mut table = Table::headed(
+        "",
+        "case",
+        "steady IOPS | in flight, counted | by Little's law | at the device",
+    );
     for detail in &document.subject.jobs {
         let samples = samples(document, &detail.case);
         let wall_ns = total(samples.iter().map(|sample| sample.wall_ns));
@@ -137,19 +122,13 @@ pub(super) fn checks(page: &mut Page, document: &Document) {
 }
 
 pub(super) fn published(page: &mut Page) {
-    let columns = [
-        Column::text("engine"),
-        Column::number("queue depth", ""),
-        Column::number("read IOPS", ""),
-        Column::number("write IOPS", ""),
-        Column::number("submit", "ms"),
-        Column::number("complete", "ms"),
-        Column::number("sum", "ms"),
-        Column::number("CPU", "%"),
-        Column::number("context switches", ""),
-    ];
     let title = "2007: Pentium 4 at 3.4 GHz, SATA drive, Linux 2.6.20; means of reads and writes";
-    let mut table = Table::new(title, columns);
+    let mut table = Table::headed(
+        title,
+        "engine",
+        "queue depth | read IOPS | write IOPS | submit (ms) | complete (ms) | sum (ms) | \
+         CPU (%) | context switches",
+    );
     for run in PUBLISHED {
         let mean = |pair: [f64; 2]| (pair[0] + pair[1]) / 2.0;
         let (submitting, completing) = (mean(run.submitting_ms), mean(run.completing_ms));

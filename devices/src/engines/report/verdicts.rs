@@ -75,9 +75,7 @@ fn ratios_plot(
 
 /// What the schedulers change; nothing where only one was tried.
 pub(super) fn schedulers(page: &mut Page, document: &Document) {
-    let Some((before, others)) = document.subject.schedulers.split_first() else {
-        return;
-    };
+    let Some((before, others)) = document.subject.schedulers.split_first() else { return };
     page.heading("Schedulers");
     page.paragraph(format!(
         "The device's scheduler was {before}, and is again; the job was repeated with {}. In 2007 \

@@ -50,9 +50,7 @@ fn c_of_a_sun_label_is_the_disk_and_not_edited() {
     };
     assert_eq!(table.add(&three), Err(Error::IndexInUse(3)));
     assert_eq!(table.delete(3), Err(Error::NoSuchPartition(3)));
-    let Table::Vtoc8(label) = &table else {
-        unreachable!()
-    };
+    let Table::Vtoc8(label) = &table else { unreachable!() };
     assert_eq!(label.label().partitions[2].sectors, 18 * 1008);
 }
 

@@ -120,7 +120,7 @@ fn text_of(
 
 /// The physical volume itself, in the text.
 struct Physical<'a> {
-    /// `pv0`.
+    /// Name in the text of the volume group: `pv0`.
     name: &'a str,
     /// Where its first extent begins on the medium.
     extents_at: u64,

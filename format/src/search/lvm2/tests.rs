@@ -189,9 +189,7 @@ proptest! {
         let at = at % text.len();
         text[at] = byte;
         let text = String::from_utf8(text).expect("ASCII");
-        let Ok(Some(group)) = group_of(&disk(&text, 512)) else {
-            return Ok(());
-        };
+        let Ok(Some(group)) = group_of(&disk(&text, 512)) else { return Ok(()) };
         for volume in group.volumes {
             let pieces = volume.pieces.unwrap_or_default();
             let sum: u64 = pieces.iter().map(|piece| piece.1).sum();

@@ -19,11 +19,11 @@ pub struct InHeader {
     pub unique: u64,
     /// Number of the file (`nodeid`), 1 for the root.
     pub node: u64,
-    /// Who asks: user, group and process.
+    /// User id of the process that asks.
     pub uid: u32,
-    /// See `uid`.
+    /// Group id of the process that asks.
     pub gid: u32,
-    /// See `uid`.
+    /// The process that asks; 0 for one of another namespace.
     pub pid: u32,
 }
 

@@ -73,9 +73,9 @@ impl InitReply {
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// S_IFDIR.
+    /// A directory (`S_IFDIR`).
     Directory,
-    /// S_IFREG.
+    /// A regular file (`S_IFREG`).
     File,
 }
 
@@ -136,7 +136,6 @@ impl Attributes {
 }
 
 /// The reply to GETATTR and SETATTR. The kernel may not keep the attributes.
-#[must_use]
 pub fn attributes_reply(attributes: &Attributes) -> Vec<u8> {
     let mut bytes = vec![0; 16 + ATTRIBUTES_BYTES];
     attributes.encode(&mut bytes[16..]);
@@ -149,7 +148,6 @@ pub struct Entry(pub Attributes);
 
 impl Entry {
     /// The message, without its header. The kernel may keep neither name nor attributes.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; 40 + ATTRIBUTES_BYTES];
         put64(&mut bytes, 0, self.0.node);
@@ -169,7 +167,6 @@ pub struct OpenReply {
 
 impl OpenReply {
     /// The message, without its header.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; 16];
         put64(&mut bytes, 0, self.handle);
@@ -206,7 +203,6 @@ pub struct FileSystem {
 
 impl FileSystem {
     /// The message, without its header. Nothing is free.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; 80];
         put64(&mut bytes, 0, self.blocks);
@@ -227,7 +223,6 @@ pub struct Names {
 
 impl Names {
     /// An empty reply that may have so many bytes.
-    #[must_use]
     pub fn new(limit_bytes: u32) -> Self {
         let limit_bytes = limit_bytes as usize;
         Self {

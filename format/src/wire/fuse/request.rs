@@ -5,7 +5,6 @@ use super::{Error, expect, opcode, put32, put64, word32, word64};
 /// The size of the fixed argument of an operation, bytes. Over io_uring it stands apart from
 /// what follows it.
 #[inline]
-#[must_use]
 pub const fn argument_bytes(opcode: u32) -> usize {
     match opcode {
         opcode::READ | opcode::WRITE | opcode::READDIR => 40,
@@ -196,7 +195,6 @@ impl<'a> Request<'a> {
 
     /// The request as the kernel sends it: operation, argument, and what follows but for the data
     /// of a WRITE. `None` for the kinds that stand for many operations.
-    #[must_use]
     pub fn encode(&self) -> Option<(u32, Vec<u8>, Vec<u8>)> {
         let (mut argument, mut rest) = (vec![0; self.room()?], Vec::new());
         let bytes = &mut argument[..];
@@ -241,7 +239,6 @@ impl<'a> Request<'a> {
     }
 
     /// The number of the operation; `None` for the kinds that stand for many.
-    #[must_use]
     pub fn opcode(&self) -> Option<u32> {
         Some(match self {
             Self::Init(_) => opcode::INIT,

@@ -64,7 +64,6 @@ impl Greeting {
     }
 
     /// Whether options may follow each other.
-    #[must_use]
     pub fn is_fixed(self) -> bool {
         self.flags & handshake_flag::FIXED_NEWSTYLE != 0
     }
@@ -144,7 +143,6 @@ impl OptionReplyHeader {
     }
 
     /// Whether the option was refused.
-    #[must_use]
     pub fn is_error(self) -> bool {
         self.reply & super::option_reply::ERROR != 0
     }
@@ -172,7 +170,6 @@ impl ExportReply {
     }
 
     /// How long the message is, bytes; `no_zeroes` when both sides have that flag.
-    #[must_use]
     pub const fn length_bytes(no_zeroes: bool) -> usize {
         if no_zeroes {
             EXPORT_REPLY_BYTES

@@ -23,6 +23,43 @@
 //! Source: "The NBD protocol", `doc/proto.md` of <https://github.com/NetworkBlockDevice/nbd>;
 //! `docs/formats/nbd.md`.
 
+/// A message of fixed size in big-endian numbers: a magic number of 32 bits, then fields at these
+/// byte offsets.
+macro_rules! message {
+    (
+        $(#[$about:meta])*
+        $name:ident, $what:literal, $size:ident, $magic:ident:
+        $($(#[$meaning:meta])* $at:literal $field:ident: $number:ident,)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$meaning])* pub $field: $number,)*
+        }
+
+        impl $name {
+            /// The bytes on the wire; a payload follows them.
+            #[inline]
+            pub fn encode(self) -> [u8; $size] {
+                let mut bytes = [0; $size];
+                crate::bytes::put_u32_be(&mut bytes, 0, $magic);
+                $(crate::bytes::put(&mut bytes, $at, &self.$field.to_be_bytes());)*
+                bytes
+            }
+
+            /// Reads it.
+            ///
+            /// # Errors
+            /// The magic number is another: where the next message begins cannot be known any more.
+            #[inline]
+            pub fn decode(bytes: &[u8; $size]) -> Result<Self, Error> {
+                super::magic($what, crate::bytes::u32_be(bytes, 0), $magic, "")?;
+                Ok(Self { $($field: $number::from_be_bytes(crate::bytes::take(bytes, $at)),)* })
+            }
+        }
+    };
+}
+
 mod extended;
 mod handshake;
 mod options;
@@ -161,7 +198,7 @@ pub mod info {
 
 /// Commands of the transmission phase.
 pub mod command {
-    /// Data comes back.
+    /// The data of a range comes back.
     pub const READ: u16 = 0;
     /// Data follows the request.
     pub const WRITE: u16 = 1;
@@ -229,15 +266,15 @@ pub mod error {
     pub const EPERM: u32 = 1;
     /// Input or output error.
     pub const EIO: u32 = 5;
-    /// Cannot allocate memory.
+    /// The server has no memory for the request.
     pub const ENOMEM: u32 = 12;
     /// The request makes no sense.
     pub const EINVAL: u32 = 22;
-    /// No space left.
+    /// There is no space left for what would be written.
     pub const ENOSPC: u32 = 28;
     /// The reply would be too long for what was asked (DF).
     pub const EOVERFLOW: u32 = 75;
-    /// Not supported.
+    /// The server does not support the command or one of its flags.
     pub const ENOTSUP: u32 = 95;
     /// The server is about to end.
     pub const ESHUTDOWN: u32 = 108;

@@ -107,7 +107,6 @@ pub struct InfoRequest {
 
 impl InfoRequest {
     /// The payload of the option, as it follows its header.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_string(&mut bytes, &self.name);
@@ -146,7 +145,6 @@ pub struct MetaRequest {
 
 impl MetaRequest {
     /// The payload of the option, as it follows its header.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_string(&mut bytes, &self.name);
@@ -186,7 +184,6 @@ pub struct Listed {
 
 impl Listed {
     /// The payload of the reply, as it follows its header.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_string(&mut bytes, &self.name);
@@ -218,7 +215,6 @@ pub struct MetaContext {
 
 impl MetaContext {
     /// The payload of the reply, as it follows its header.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.id.to_be_bytes().to_vec();
         bytes.extend(self.name.as_bytes());
@@ -241,7 +237,7 @@ impl MetaContext {
 /// The data of a reply of kind INFO: a fact about an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Info {
-    /// Size and flags.
+    /// Size and transmission flags (`NBD_INFO_EXPORT`).
     Export {
         /// Size of the export in bytes.
         size_bytes: u64,
@@ -267,7 +263,6 @@ pub enum Info {
 
 impl Info {
     /// The payload of the reply, as it follows its header.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Export { size_bytes, flags } => {

@@ -1,7 +1,7 @@
 //! The transmission phase: requests, simple replies, and the chunks of structured replies.
 
-use super::{Error, chunk, expect, magic};
-use crate::bytes::{put, put_u16_be, put_u32_be, u16_be, u32_be, u64_be};
+use super::{Error, chunk, expect};
+use crate::bytes::{put, put_u32_be, u16_be, u32_be, u64_be};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
@@ -18,55 +18,24 @@ pub const HOLE_BYTES: usize = 12;
 /// The size of an entry of a block status, bytes.
 const STATUS_BYTES: usize = 8;
 
-/// What a client asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+message! {
+    /// What a client asks.
+    Request, "a request", REQUEST_BYTES, REQUEST_MAGIC:
     /// See [`super::command_flag`].
-    pub flags: u16,
+    4 flags: u16,
     /// See [`super::command`].
-    pub command: u16,
+    6 command: u16,
     /// The client's word, which comes back with the reply.
-    pub cookie: u64,
+    8 cookie: u64,
     /// Byte offset in the export.
-    pub offset_bytes: u64,
+    16 offset_bytes: u64,
     /// Length in bytes.
-    pub length_bytes: u32,
+    24 length_bytes: u32,
 }
 
 impl Request {
-    /// The header; the data of a WRITE follows it.
-    #[inline]
-    #[must_use]
-    pub fn encode(self) -> [u8; REQUEST_BYTES] {
-        let mut bytes = [0; REQUEST_BYTES];
-        put_u32_be(&mut bytes, 0, REQUEST_MAGIC);
-        put_u16_be(&mut bytes, 4, self.flags);
-        put_u16_be(&mut bytes, 6, self.command);
-        put(&mut bytes, 8, &self.cookie.to_be_bytes());
-        put(&mut bytes, 16, &self.offset_bytes.to_be_bytes());
-        put_u32_be(&mut bytes, 24, self.length_bytes);
-        bytes
-    }
-
-    /// Reads it.
-    ///
-    /// # Errors
-    /// The magic number is another: where the next request begins cannot be known any more.
-    #[inline]
-    pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, Error> {
-        magic("a request", u32_be(bytes, 0), REQUEST_MAGIC, "")?;
-        Ok(Self {
-            flags: u16_be(bytes, 4),
-            command: u16_be(bytes, 6),
-            cookie: u64_be(bytes, 8),
-            offset_bytes: u64_be(bytes, 16),
-            length_bytes: u32_be(bytes, 24),
-        })
-    }
-
     /// The length of the data that follows, bytes.
     #[inline]
-    #[must_use]
     pub fn payload_bytes(&self) -> u32 {
         if self.command == super::command::WRITE {
             self.length_bytes
@@ -76,93 +45,39 @@ impl Request {
     }
 }
 
-/// An answer in one piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SimpleReply {
+message! {
+    /// An answer in one piece.
+    SimpleReply, "a reply", SIMPLE_REPLY_BYTES, SIMPLE_REPLY_MAGIC:
     /// 0, or one of [`super::error`]. Only without an error does the data of a READ follow.
-    pub error: u32,
+    4 error: u32,
     /// The cookie of the request.
-    pub cookie: u64,
+    8 cookie: u64,
 }
 
 impl SimpleReply {
-    /// The 16 bytes of the reply, big-endian.
-    #[inline]
-    #[must_use]
-    pub fn encode(self) -> [u8; SIMPLE_REPLY_BYTES] {
-        let mut bytes = [0; SIMPLE_REPLY_BYTES];
-        put_u32_be(&mut bytes, 0, SIMPLE_REPLY_MAGIC);
-        put_u32_be(&mut bytes, 4, self.error);
-        put(&mut bytes, 8, &self.cookie.to_be_bytes());
-        bytes
-    }
-
-    /// Reads it.
-    ///
-    /// # Errors
-    /// The magic number is another.
-    #[inline]
-    pub fn decode(bytes: &[u8; SIMPLE_REPLY_BYTES]) -> Result<Self, Error> {
-        magic("a reply", u32_be(bytes, 0), SIMPLE_REPLY_MAGIC, "")?;
-        Ok(Self {
-            error: u32_be(bytes, 4),
-            cookie: u64_be(bytes, 8),
-        })
-    }
-
     /// Whether these bytes begin a simple reply, and no chunk.
     #[inline]
-    #[must_use]
     pub fn begins(bytes: &[u8]) -> bool {
         u32_be(bytes, 0) == SIMPLE_REPLY_MAGIC
     }
 }
 
-/// What stands before each chunk of a structured reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChunkHeader {
+message! {
+    /// What stands before each chunk of a structured reply.
+    ChunkHeader, "a chunk of a reply", CHUNK_HEADER_BYTES, CHUNK_MAGIC:
     /// [`chunk::DONE`] or nothing.
-    pub flags: u16,
+    4 flags: u16,
     /// See [`chunk`].
-    pub kind: u16,
+    6 kind: u16,
     /// The cookie of the request.
-    pub cookie: u64,
+    8 cookie: u64,
     /// The length of what follows, bytes.
-    pub length_bytes: u32,
+    16 length_bytes: u32,
 }
 
 impl ChunkHeader {
-    /// The 20 bytes of the header, big-endian.
-    #[inline]
-    #[must_use]
-    pub fn encode(self) -> [u8; CHUNK_HEADER_BYTES] {
-        let mut bytes = [0; CHUNK_HEADER_BYTES];
-        put_u32_be(&mut bytes, 0, CHUNK_MAGIC);
-        put_u16_be(&mut bytes, 4, self.flags);
-        put_u16_be(&mut bytes, 6, self.kind);
-        put(&mut bytes, 8, &self.cookie.to_be_bytes());
-        put_u32_be(&mut bytes, 16, self.length_bytes);
-        bytes
-    }
-
-    /// Reads it.
-    ///
-    /// # Errors
-    /// The magic number is another.
-    #[inline]
-    pub fn decode(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Result<Self, Error> {
-        magic("a chunk of a reply", u32_be(bytes, 0), CHUNK_MAGIC, "")?;
-        Ok(Self {
-            flags: u16_be(bytes, 4),
-            kind: u16_be(bytes, 6),
-            cookie: u64_be(bytes, 8),
-            length_bytes: u32_be(bytes, 16),
-        })
-    }
-
     /// Whether it is the last chunk of its reply.
     #[inline]
-    #[must_use]
     pub fn is_last(self) -> bool {
         self.flags & chunk::DONE != 0
     }
@@ -211,7 +126,6 @@ pub struct ErrorChunk {
 
 impl ErrorChunk {
     /// The data. A message that is too long for its field is cut.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut end = self.message.len().min(super::STRING_BYTES_MAX);
         while !self.message.is_char_boundary(end) {
@@ -255,7 +169,6 @@ pub struct Status {
 }
 
 /// The data of a chunk of kind BLOCK_STATUS: a context, and stretches without a gap.
-#[must_use]
 pub fn encode_block_status(context: u32, stretches: &[Status]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + stretches.len() * STATUS_BYTES);
     bytes.extend(context.to_be_bytes());

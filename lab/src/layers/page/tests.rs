@@ -4,6 +4,7 @@ use super::*;
 use crate::layers::{compute, fixture};
 use ugeom_harness::Ended;
 use ugeom_report::{Block, Style};
+use ugeom_testkit::has;
 
 /// Twelve processes of the same machine.
 fn computed() -> Document {
@@ -30,7 +31,7 @@ fn the_share_comes_first_and_wall_and_cpu_time_are_both_named() {
         wall.zip(cpu).is_some_and(|(wall, cpu)| wall < cpu),
         "{answer}"
     );
-    assert!(answer.contains("; each layer 3.0"), "{answer}");
+    has(&answer, "; each layer 3.0");
     assert!(answer.len() <= 300, "three lines of 100 columns: {answer}");
     assert_eq!(page.certain(), "96 to 99 % CI, 12 processes");
     assert!(page.brief.starts_with("GEOM adds 2"), "{}", page.brief);
@@ -69,7 +70,7 @@ fn a_fused_slicer_has_its_row_and_its_sentence() {
 #[test]
 fn an_effect_of_size_is_stated_above_its_margin_only() {
     let text = flat(&page(&computed()).to_text(100));
-    assert!(text.contains("4 KiB: no more than "), "{text}");
+    has(&text, "4 KiB: no more than ");
     let mut document = fixture::document(5);
     let slow = |(name, ns): (String, f64)| match name.as_str() {
         "size/md0s1c 4096" => (name, ns + 40.0),
@@ -101,7 +102,7 @@ fn what_is_not_significant_is_bounded() {
         .collect();
     compute(&mut document);
     let answer = page(&document).answer;
-    assert!(answer.contains("each layer no more than "), "{answer}");
+    has(&answer, "each layer no more than ");
 }
 
 #[test]
@@ -131,10 +132,7 @@ fn a_process_in_another_state_is_told() {
     }
     compute(&mut document);
     let warnings = page(&document).warnings.join("; ");
-    assert!(
-        warnings.contains("in 11 of 12 processes, and "),
-        "{warnings}"
-    );
+    has(&warnings, "in 11 of 12 processes, and ");
 }
 
 #[test]

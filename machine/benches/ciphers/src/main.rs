@@ -202,9 +202,7 @@ fn compare(title: &str, mut codes: Vec<Code>) {
 /// Both decrypt alike, or the comparison is of different things.
 fn check() {
     let key: [u8; 64] = std::array::from_fn(|at| (5 * at + 1) as u8);
-    let Some(ours) = XtsKey::new(&key) else {
-        return;
-    };
+    let Some(ours) = XtsKey::new(&key) else { return };
     let mut both = [vec![9; 8192], vec![9; 8192]];
     let at = Sectors {
         offset: 0,

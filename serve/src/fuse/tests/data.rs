@@ -57,9 +57,8 @@ fn round(running: &Running, seed: u64) {
 
 #[test]
 fn requests_of_any_place_and_length_do_what_they_say() {
-    let test = "requests_of_any_place_and_length";
-    each_as_usual(test, "md:4m", |running| round(&running, 1));
-    each_as_usual(test, "md:4m,sectorsize=4k", |running| round(&running, 2));
+    each_as_usual("md:4m", |running| round(&running, 1));
+    each_as_usual("md:4m,sectorsize=4k", |running| round(&running, 2));
 }
 
 /// Runs so many clients, each with its number, and waits for all.
@@ -74,8 +73,7 @@ fn side_by_side(clients: u64, client: impl Fn(u64) + Sync) {
 
 #[test]
 fn requests_that_layers_delay_are_under_way_side_by_side() {
-    let test = "requests_that_layers_delay";
-    each_as_usual(test, "md:4m | nop:delay=20ms", |running| {
+    each_as_usual("md:4m | nop:delay=20ms", |running| {
         let file = running.open("md0.nop");
         side_by_side(8, |number| {
             let at = number * 100_000;
@@ -92,8 +90,7 @@ fn requests_that_layers_delay_are_under_way_side_by_side() {
 
 #[test]
 fn the_end_is_the_end_of_the_media() {
-    let test = "the_end";
-    each_as_usual(test, "md:1m", |running| {
+    each_as_usual("md:1m", |running| {
         let file = running.open("md0");
         let end = 1 << 20;
         assert_eq!(file.metadata().expect("its facts").len(), end);
@@ -117,8 +114,7 @@ fn the_end_is_the_end_of_the_media() {
 
 #[test]
 fn holes_and_data_are_found() {
-    let test = "holes_and_data";
-    each_as_usual(test, "md:1m", |running| {
+    each_as_usual("md:1m", |running| {
         let file = running.open("md0");
         file.write_all_at(&[1; 4096], 64 << 10).expect("a write");
         let find = |from: SeekFrom| seek(&file, from);
@@ -143,7 +139,7 @@ fn partitions_are_files_that_hold_their_part() {
     bytes[..512].copy_from_slice(&mbr(64, 1000));
     std::fs::write(&image, &bytes).expect("an image");
     let image = image.to_str().expect("a path").to_owned();
-    each_as_usual("partitions_are_files", &image, |running| {
+    each_as_usual(&image, |running| {
         assert_eq!(running.names(), ["disk.img", "disk.imgs1"]);
         let found = std::fs::read(running.path("disk.imgs1")).expect("a partition");
         assert!(found == bytes[64 * 512..][..1000 * 512]);

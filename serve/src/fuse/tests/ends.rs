@@ -7,7 +7,7 @@ use ugeom_stack::Delta;
 #[test]
 fn nobody_writes_to_a_mount_that_is_read_only() {
     let only_reads = |settings: &mut Settings| settings.writable = false;
-    each_transport("read_only", "md:1m", only_reads, |running| {
+    each_transport("md:1m", only_reads, |running| {
         let path = running.path("md0");
         assert_eq!(std::fs::read(&path).expect("data").len(), 1 << 20);
         let refused = OpenOptions::new().write(true).open(&path);
@@ -20,7 +20,7 @@ fn nobody_writes_to_a_mount_that_is_read_only() {
 
 #[test]
 fn the_directory_holds_what_the_stack_has_and_nothing_else() {
-    each_as_usual("the_directory", "md:1m | nop", |running| {
+    each_as_usual("md:1m | nop", |running| {
         assert_eq!(running.names(), ["md0", "md0.nop"]);
         let missing = File::open(running.path("md1")).expect_err("no file");
         assert_eq!(missing.kind(), ErrorKind::NotFound);
@@ -36,14 +36,14 @@ fn the_directory_holds_what_the_stack_has_and_nothing_else() {
         assert_eq!(running.names(), ["md0", "md0.nop"]);
     });
     let top = |settings: &mut Settings| settings.only_top = true;
-    each_transport("the_directory", "md:1m | nop", top, |running| {
+    each_transport("md:1m | nop", top, |running| {
         assert_eq!(running.names(), ["md0.nop"]);
     });
 }
 
 #[test]
 fn who_may_open_what_follows_geom() {
-    each_as_usual("who_may_open_what", "md:1m", |running| {
+    each_as_usual("md:1m", |running| {
         let provider = running.stack.tree().provider("md0").expect("md0").id;
         let alone = Delta {
             exclusive: 1,
@@ -66,7 +66,7 @@ fn who_may_open_what_follows_geom() {
 
 #[test]
 fn partitions_come_and_go_with_the_table() {
-    each_as_usual("partitions_come_and_go", "md:1m", |running| {
+    each_as_usual("md:1m", |running| {
         assert_eq!(running.names(), ["md0"]);
         let disk = running.open("md0");
         disk.write_all_at(&mbr(64, 1000), 0).expect("a table");
@@ -96,7 +96,7 @@ fn partitions_come_and_go_with_the_table() {
 
 #[test]
 fn a_server_that_stops_leaves_an_empty_directory() {
-    each_as_usual("a_server_that_stops", "md:1m", |mut running| {
+    each_as_usual("md:1m", |mut running| {
         running
             .open("md0")
             .write_all_at(&[1; 512], 0)
@@ -111,7 +111,7 @@ fn a_server_that_stops_leaves_an_empty_directory() {
 
 #[test]
 fn a_mount_that_is_in_use_is_taken_away_all_the_same() {
-    each_as_usual("a_mount_in_use", "md:1m | nop:delay=1ms", |mut running| {
+    each_as_usual("md:1m | nop:delay=1ms", |mut running| {
         let file = Arc::new(running.open("md0.nop"));
         let clients = (0..4_u64).map(|number| {
             let file = Arc::clone(&file);
@@ -137,38 +137,34 @@ fn a_mount_that_is_in_use_is_taken_away_all_the_same() {
 
 #[test]
 fn a_killed_writer_to_a_slow_device_ends_at_once() {
-    each_as_usual(
-        "a_killed_writer",
-        "md:1m | nop:delay=600s,wdelay=1",
-        |mut running| {
-            let path = running.path("md0.nop");
-            let mut writer = std::process::Command::new("dd")
-                .args(["if=/dev/zero", "bs=4k", "count=1", "conv=notrunc"])
-                .arg(format!("of={}", path.display()))
-                .spawn()
-                .expect("a writer");
-            // Once it has the file open and sleeps, it waits for its write.
-            let place = PathBuf::from(format!("/proc/{}", writer.id()));
-            let waits = || {
-                let state = std::fs::read_to_string(place.join("stat")).unwrap_or_default();
-                let sleeps = state.contains(") S ") || state.contains(") D ");
-                let open = std::fs::read_dir(place.join("fd")).is_ok_and(|mut it| {
-                    it.any(|fd| {
-                        let target = fd.and_then(|fd| std::fs::read_link(fd.path()));
-                        target.is_ok_and(|it| it == path)
-                    })
-                });
-                open && sleeps
-            };
-            while !waits() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            writer.kill().expect("killed");
-            let began = Instant::now();
-            writer.wait().expect("its end");
-            assert!(began.elapsed() < Duration::from_secs(120));
-            running.stop();
-            assert!(began.elapsed() < Duration::from_secs(300));
-        },
-    );
+    each_as_usual("md:1m | nop:delay=600s,wdelay=1", |mut running| {
+        let path = running.path("md0.nop");
+        let mut writer = std::process::Command::new("dd")
+            .args(["if=/dev/zero", "bs=4k", "count=1", "conv=notrunc"])
+            .arg(format!("of={}", path.display()))
+            .spawn()
+            .expect("a writer");
+        // Once it has the file open and sleeps, it waits for its write.
+        let place = PathBuf::from(format!("/proc/{}", writer.id()));
+        let waits = || {
+            let state = std::fs::read_to_string(place.join("stat")).unwrap_or_default();
+            let sleeps = state.contains(") S ") || state.contains(") D ");
+            let open = std::fs::read_dir(place.join("fd")).is_ok_and(|mut it| {
+                it.any(|fd| {
+                    let target = fd.and_then(|fd| std::fs::read_link(fd.path()));
+                    target.is_ok_and(|it| it == path)
+                })
+            });
+            open && sleeps
+        };
+        while !waits() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        writer.kill().expect("killed");
+        let began = Instant::now();
+        writer.wait().expect("its end");
+        assert!(began.elapsed() < Duration::from_secs(120));
+        running.stop();
+        assert!(began.elapsed() < Duration::from_secs(300));
+    });
 }

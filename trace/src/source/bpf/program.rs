@@ -412,9 +412,7 @@ fn find_file(
     code.set(1, 0);
     code.store(Width::Double, FRAME, FILE_INODE, 1);
     code.store(Width::Double, FRAME, FILE_SYSTEM, 1);
-    let Some(files) = files else {
-        return Ok(());
-    };
+    let Some(files) = files else { return Ok(()) };
     // A flush has no pages.
     code.load(Width::Word, 1, 7, offsets.of("bio", "bi_iter.bi_size")?);
     code.jump_if_zero(1, Label::NoFile);

@@ -30,7 +30,6 @@ pub struct Format {
 impl Format {
     /// Reads the text of a `format` file. None when it lacks a field that the kind cannot do
     /// without.
-    #[must_use]
     pub fn parse(kind: Kind, text: &str) -> Option<Self> {
         let number = text.lines().find_map(|line| line.strip_prefix("ID:"))?;
         let field = |name: &str| text.lines().find_map(|line| field(line, name));
@@ -84,7 +83,6 @@ impl Format {
     }
 
     /// The event in these bytes; none when they are too short.
-    #[must_use]
     pub fn event(&self, time_ns: u64, cpu: u16, data: &[u8]) -> Option<Event> {
         let value = |field: Option<Field>| match field {
             Some(field) => number(data, field),
@@ -167,7 +165,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Of Linux 6.18.
+    /// `events/block/block_bio_remap/format` of Linux 6.18.
     pub(in super::super) const REMAP: &str = "name: block_bio_remap\nID: 2091\nformat:\n\
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\

@@ -152,9 +152,7 @@ impl Instance {
             let cpu = name
                 .strip_prefix("cpu")
                 .and_then(|number| number.parse().ok());
-            let Some(cpu) = cpu else {
-                continue;
-            };
+            let Some(cpu) = cpu else { continue };
             let pipe = File::options()
                 .read(true)
                 .custom_flags(OFlags::NONBLOCK.bits() as i32)

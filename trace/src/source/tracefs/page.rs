@@ -18,7 +18,7 @@
 pub struct PageForm {
     /// Where the length lies.
     pub commit_at: usize,
-    /// Where data begin.
+    /// Offset of the first event in a page, bytes.
     pub data_at: usize,
     /// Bytes of a page.
     pub bytes: usize,
@@ -31,7 +31,6 @@ const TIME_BITS: u32 = 59;
 
 impl PageForm {
     /// Reads `events/header_page`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = |name: &str| {
             let line = text.lines().find(|line| {
@@ -57,16 +56,10 @@ impl PageForm {
     /// Calls `each` with the time and the data of the records of a page; false when the page is
     /// damaged, after the records before the damage.
     pub fn records<'a>(&self, page: &'a [u8], each: &mut dyn FnMut(u64, &'a [u8])) -> bool {
-        let Some(mut time_ns) = word(page, 0) else {
-            return false;
-        };
-        let Some(length) = word(page, self.commit_at) else {
-            return false;
-        };
+        let Some(mut time_ns) = word(page, 0) else { return false };
+        let Some(length) = word(page, self.commit_at) else { return false };
         let end = self.data_at + (length & LENGTH) as usize;
-        let Some(mut rest) = page.get(self.data_at..end) else {
-            return false;
-        };
+        let Some(mut rest) = page.get(self.data_at..end) else { return false };
         while let Some((head, tail)) = rest.split_first_chunk::<4>() {
             let head = u32::from_le_bytes(*head);
             let (kind, delta) = (head & 31, u64::from(head >> 5));

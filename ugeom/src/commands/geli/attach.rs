@@ -136,7 +136,7 @@ impl Attach {
 /// A provider with a new key that is stored nowhere
 #[derive(Args)]
 pub struct Onetime {
-    /// The providers
+    /// Providers to encrypt
     #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 

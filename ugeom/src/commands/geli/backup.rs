@@ -174,7 +174,7 @@ pub struct Backup {
     #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     target: String,
 
-    /// The file
+    /// File to write the backup to
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: String,
 
@@ -215,7 +215,7 @@ Examples:
 #[derive(Args)]
 #[command(long_about = RESTORE_ABOUT, after_help = RESTORE_EXAMPLES)]
 pub struct Restore {
-    /// The backup
+    /// Backup to restore, written by `ugeom geli backup`
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: String,
 

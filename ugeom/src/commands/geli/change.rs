@@ -439,7 +439,7 @@ pub struct Resize {
     #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     target: String,
 
-    /// Its old size
+    /// Size of the provider before it was resized
     #[arg(short = 's', value_name = "OLDSIZE", value_parser = opening::size)]
     old_bytes: u64,
 

@@ -209,9 +209,7 @@ impl Status {
         let tree = target.stack.tree();
         let shown = shown(&tree);
         let width = shown.iter().map(|one| one.geom.name.len()).max();
-        let Some(width) = width.map(|width| width.max(4)) else {
-            return Ok(());
-        };
+        let Some(width) = width.map(|width| width.max(4)) else { return Ok(()) };
         let mut text = format!("{:>width$}  Status  Components\n", "Name");
         for one in &shown {
             let below = one.below.map_or("", |below| below.name.as_str());

@@ -85,16 +85,12 @@ struct Below {
 impl Below {
     /// `None` for a provider that is no partition, or ends where the one below it does.
     fn open(ready: &Ready, tree: &Tree) -> Result<Option<Self>> {
-        let Some(own) = tree.provider(&ready.target.name) else {
-            return Ok(None);
-        };
+        let Some(own) = tree.provider(&ready.target.name) else { return Ok(None) };
         let below = tree
             .geom(own.geom)
             .and_then(|geom| geom.consumers.first()?.provider)
             .and_then(|id| tree.providers().find(|provider| provider.id == id));
-        let (Some(below), Some(start)) = (below, place(own)) else {
-            return Ok(None);
-        };
+        let (Some(below), Some(start)) = (below, place(own)) else { return Ok(None) };
         let end = start.saturating_add(own.mediasize_bytes);
         let beside = tree.providers().filter(|other| other.geom == own.geom);
         let next = beside.filter_map(place).filter(|begin| *begin >= end).min();

@@ -102,9 +102,7 @@ impl Iostat {
             self.print(&devices, &before, &after, done)?;
             before = after;
             done += 1;
-            let Some(interval) = asked.interval else {
-                return Ok(());
-            };
+            let Some(interval) = asked.interval else { return Ok(()) };
             if asked.count.is_some_and(|count| done >= count) || !wait(interval, stop) {
                 return Ok(());
             }

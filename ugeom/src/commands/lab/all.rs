@@ -23,6 +23,9 @@ pub struct All<'a> {
     pub report: Option<&'a Path>,
 }
 
+/// Runs one experiment.
+type One<A> = fn(&A) -> Result<Done>;
+
 /// An experiment that has ended.
 struct Done {
     saved: Saved,
@@ -48,14 +51,8 @@ impl All<'_> {
             output::remark(&format!("the report is in {}", path.display()));
         }
         if let Some(path) = &flags.json {
-            let all = format!(
-                "[{}]\n",
-                results
-                    .iter()
-                    .map(Saved::json)
-                    .collect::<Vec<_>>()
-                    .join(",")
-            );
+            let all: Vec<_> = results.iter().map(Saved::json).collect();
+            let all = format!("[{}]\n", all.join(","));
             match path == Path::new(files::STDOUT) {
                 true => output::print(&all)?,
                 false => std::fs::write(path, all)
@@ -74,42 +71,16 @@ impl All<'_> {
     }
 
     fn experiments(&self, results: &mut Vec<Saved>) -> Result<()> {
-        let common = || self.flags.common();
-        let experiments: [(&str, &dyn Fn() -> Result<Done>); 5] = [
-            ("layers", &|| {
-                self.one::<layers::Layers>(&layers::LayersOptions {
-                    common: common(),
-                    ..layers::LayersOptions::default()
-                })
-            }),
-            ("sweep", &|| {
-                self.one::<sweep::Sweep>(&sweep::SweepOptions {
-                    common: common(),
-                    ..sweep::SweepOptions::default()
-                })
-            }),
-            ("scaling", &|| {
-                self.one::<scaling::Scaling>(&scaling::ScalingOptions {
-                    common: common(),
-                    ..scaling::ScalingOptions::default()
-                })
-            }),
-            ("cached", &|| {
-                self.one::<cached::Cached>(&cached::CachedOptions {
-                    common: common(),
-                    ..cached::CachedOptions::default()
-                })
-            }),
-            ("engines", &|| {
-                self.one::<engines::Engines>(&engines::EnginesOptions {
-                    common: common(),
-                    ..engines::EnginesOptions::default()
-                })
-            }),
+        let experiments: [(&str, One<Self>); 5] = [
+            ("layers", Self::one::<layers::Layers>),
+            ("sweep", Self::one::<sweep::Sweep>),
+            ("scaling", Self::one::<scaling::Scaling>),
+            ("cached", Self::one::<cached::Cached>),
+            ("engines", Self::one::<engines::Engines>),
         ];
         let mut failed = false;
         for (name, experiment) in experiments {
-            let done = match experiment().with_context(|| format!("lab {name}")) {
+            let done = match experiment(self).with_context(|| format!("lab {name}")) {
                 Ok(done) => done,
                 Err(error) if error.is::<Interrupted>() => return Err(error),
                 // The others need not share the reason: a folder without O_DIRECT, say.
@@ -129,8 +100,13 @@ impl All<'_> {
         if failed { Err(Reported.into()) } else { Ok(()) }
     }
 
-    fn one<E: Experiment>(&self, options: &E::Options) -> Result<Done> {
-        let document: Document<E::Subject> = self.flags.measure::<E>(options, false)?;
+    fn one<E: Experiment>(&self) -> Result<Done>
+    where
+        E::Options: Default,
+    {
+        let mut options = E::Options::default();
+        *E::common(&mut options) = self.flags.common();
+        let document: Document<E::Subject> = self.flags.measure::<E>(&options, false)?;
         let saved = experiment::saved::<E>(&document)?;
         Ok(Done {
             text: self.flags.text(&document, saved.page()),

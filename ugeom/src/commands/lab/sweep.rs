@@ -106,9 +106,7 @@ impl Sweep {
                     Format::Dd => sweep::dd(document),
                 })
             })?;
-        let Some(failed) = failed else {
-            return Ok(());
-        };
+        let Some(failed) = failed else { return Ok(()) };
         output::complain(&output::printable(&failed));
         Err(Reported.into())
     }
@@ -153,9 +151,7 @@ impl Sweep {
 
     /// Nothing is written to what is mounted or carries something.
     fn check_target(&self) -> Result<()> {
-        let Some(target) = self.target.as_deref().filter(|_| self.write) else {
-            return Ok(());
-        };
+        let Some(target) = self.target.as_deref().filter(|_| self.write) else { return Ok(()) };
         // A path is written to without a stack.
         match TargetText::parse(target)?.single_path().map(path_of) {
             Some(path) => {

@@ -44,7 +44,7 @@ pub struct Bootcode {
     #[arg(short = 'p', value_name = "FILE", value_hint = ValueHint::FilePath)]
     partcode: Option<PathBuf>,
 
-    /// The partition's index
+    /// Index of the partition that -p writes to
     #[arg(short = 'i', value_name = "INDEX", requires = "partcode")]
     index: Option<u32>,
 

@@ -78,11 +78,11 @@ pub struct Add {
     #[arg(short = 'a', value_name = "ALIGN")]
     align: Option<Amount>,
 
-    /// First sector
+    /// First sector [default: the first free one]
     #[arg(short = 'b', value_name = "START")]
     start: Option<Amount>,
 
-    /// Size
+    /// Length of the partition [default: all free space there]
     #[arg(short = 's', value_name = "SIZE")]
     size: Option<Amount>,
 

@@ -173,9 +173,7 @@ impl Watcher for Terminal {
     }
 
     fn seeded(&mut self, job: &str, number: u32, seeds: &[u64]) {
-        let Some(text) = &mut self.seeds else {
-            return;
-        };
+        let Some(text) = &mut self.seeds else { return };
         for (index, seed) in seeds.iter().enumerate() {
             text.push_str(&format!(
                 "random   {job}.{number}: rand_seeds[{index}]={seed}\n"

@@ -25,9 +25,7 @@ impl MetricsArgs {
     /// # Errors
     /// The address is none, or cannot be listened to.
     pub fn start(&self, stack: &Stack, target: &str) -> Result<Option<Metrics>> {
-        let Some(text) = &self.metrics else {
-            return Ok(None);
-        };
+        let Some(text) = &self.metrics else { return Ok(None) };
         let address = text.parse::<Address>();
         let address = address.map_err(|error| Usage(error.to_string()))?;
         let facts = ServerFacts {

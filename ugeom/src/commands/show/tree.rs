@@ -26,7 +26,7 @@ pub(super) struct Glyphs {
     pub(super) fork: &'static str,
     /// Before the last one.
     pub(super) last: &'static str,
-    /// Below a fork.
+    /// What stands below a fork, in front of further lines.
     pub(super) trunk: &'static str,
     /// Below the last one.
     pub(super) gap: &'static str,

@@ -84,7 +84,7 @@ fn outside(passed: &Passed, rows: &[Row], seconds: f64) -> f64 {
 /// What a trace saw of requests that passed a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Passed {
-    /// Requests that passed.
+    /// Requests that passed the layer in the interval.
     pub count: u64,
     /// How many of them read.
     pub reads: u64,

@@ -165,14 +165,10 @@ fn rows(
         }
         let depth = depth + raised.map_or(0, |(_, by)| by);
         // A file system has the number of its device, whose row is there already.
-        let Some(number) = node.number.filter(|_| node.class != Class::Fs) else {
-            continue;
-        };
+        let Some(number) = node.number.filter(|_| node.class != Class::Fs) else { continue };
         let dev = dev_of(number);
         let (before, after) = looked.counters;
-        let (Some(before), Some(after)) = (before.get(&dev), after.get(&dev)) else {
-            continue;
-        };
+        let (Some(before), Some(after)) = (before.get(&dev), after.get(&dev)) else { continue };
         let exclusive = looked.passed.get(&dev);
         let exclusive = exclusive.map(|passed| (passed.count, passed.exclusive_ns));
         let place = (node.name.clone(), node.class.word().to_owned(), depth);

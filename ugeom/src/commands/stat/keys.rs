@@ -12,7 +12,7 @@ pub enum Key {
     Interrupt,
     /// Control and L.
     Redraw,
-    /// The cursor keys.
+    /// The cursor keys (`ESC [ A` to `ESC [ D`).
     Up,
     Down,
     PageUp,

@@ -25,11 +25,11 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     Plain,
-    /// Bold.
+    /// Bold (SGR 1).
     Heading,
-    /// Dim.
+    /// Dim (SGR 2).
     Faint,
-    /// Inverse.
+    /// Inverse (SGR 7).
     Chosen,
 }
 
@@ -44,7 +44,7 @@ pub struct Line {
 /// What ended a wait for the keyboard.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// Keys; perhaps none.
+    /// Keys that were pressed, perhaps none.
     Keys(Vec<Key>),
     /// A signal asks the program to end, or the terminal is gone.
     End,
@@ -191,9 +191,7 @@ mod tests {
             let screen = Screen::open().expect("a screen");
             assert!(screen.size().0 == 0, "this is the panic");
         }
-        let Some(script) = ugeom_testkit::program(name, "script") else {
-            return;
-        };
+        let Some(script) = ugeom_testkit::program("script") else { return };
         let own = std::env::current_exe().expect("our own name");
         let command = format!(
             "stty -g; '{}' --nocapture commands::stat::terminal::tests::{name}; stty -g",

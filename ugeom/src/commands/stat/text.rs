@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Which columns there are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Columns {
-    /// DELETE, too.
+    /// Whether the columns of DELETE are shown.
     pub deletes: bool,
     /// FLUSH and the rest, too.
     pub others: bool,

@@ -239,9 +239,7 @@ impl View {
     }
 
     fn type_filter(&mut self, key: Key) {
-        let Some(mut typed) = self.typed.take() else {
-            return;
-        };
+        let Some(mut typed) = self.typed.take() else { return };
         match key {
             Key::Enter => {
                 match Regex::new(&typed) {
@@ -371,13 +369,9 @@ impl View {
             let found = figures?.providers.iter().find(|it| it.id == row.id);
             found.map(|layer| layer.times.clone())
         };
-        let (Some(last), Some(since)) = (&self.last, &self.since) else {
-            return Vec::new();
-        };
+        let (Some(last), Some(since)) = (&self.last, &self.since) else { return Vec::new() };
         let seconds = last.at_ns.saturating_sub(since.at_ns) as f64 / 1e9;
-        let Some(after) = times(Some(last)) else {
-            return Vec::new();
-        };
+        let Some(after) = times(Some(last)) else { return Vec::new() };
         let bars = Bars::between(times(Some(since)).as_ref(), &after);
         let (drawn, faster, slower) = most_of(&bars.bars, room.saturating_sub(2));
         let mut title = format!(

@@ -77,7 +77,6 @@ pub enum Ended {
 
 impl Settings {
     /// Anything to measure at all?
-    #[must_use]
     pub fn any(&self) -> bool {
         self.overhead || self.seeks || self.reads || self.writes
     }

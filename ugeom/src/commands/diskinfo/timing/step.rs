@@ -32,31 +32,26 @@ pub struct Step {
 
 impl Step {
     /// The time it took, s.
-    #[must_use]
     pub fn seconds(&self) -> f64 {
         self.taken_ns as f64 / 1e9
     }
 
     /// The time of one request, s. With several in flight it is their share of the whole.
-    #[must_use]
     pub fn seconds_each(&self) -> f64 {
         self.seconds() / self.requests as f64
     }
 
     /// All that was moved, bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.requests * self.bytes_each
     }
 
     /// Requests in a second.
-    #[must_use]
     pub fn per_second(&self) -> f64 {
         self.requests as f64 / self.seconds()
     }
 
     /// Bytes in a second.
-    #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
         self.bytes() as f64 / self.seconds()
     }

@@ -21,7 +21,6 @@ pub struct Stroke {
 
 /// How far the ends of a stroke move from one reading to the next, sectors: the largest power of
 /// two of which 800 fit into the media, and at most 16,384.
-#[must_use]
 pub fn step_sectors(media_sectors: u64) -> u64 {
     let ratio = (media_sectors / STEPS).max(1);
     (1 << ratio.ilog2()).min(STEP_MAX)
