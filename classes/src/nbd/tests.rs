@@ -256,7 +256,6 @@ fn requests_fail_when_the_server_stays_away() {
 
 #[test]
 fn once_the_server_is_gone_requests_fail_soon_until_it_is_back() {
-    let test = "once_the_server_is_gone";
     let folder = tempfile::tempdir().expect("a folder");
     let Some(server) = nbdkit(&folder, &["memory", "size=1M"]) else {
         return;
