@@ -389,7 +389,7 @@ fn filename(target: &str) -> String {
 }
 
 #[test]
-fn jobs_that_lose_data_exit_with_1_and_print_their_result() {
+fn jobs_that_lose_data_fail_and_print_their_result() {
     let file = filename(BROKEN);
     let job = ["--name=a", "--rw=write", "--bs=4k", "--size=16k"];
     let ended = ugeom(&[&["run", &file][..], &job].concat());
@@ -397,11 +397,12 @@ fn jobs_that_lose_data_exit_with_1_and_print_their_result() {
     says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
     has(&ended.text(), "total=0,4,0,0");
 
-    // A second job that cannot run ends the run; the data of the first is lost all the same.
+    // A second job that cannot run is another failed one; the data of the first is lost all the
+    // same.
     let second = "--name=b --stonewall --rw=read --size=4k --cpus_allowed=4000";
     let second: Vec<&str> = second.split(' ').collect();
     let ended = ugeom(&[&["run"][..], &job, &[&file], &second, &[&file]].concat());
-    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
     has(&ended.stderr, "cpus_allowed");
     says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
 }
