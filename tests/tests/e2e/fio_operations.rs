@@ -236,16 +236,23 @@ fn calls(strace: &str, program: &[&str], line: &str) -> Vec<String> {
     let ended = run(command, b"");
     assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
     let entries = std::fs::read_dir(folder.path()).expect("the folder");
-    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string());
-    let names = names.map(|name| name.expect("UTF-8"));
-    let mut threads: Vec<u32> = names
-        .filter_map(|name| name.strip_prefix("calls.")?.parse().ok())
+    let entries = entries.map(|entry| entry.expect("an entry"));
+    let traces = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("calls."));
+    // Numbers of threads begin again at the smallest; the files are made in the order of the
+    // threads.
+    let made = |path: &Path| {
+        path.metadata()
+            .and_then(|facts| facts.created())
+            .expect("a time")
+    };
+    let mut traces: Vec<_> = traces
+        .map(|trace| (made(&trace.path()), trace.path()))
         .collect();
-    threads.sort_unstable();
+    traces.sort();
     // The first is the program, which looks at the files and makes them.
-    let traces = threads[1..].iter().map(|thread| {
-        std::fs::read_to_string(folder.path().join(format!("calls.{thread}"))).expect("calls")
-    });
+    let traces = traces[1..]
+        .iter()
+        .map(|(_, path)| std::fs::read_to_string(path).expect("calls"));
     let calls = traces.flat_map(|trace| trace.lines().map(call).collect::<Vec<_>>());
     calls.flatten().collect()
 }
