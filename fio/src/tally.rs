@@ -212,7 +212,7 @@ pub struct Live {
     failed: AtomicBool,
     /// Bytes that will be done in all, as far as is known.
     pub goal_bytes: AtomicU64,
-    /// The worker lets others see all that it has counted, when it is asked, and when it ends.
+    /// The worker shares what it has counted when it is asked, and when it ends.
     pub publishes: bool,
     is_asked: AtomicBool,
     published: Mutex<Option<Tally>>,
@@ -234,7 +234,7 @@ pub enum Phase {
 }
 
 impl Live {
-    /// What nobody has seen yet, of a worker that `publishes` what it counts.
+    /// The counters of a worker before it starts; with `publishes` it shares what it counts.
     pub fn new(publishes: bool) -> Self {
         Self {
             publishes,
@@ -258,7 +258,7 @@ impl Live {
         self.is_asked.store(true, Relaxed);
     }
 
-    /// Whether what was asked for has not come yet.
+    /// Whether the worker has yet to answer [`Live::ask`].
     pub fn is_asked(&self) -> bool {
         self.is_asked.load(Relaxed)
     }

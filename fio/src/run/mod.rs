@@ -64,7 +64,7 @@ pub struct Progress<'a> {
     pub jobs: &'a [(&'a Job, Phase)],
     /// Bytes and requests a second now: reads, writes, trims.
     pub rates: [(f64, f64); 3],
-    /// The rates have not been told before.
+    /// The rates are newer than those of the last [`Progress`].
     pub is_new: bool,
     /// The share that is done, from 0 to 1, as far as is known.
     pub done: Option<f64>,

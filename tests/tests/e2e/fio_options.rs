@@ -1,6 +1,6 @@
 //! Options of jobs in `ugeom run` and in fio: the same requests, bytes, exit codes and files.
 
-use crate::run::{UGEOM, command, foreign, run};
+use crate::run::{UGEOM, command, foreign, run, succeeds};
 use std::path::Path;
 
 /// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
@@ -189,18 +189,6 @@ fn options_of_jobs_order_them_as_fio_does() {
         "--name=a --filename=data --rw=read --rate_min=1 --numa_cpu_nodes=0 --cpumask=1",
         "--name=a --rw=write --size=8k --dedupe_percentage=50 --buffer_compress_percentage=50",
     ]);
-}
-
-/// Runs a job in a folder; whether it succeeded.
-fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
-    let words: Vec<&str> = program[1..]
-        .iter()
-        .copied()
-        .chain(line.split_whitespace())
-        .collect();
-    let mut command = command(program[0], &words);
-    command.current_dir(folder);
-    run(command, b"").code == 0
 }
 
 #[test]

@@ -4,19 +4,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::run::{UGEOM, command, run};
-
-/// Runs a program in a folder; whether it succeeded.
-fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
-    let words: Vec<&str> = program[1..]
-        .iter()
-        .copied()
-        .chain(line.split_whitespace())
-        .collect();
-    let mut command = command(program[0], &words);
-    command.current_dir(folder);
-    run(command, b"").code == 0
-}
+use crate::run::{UGEOM, succeeds};
 
 /// The names of the files in a folder, but for the state that fio keeps for later runs.
 fn names(folder: &Path) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -113,6 +114,14 @@ pub fn command<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: &[A]) -> 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+}
+
+/// Runs a program with its first arguments, and those of a line, in a folder; whether it succeeded.
+pub fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
+    let words = program[1..].iter().copied().chain(line.split_whitespace());
+    let mut command = command(program[0], &words.collect::<Vec<_>>());
+    command.current_dir(folder);
+    run(command, b"").code == 0
 }
 
 /// Runs a command to its end.

@@ -159,7 +159,7 @@ impl Watcher for Terminal {
     }
 
     fn report(&mut self, outcome: Outcome) {
-        // The last report fails for the same reason, which is said then.
+        // The final report fails for the same reason; its error is printed then.
         let Ok(text) = written(&outcome.grouped(), &self.report) else {
             return;
         };
