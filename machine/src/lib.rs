@@ -22,6 +22,7 @@ pub mod in_use;
 pub mod inherited;
 pub mod inode;
 pub mod interrupt;
+pub mod io_priority;
 pub mod lease;
 pub mod lock;
 pub mod mailbox;

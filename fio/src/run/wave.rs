@@ -16,6 +16,7 @@ use ugeom_harness::crew;
 use ugeom_load::door::{EngineDoor, NullDoor, StackDoor};
 use ugeom_load::places::Below as _;
 use ugeom_machine::cpu::Affinity;
+use ugeom_machine::io_priority::{io_priority, set_io_priority};
 use ugeom_stack::Delta;
 
 use super::sampling::Sampling;
@@ -266,6 +267,10 @@ fn ready(copy: &Copy) -> Result<Ready, JobError> {
         // On Linux that is of the thread.
         rustix::process::setpriority_process(None, job.nice)
             .map_err(|error| JobError::caused(&job.name, format!("nice={}", job.nice), error))?;
+    }
+    if let Some((class, level)) = job.io_priority {
+        set_io_priority(io_priority(class, level))
+            .map_err(|error| JobError::caused(&job.name, "prio, prioclass", error))?;
     }
     if !job.cpus_allowed.is_empty() {
         let cores = match job.cpus_split {

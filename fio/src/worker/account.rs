@@ -185,7 +185,7 @@ impl<D: Door> Worker<'_, D> {
                 (!unmeasured.clat).then_some(clat_ns),
                 (!unmeasured.lat).then_some(lat_ns),
             ];
-            logs.add(at_ns, kind, &slot.request, latencies);
+            logs.add(at_ns, kind, slot, latencies);
         }
     }
 

@@ -1,13 +1,13 @@
 //! The logs of latencies, bandwidths and requests, as fio writes them (fio(1), "Log file formats"):
 //! `time (ms), value, direction (0 read, 1 write, 2 trim), size, priority`, with `log_offset` the
-//! offset before the priority, which is 0.
-
-use ugeom_load::door::Request;
+//! offset before the priority: 1 for the real-time class, or with `log_prio` class and level.
 
 use std::fmt::Write as _;
 
-use super::NO_REQUEST;
+use ugeom_machine::io_priority::is_real_time;
+
 use super::histograms::Histograms;
+use super::{IDLE, NO_REQUEST, Slot};
 
 /// A log: one line an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub struct Entry {
     kind: usize,
     bytes: u32,
     offset: u64,
+    priority: u16,
 }
 
 /// How a log is kept and written.
@@ -28,6 +29,8 @@ pub struct Style {
     pub max: bool,
     /// Lines have a column of offsets.
     pub offsets: bool,
+    /// Lines have the whole priority of a request.
+    pub priorities: bool,
     /// Added to all times, ms: the beginning of the job since 1970.
     pub epoch_ms: u64,
 }
@@ -64,14 +67,15 @@ impl Log {
     }
 
     /// A request of `kind` ended `at_ns` after the start.
-    pub fn add(&mut self, at_ns: u64, kind: usize, request: &Request, value: u64) {
+    fn add(&mut self, at_ns: u64, kind: usize, slot: &Slot, value: u64) {
         if self.style.window_ns == 0 {
             self.entries.push(Entry {
                 time_ms: at_ns / 1_000_000,
                 value,
                 kind,
-                bytes: request.length,
-                offset: request.offset,
+                bytes: slot.request.length,
+                offset: slot.request.offset,
+                priority: slot.priority,
             });
             return;
         }
@@ -103,6 +107,7 @@ impl Log {
                     kind,
                     bytes: 0,
                     offset: 0,
+                    priority: 0,
                 });
             }
             (*sum, *count, *max) = (0, 0, 0);
@@ -121,11 +126,16 @@ impl Log {
                 kind,
                 bytes,
                 offset,
+                priority,
             } = entry;
             let time_ms = self.style.epoch_ms + time_ms;
-            let _ = match self.style.offsets {
-                true => writeln!(text, "{time_ms}, {value}, {kind}, {bytes}, {offset}, 0"),
-                false => writeln!(text, "{time_ms}, {value}, {kind}, {bytes}, 0"),
+            let _ = write!(text, "{time_ms}, {value}, {kind}, {bytes}, ");
+            if self.style.offsets {
+                let _ = write!(text, "{offset}, ");
+            }
+            let _ = match self.style.priorities {
+                true => writeln!(text, "{priority:#06x}"),
+                false => writeln!(text, "{}", u8::from(is_real_time(*priority))),
             };
         }
         text
@@ -155,6 +165,7 @@ impl Logs {
             window_ns: job.log_avg_ns,
             max: job.log_max,
             offsets: job.log_offset,
+            priorities: job.log_prio,
             epoch_ms: epoch.map_or(0, |since| since.as_millis() as u64),
         };
         let latency = || Log::of_latencies(style);
@@ -175,24 +186,24 @@ impl Logs {
     }
 
     /// Adds a request that has ended.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         at_ns: u64,
         kind: usize,
-        request: &Request,
+        slot: &Slot,
         slat_clat_lat_ns: [Option<u64>; 3],
     ) {
         if let (Some(log), Some(clat_ns)) = (&mut self.histograms, slat_clat_lat_ns[1]) {
-            log.add(at_ns, kind, request, clat_ns);
+            log.add(at_ns, kind, &slot.request, clat_ns);
         }
         if let Some(logs) = &mut self.latencies {
             for (log, value) in logs.iter_mut().zip(slat_clat_lat_ns) {
                 if let Some(value) = value {
-                    log.add(at_ns, kind, request, value);
+                    log.add(at_ns, kind, slot, value);
                 }
             }
         }
-        self.add_rates(at_ns, kind, request, slat_clat_lat_ns[1]);
+        self.add_rates(at_ns, kind, slot, slat_clat_lat_ns[1]);
     }
 
     /// Adds what an engine did to a file, which is no request.
@@ -201,22 +212,22 @@ impl Logs {
             log.add(at_ns, kind, &NO_REQUEST, clat_ns);
         }
         if let Some([_, log, _]) = &mut self.latencies {
-            log.add(at_ns, kind, &NO_REQUEST, clat_ns);
+            log.add(at_ns, kind, &IDLE, clat_ns);
         }
     }
 
-    fn add_rates(&mut self, at_ns: u64, kind: usize, request: &Request, clat_ns: Option<u64>) {
+    fn add_rates(&mut self, at_ns: u64, kind: usize, slot: &Slot, clat_ns: Option<u64>) {
         if let Some(log) = &mut self.bw {
             // Without a window each request is a line of its own, with the rate of that request.
-            let bytes = u64::from(request.length);
+            let bytes = u64::from(slot.request.length);
             let value = match (log.style.window_ns, clat_ns) {
                 (0, Some(ns)) => bytes * 1_000_000_000 / ns.max(1) / 1024,
                 _ => bytes,
             };
-            log.add(at_ns, kind, request, value);
+            log.add(at_ns, kind, slot, value);
         }
         if let Some(log) = &mut self.iops {
-            log.add(at_ns, kind, request, 1);
+            log.add(at_ns, kind, slot, 1);
         }
     }
 
@@ -233,28 +244,35 @@ impl Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ugeom_load::door::Kind;
+    use ugeom_load::door::{Kind, Request};
 
-    fn request(length: u32) -> Request {
-        Request {
+    fn slot(length: u32) -> Slot {
+        let request = Request {
             kind: Kind::Write,
             file: 0,
             offset: 8192,
             length,
+        };
+        Slot {
+            request,
+            priority: 0x2003,
+            ..IDLE
         }
     }
 
     #[test]
     fn lines_are_as_fio_writes_them() {
-        for (offsets, line) in [
-            (false, "1, 37065, 1, 4096, 0\n"),
-            (true, "1, 37065, 1, 4096, 8192, 0\n"),
+        for (offsets, priorities, line) in [
+            (false, false, "1, 37065, 1, 4096, 1\n"),
+            (true, false, "1, 37065, 1, 4096, 8192, 1\n"),
+            (true, true, "1, 37065, 1, 4096, 8192, 0x2003\n"),
         ] {
             let mut log = Log::of_latencies(Style {
                 offsets,
+                priorities,
                 ..Style::default()
             });
-            log.add(1_500_000, 1, &request(4096), 37_065);
+            log.add(1_500_000, 1, &slot(4096), 37_065);
             assert_eq!(log.text(), line);
         }
     }
@@ -269,9 +287,9 @@ mod tests {
         let mut largest = Log::of_latencies(Style { max: true, ..style });
         let mut rate = Log::of_rates(style, 1024);
         for at_ms in [10, 20, 30, 49, 50, 60] {
-            latency.add(at_ms * 1_000_000, 0, &request(4096), at_ms);
-            largest.add(at_ms * 1_000_000, 0, &request(4096), at_ms);
-            rate.add(at_ms * 1_000_000, 0, &request(4096), 4096);
+            latency.add(at_ms * 1_000_000, 0, &slot(4096), at_ms);
+            largest.add(at_ms * 1_000_000, 0, &slot(4096), at_ms);
+            rate.add(at_ms * 1_000_000, 0, &slot(4096), 4096);
         }
         largest.close(100_000_000);
         assert_eq!(largest.text(), "50, 49, 0, 0, 0\n100, 60, 0, 0, 0\n");

@@ -176,6 +176,8 @@ pub struct Worker<'a, D> {
     /// Latencies of requests that are not measured.
     unmeasured: Unmeasured,
     priorities: Option<Drawn<'a>>,
+    /// The I/O priority of the thread.
+    priority: u16,
     /// So many writes wait for `verify_backlog` that nothing else is made before.
     checks_due: bool,
     /// What is asked for per request besides the usual: see [`Worker::may_make`].
@@ -214,7 +216,7 @@ impl<'a, D: Door> Worker<'a, D> {
         let bytes = goal_bytes(task);
         task.live.goal_bytes.store(bytes, Relaxed);
         let writes = job.rw.does[WRITE] && job.verify != Verify::No;
-        let writes = writes && (job.do_verify || job.verifying.backlog > 0 || job.verifying.only);
+        let writes = writes && job.do_verify;
         let places = Places::new(job, task.regions, &task.seeds);
         Self {
             task,
@@ -224,6 +226,7 @@ impl<'a, D: Door> Worker<'a, D> {
             content,
             pace: Pace::new(job, task.seeds.seed(Purpose::Poisson)),
             priorities: Drawn::of(job, &task.seeds),
+            priority: priorities::of_thread(job),
             mix: Mix::new(job.rwmixread, &task.seeds),
             waiting_kind: None,
             slots: vec![IDLE; slots as usize],
@@ -525,7 +528,7 @@ impl<'a, D: Door> Worker<'a, D> {
             let buffer = &mut self.door.buffer(slot)[..request.length as usize];
             self.content.before_write(buffer, label);
         }
-        let mut priority = 0;
+        let mut priority = self.priority;
         if let Some(priorities) = &mut self.priorities {
             priority = priorities.draw(&request);
             self.door.set_priority(priority);

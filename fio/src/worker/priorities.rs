@@ -2,19 +2,23 @@
 
 use ugeom_load::door::{Kind, Request};
 use ugeom_load::places::Below as _;
+use ugeom_machine::io_priority::io_priority;
 
 use super::super::draws::{Draws, Purpose, Seeds};
 use ugeom_job::settings::Job;
 
+/// The priority of the job's thread, 0 where the job sets none.
+pub fn of_thread(job: &Job) -> u16 {
+    job.io_priority
+        .map_or(0, |(class, level)| io_priority(class, level))
+}
+
 /// Draws the priorities of a job.
 pub struct Drawn<'a> {
     job: &'a Job,
+    /// The priority of the thread.
+    usual: u16,
     numbers: Draws,
-}
-
-/// The class and the level as one number, as ioprio_set(2) has it.
-fn priority(class: u8, level: u8) -> u16 {
-    u16::from(class) << 13 | u16::from(level)
 }
 
 impl<'a> Drawn<'a> {
@@ -23,22 +27,23 @@ impl<'a> Drawn<'a> {
         let has = matches!(job.ioengine.as_str(), "io_uring" | "libaio") && job.priorities.any();
         has.then(|| Self {
             job,
+            usual: of_thread(job),
             numbers: seeds.short(Purpose::Priorities),
         })
     }
 
-    /// The priority of a request; 0 is that of the thread.
+    /// The priority of a request.
     pub fn draw(&mut self, request: &Request) -> u16 {
         let kind = match request.kind {
             Kind::Read => 0,
             Kind::Write => 1,
-            Kind::Trim | Kind::DataSync | Kind::Sync => return 0,
+            Kind::Trim | Kind::DataSync | Kind::Sync => return self.usual,
         };
         let priorities = &self.job.priorities;
-        let usual = priority(priorities.class[kind], priorities.level[kind]);
+        let chosen = io_priority(priorities.class[kind], priorities.level[kind]);
         let drawn = self.numbers.below(100) as u8;
         if drawn < priorities.percent[kind] {
-            return usual;
+            return chosen;
         }
         let mut below = 0;
         let split = priorities.split[kind].iter();
@@ -47,9 +52,9 @@ impl<'a> Drawn<'a> {
             if drawn < below {
                 return share
                     .priority
-                    .map_or(usual, |(class, level)| priority(class, level));
+                    .map_or(chosen, |(class, level)| io_priority(class, level));
             }
         }
-        0
+        self.usual
     }
 }

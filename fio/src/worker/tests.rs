@@ -146,6 +146,14 @@ fn each_loop_reads_back_what_it_has_written() {
         (&["rw=randwrite", "verify=null"], "wwwwrrrr"),
         (&["rw=write", "verify=null", "number_ios=3"], "wwwrrr"),
         (&["rw=write", "verify=null", "do_verify=0"], "wwww"),
+        (
+            &["rw=write", "verify=null", "do_verify=0", "verify_backlog=2"],
+            "wwww",
+        ),
+        (
+            &["rw=write", "verify=null", "do_verify=0", "verify_only=1"],
+            "",
+        ),
     ] {
         let (done, asked) = of(&[settings, &["bs=256k", "loops=3"]].concat());
         let kinds: String = asked.iter().map(letter).collect();

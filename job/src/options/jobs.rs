@@ -1,6 +1,7 @@
 //! Options that say what a job is called, how many there are of it, and beside which others it
 //! runs.
 
+use super::priorities::{priority_class, priority_level};
 use super::values::{count, mask, node_cores};
 use super::{OptionEntry, idle, switch, with};
 use crate::settings::{ExitWhat, Job};
@@ -193,17 +194,27 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "default|prefer|bind|interleave|local",
         "no effect: memory is where the system puts it",
     ),
-    idle(
+    with(
         "prio",
         &[],
         "N",
-        "no effect: threads keep the I/O priority of the program",
+        Depends("that of the program"),
+        "level of the job's I/O priority, 0 to 7; without prioclass that of best effort",
+        |job, text| {
+            job.io_priority.get_or_insert_default().1 = priority_level(text)?;
+            Ok(())
+        },
     ),
-    idle(
+    with(
         "prioclass",
         &[],
         "CLASS",
-        "no effect: threads keep the I/O priority of the program",
+        Depends("that of the program"),
+        "class of the job's I/O priority: 1 real-time, 2 best effort, 3 idle",
+        |job, text| {
+            job.io_priority.get_or_insert_default().0 = priority_class(text)?;
+            Ok(())
+        },
     ),
     with(
         "flow",

@@ -162,7 +162,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "log_prio",
         &[],
         Value("0"),
-        "logs have the priority of each request, which is 0",
+        "logs have the class and level of each request's I/O priority, as ioprio_set(2) has them",
         set_field!(log_prio = truth),
     ),
     switch(

@@ -109,6 +109,8 @@ pub struct Job {
     pub exec_prerun: Option<String>,
     pub exec_postrun: Option<String>,
     pub nice: i32,
+    /// Class and level of the I/O priority; `None`: that of the program.
+    pub io_priority: Option<(u8, u8)>,
     pub uid: Option<u32>,
     pub gid: Option<u32>,
     pub flow: u32,

@@ -141,8 +141,44 @@ fn options_of_requests_make_those_of_fio() {
         "--name=a --filename=data --rw=read --ioengine=posixaio --iodepth=4",
         "--name=a --filename=data --rw=read --ioengine=pvsync2",
         "--name=a --filename=data --rw=read --thinktime=1000 --thinktime_spin=50",
+        "--name=a --filename=data --rw=write --verify=md5 --do_verify=0 --verify_backlog=4",
         "--name=a --filename=data --rw=read --mem=mmap --clocksource=clock_gettime --nice=1",
     ]);
+}
+
+/// The last columns of the log of completion latencies.
+fn priorities_in_log(program: &[&str], line: &str) -> Vec<String> {
+    let all = "--name=a --rw=write --size=16k --write_lat_log=x";
+    let words = program[1..].iter().copied().chain(all.split(' '));
+    let words: Vec<&str> = words.chain(line.split(' ')).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = command(program[0], &words);
+    command.current_dir(folder.path());
+    run(command, b"").quiet();
+    let log = std::fs::read_to_string(folder.path().join("x_clat.1.log")).expect("the log");
+    let last = log.lines().filter_map(|line| line.rsplit(", ").next());
+    last.map(str::to_owned).collect()
+}
+
+#[test]
+fn logs_have_the_priority_of_each_request() {
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for (line, first) in [
+        ("--log_prio=1", "0x0000"),
+        ("--prio=3 --log_prio=1", "0x4003"),
+        ("--prio=3 --prioclass=2 --log_prio=1", "0x4003"),
+        ("--prioclass=3 --log_prio=1", "0x6000"),
+        ("--prio=3", "0"),
+        (
+            "--ioengine=libaio --prio=5 --cmdprio_percentage=100 --cmdprio_class=3 --log_prio=1",
+            "0x6000",
+        ),
+    ] {
+        let ours = priorities_in_log(&[UGEOM, "run"], line);
+        assert_eq!(ours, vec![first.to_owned(); 4], "{line}");
+        assert_eq!(ours, priorities_in_log(&[fio], line), "{line}");
+    }
 }
 
 /// fio 3.33 hangs with this mode now and then on a loaded machine, so it is not asked.
