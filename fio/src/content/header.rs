@@ -169,12 +169,9 @@ fn same(at: usize, what: &'static str, expected: u64, found: u64) -> Result<(), 
     if expected == found {
         return Ok(());
     }
-    Err(mismatch(
-        at,
-        what,
-        format!("{expected:#x}"),
-        format!("{found:#x}"),
-    ))
+    let mut wrong = mismatch(at, what, format!("{expected:#x}"), format!("{found:#x}"));
+    wrong.in_header = true;
+    Err(wrong)
 }
 
 fn check_header(part: &[u8], label: Label) -> Result<(), Box<Mismatch>> {

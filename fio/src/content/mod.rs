@@ -26,6 +26,8 @@ pub struct Mismatch {
     pub found: String,
     /// The part of the block that is wrong: where it begins, and its length, bytes.
     pub part: (usize, usize),
+    /// Its header is wrong, so that nothing is known about what should follow.
+    pub in_header: bool,
 }
 
 /// What a block is about.
@@ -249,6 +251,7 @@ fn mismatch(at: usize, what: &'static str, expected: String, found: String) -> B
         expected,
         found,
         part: (0, 0),
+        in_header: false,
     })
 }
 

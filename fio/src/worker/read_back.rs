@@ -165,12 +165,17 @@ impl<D: Door> Worker<'_, D> {
         let mut said = String::new();
         let mut write = |what: &str, bytes: &[u8]| {
             let path = format!("{folder}{name}.{offset}.{what}");
+            let data = if what == "expected" { what } else { "received" };
             let answer = match std::fs::write(&path, bytes) {
-                Ok(()) => format!("; {what} data is in {path}"),
+                Ok(()) => format!("; {data} data is in {path}"),
                 Err(error) => format!("; writing {path}: {error}"),
             };
             said.push_str(&answer);
         };
+        if wrong.in_header {
+            write("hdr_fail", found);
+            return said;
+        }
         write("received", found);
         if let Some(expected) = self.content.expected(block, label, wrong.part) {
             write("expected", &expected);

@@ -16,8 +16,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-#[test]
-fn wrong_blocks_are_written_to_the_folder_of_aux_path() {
+/// A block with a wrong byte is written to files of the same names by both programs.
+fn wrong_block_is_dumped(at: usize, name: &str) {
     let Some(fio) = ugeom_testkit::program("fio") else {
         return;
     };
@@ -31,14 +31,25 @@ fn wrong_blocks_are_written_to_the_folder_of_aux_path() {
         let write = format!("{job} --rw=write --do_verify=0");
         assert!(succeeds(program, folder, &write), "{program:?}");
         let mut bytes = std::fs::read(folder.join("f")).expect("the file");
-        bytes[5000] ^= 1;
+        bytes[at] ^= 1;
         std::fs::write(folder.join("f"), bytes).expect("the file");
         let read = format!("{job} --rw=read --aux-path=aux --output=o");
         assert!(!succeeds(program, folder, &read), "{program:?}");
-        let block = std::fs::read(aux.join("f.4096.received")).expect("the wrong block");
+        let block = std::fs::read(aux.join(name)).expect("the wrong block");
         (names(&aux), names(folder), block.len())
     });
     assert_eq!(both[1], both[0]);
+}
+
+#[test]
+fn wrong_blocks_are_written_to_the_folder_of_aux_path() {
+    wrong_block_is_dumped(5000, "f.4096.received");
+}
+
+/// Byte 4112 is in the header of the second block.
+#[test]
+fn a_block_with_a_wrong_header_is_written_to_fios_file() {
+    wrong_block_is_dumped(4112, "f.4096.hdr_fail");
 }
 
 #[test]
