@@ -31,7 +31,7 @@ pub(super) struct Entry<'a> {
     pub(super) is_late: bool,
 }
 
-/// All copies of all jobs, in order.
+/// All copies of all jobs, in fio's order: of a job the first, then the others, the last one first.
 pub(super) fn entries(jobs: &[Job]) -> Vec<Entry<'_>> {
     let mut entries = Vec::new();
     let mut group = 0;
@@ -43,7 +43,7 @@ pub(super) fn entries(jobs: &[Job]) -> Vec<Entry<'_>> {
             .iter()
             .any(|other| other.write_iolog.is_some());
         let is_late = index > 0 && (!job.create_serialize || (logs && job.read_iolog.is_some()));
-        for clone in 0..job.numjobs {
+        for clone in std::iter::once(0).chain((1..job.numjobs).rev()) {
             entries.push(Entry {
                 job,
                 number: entries.len() as u32,
@@ -85,10 +85,7 @@ impl Entry<'_> {
         let job = &replay::planned(self.job, clone)?;
         let target = meaning(job, clone);
         ask(job, &target, watcher)?;
-        let seeds = Seeds::of(
-            job,
-            self.number - clone + place_of_clone(clone, job.numjobs),
-        );
+        let seeds = Seeds::of(job, self.number);
         watcher.seeded(&job.name, self.number, seeds.all());
         let (mut stack, mut layouts) = (None, Vec::new());
         let regions = match &target {
@@ -147,14 +144,6 @@ impl Entry<'_> {
         let open = open_stack(writer.unwrap_or(job), text)?;
         stacks.insert(text.to_owned(), Arc::clone(&open));
         Ok(open)
-    }
-}
-
-/// The position of a clone in fio's order: the first, then the others, the last one first.
-fn place_of_clone(clone: u32, clones: u32) -> u32 {
-    match clone {
-        0 => 0,
-        clone => clones - clone,
     }
 }
 

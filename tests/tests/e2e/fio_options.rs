@@ -135,6 +135,8 @@ fn options_of_requests_make_those_of_fio() {
         "--name=a --filename=data --rw=randread:4 --rw_sequencer=identical --norandommap",
         "--name=a --filename=data --rw=read --io_size=128k --loops=2",
         "--name=a --filename=data --rw=read --offset=30% --offset_align=4k",
+        // Copies with different draws are reported in fio's order.
+        "--name=a --rw=randrw --size=64k --numjobs=5",
         "--name=a --filename=data --rw=write --size=64k --serialize_overlap=1 \
              --ioengine=libaio \
              --iodepth=8",
