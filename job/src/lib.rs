@@ -18,6 +18,7 @@ pub mod options;
 mod parsed;
 pub mod settings;
 mod understand;
+mod unverified;
 mod value;
 
 pub use error::{JobError, Origin};

@@ -6,6 +6,7 @@ use super::error::{JobError, Origin};
 use super::language::Section;
 use super::options::{OPTIONS, apply};
 use super::settings::{Job, READ, TRIM, Verify, WRITE};
+use super::unverified::unverified;
 
 /// The jobs that were written, and what should be known about them.
 #[derive(Debug, Default)]
@@ -59,6 +60,7 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
         understood.jobs.push(job);
     }
     understood.warnings.extend(without_effect(&understood.jobs));
+    understood.warnings.extend(unverified(&understood.jobs));
     too_many(&understood.jobs)?;
     awaited(&understood.jobs)?;
     if understood.jobs.is_empty() && !sections.is_empty() {

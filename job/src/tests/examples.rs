@@ -137,6 +137,50 @@ fn settings_without_effect_are_said() {
 }
 
 #[test]
+fn a_verification_that_cannot_succeed_is_said() {
+    let warnings = |settings: &str| {
+        of_file(&format!("[a]\nverify=md5\n{settings}"))
+            .unwrap()
+            .warnings
+    };
+    for (settings, expected) in [
+        (
+            "rw=write\nnumjobs=2\nfilename=f\n",
+            "jobs.fio:2: verify: 2 copies of a write to the same",
+        ),
+        (
+            "rw=randwrite\nnumjobs=2\nfilename_format=$jobname\n",
+            "2 copies of a write",
+        ),
+        (
+            "rw=write\ntime_based\nruntime=1\n",
+            "jobs.fio:2: verify: a writes until runtime is over",
+        ),
+    ] {
+        let said = warnings(settings);
+        assert!(
+            said.len() == 1 && said[0].contains(expected),
+            "{settings}: {said:?}"
+        );
+    }
+    for settings in [
+        "rw=write\nnumjobs=2\n",
+        "rw=write\nnumjobs=2\nfilename=f\noffset_increment=1m\nsize=1m\n",
+        "rw=write\nnumjobs=2\nfilename=f\ndo_verify=0\n",
+        "rw=read\nnumjobs=2\nfilename=f\n",
+        "rw=write\ntime_based\nruntime=1\nverify_backlog=8\n",
+        "rw=rw\ntime_based\nruntime=1\n",
+        "rw=write\nruntime=1\n",
+    ] {
+        assert!(
+            warnings(settings).is_empty(),
+            "{settings}: {:?}",
+            warnings(settings)
+        );
+    }
+}
+
+#[test]
 fn names_on_the_command_line_may_be_cut_short() {
     let one = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();

@@ -1,0 +1,49 @@
+//! Warnings about jobs whose verification fails or never happens, whatever the device does.
+
+use super::settings::{Job, READ, Verify, WRITE};
+
+/// What is to be expected of the verification of each job, in fio's cases (`fixup_options` in its
+/// init.c). Each warning comes once.
+pub fn unverified(jobs: &[Job]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for job in jobs.iter().filter(|job| reads_back(job)) {
+        let origin = job.origin_of("verify");
+        let of_job = [
+            shares_files(job).then(|| {
+                let copies = job.numjobs;
+                format!(
+                    "{origin}verify: {copies} copies of {} write to the same blocks, so one may find \
+                     the data of another",
+                    job.name
+                )
+            }),
+            never_ends(job).then(|| {
+                format!(
+                    "{origin}verify: {} writes until runtime is over and reads nothing back; set \
+                     verify_backlog, or leave time_based out",
+                    job.name
+                )
+            }),
+        ];
+        for warning in of_job.into_iter().flatten() {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+    warnings
+}
+
+fn reads_back(job: &Job) -> bool {
+    job.verify != Verify::No && job.do_verify && job.rw.does[WRITE] && !job.verifying.only
+}
+
+fn shares_files(job: &Job) -> bool {
+    let one_file = job.filename.is_some() || !job.filename_format.contains("$jobnum");
+    job.numjobs > 1 && one_file && !job.was_set("offset_increment")
+}
+
+fn never_ends(job: &Job) -> bool {
+    let timed = job.time_based && job.runtime_ns > 0;
+    timed && !job.rw.does[READ] && job.verifying.backlog == 0
+}
