@@ -10,11 +10,10 @@ pub fn unverified(jobs: &[Job]) -> Vec<String> {
         let origin = job.origin_of("verify");
         let of_job = [
             shares_files(job).then(|| {
-                let copies = job.numjobs;
                 format!(
-                    "{origin}verify: {copies} copies of {} write to the same blocks, so one may find \
-                     the data of another",
-                    job.name
+                    "{origin}verify: {} copies of {} write to the same blocks, so one may find the \
+                     data of another",
+                    job.numjobs, job.name
                 )
             }),
             never_ends(job).then(|| {
