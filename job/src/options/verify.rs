@@ -72,8 +72,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "verify_dump",
         &[],
         Value("0"),
-        "write a wrong block to FILE.OFFSET.received, or .hdr_fail with a wrong header; what it should \
-         be to FILE.OFFSET.expected",
+        "write a wrong block to FILE.OFFSET.received, or .hdr_fail with a wrong header; \
+         what it should be to FILE.OFFSET.expected",
         set_field!(verifying.dump = truth),
     ),
     with(
