@@ -137,6 +137,20 @@ fn settings_without_effect_are_said() {
 }
 
 #[test]
+fn a_variable_that_is_not_set_is_empty_as_by_fio() {
+    let understood = of_file("[a]\nfilename=x${NOPE}y${DISK}\n[b${NOPE}]\n").unwrap();
+    let [a, b] = &understood.jobs[..] else {
+        panic!("{:?}", understood.jobs.len());
+    };
+    assert_eq!(a.filename.as_deref(), Some("xy/dev/sdx"));
+    assert_eq!(b.name, "b${NOPE}");
+    assert_eq!(
+        understood.warnings,
+        ["jobs.fio:2: the environment variable `NOPE` is not set: `${NOPE}` is empty"]
+    );
+}
+
+#[test]
 fn names_on_the_command_line_may_be_cut_short() {
     let one = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
