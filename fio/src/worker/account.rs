@@ -196,6 +196,9 @@ impl<D: Door> Worker<'_, D> {
             offset: slot.request.offset,
             length: slot.request.length,
         };
+        if kind == WRITE {
+            self.states.wrote(&place);
+        }
         match (kind, &mut self.written) {
             (WRITE, Some(written)) => {
                 written.add(place, slot.number);

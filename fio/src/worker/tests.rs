@@ -97,6 +97,7 @@ fn done_by(
             stop: &AtomicBool::new(false),
             flow: None,
             locks: &super::FileLocks::default(),
+            state: None,
         };
         let paper = Paper {
             asked: &asked,

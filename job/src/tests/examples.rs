@@ -423,9 +423,9 @@ fn names_of_sections_end_before_the_last_character_as_in_fio() {
 fn settings_that_ask_for_what_is_done_anyway_are_not_said() {
     let text = "[a]\nrw=read\nioengine=io_uring\nnorandommap\nio_submit_mode=offload\n\
                 clocksource=gettimeofday\nregisterfiles\nfixedbufs\nnonvectored=1\n\
-                verifysort=1\nverify_state_save=0\nmem=malloc\ncreate_serialize=0\n";
+                verifysort=1\nmem=malloc\ncreate_serialize=0\n";
     assert_eq!(of_file(text).unwrap().warnings, [] as [&str; 0]);
-    let read = of_file("[a]\nverify_state_save=1\n").unwrap();
+    let read = of_file("[a]\nverifysort=0\n").unwrap();
     assert_eq!(read.warnings.len(), 1);
 }
 
