@@ -75,14 +75,12 @@ impl<D: Door> Worker<'_, D> {
         };
         let blocks = written.take(batch);
         let finished = std::mem::replace(&mut self.finished, false);
-        let ends = self.check_all(&mut blocks.into_iter());
-        self.finished = finished || ends || self.trouble.is_some();
+        self.check_all(&mut blocks.into_iter());
+        self.finished = finished || self.trouble.is_some();
     }
 
-    /// Reads blocks and checks them. Answers whether one came that an earlier job had not written,
-    /// which ends the job.
-    fn check_all(&mut self, blocks: &mut dyn Iterator<Item = (Place, u16)>) -> bool {
-        let mut is_unwritten = false;
+    /// Reads blocks and checks them, up to one that an earlier job had not written.
+    fn check_all(&mut self, blocks: &mut dyn Iterator<Item = (Place, u16)>) {
         let mut numbers = vec![0; self.slots.len()];
         loop {
             let now = clock::ticks();
@@ -103,7 +101,7 @@ impl<D: Door> Worker<'_, D> {
                     length: place.length,
                 };
                 if self.is_unwritten(&request) {
-                    (self.finished, is_unwritten) = (true, true);
+                    self.finished = true;
                     break;
                 }
                 self.free.pop();
@@ -112,7 +110,7 @@ impl<D: Door> Worker<'_, D> {
             }
             self.hand_over(now);
             if self.in_flight() == 0 {
-                return is_unwritten;
+                break;
             }
             self.collect_and_check(&numbers);
         }
