@@ -40,6 +40,13 @@ pub struct JobOutcome {
 }
 
 impl JobOutcome {
+    /// The error that ended the job; where none did, the first that it went on after, as by fio.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        let ended = self.trouble.as_ref().map(|trouble| trouble.errno);
+        ended.unwrap_or(self.tally.first_error)
+    }
+
     /// That of a job that could not begin.
     pub(crate) fn failed(job: &Job, group: u32, error: &JobError) -> Self {
         let source = error.source().and_then(|it| it.downcast_ref::<io::Error>());

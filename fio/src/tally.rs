@@ -13,6 +13,8 @@ pub struct Side {
     pub bytes: u64,
     /// Requests that ended well.
     pub requests: u64,
+    /// Requests that ended with an error: fio reports them among those that were issued.
+    pub failed: u64,
     /// Those that were shorter than asked for.
     pub short: u64,
     /// From when a request was taken up until it was handed over, ns.
@@ -98,9 +100,25 @@ impl Side {
         &mut self.by_priority[index].1
     }
 
+    /// Requests that were issued, whether they failed or not.
+    #[must_use]
+    pub fn issued(&self) -> u64 {
+        self.requests + self.failed
+    }
+
+    /// IOPS as fio counts them: of all requests that were issued; 0 where all have failed.
+    #[must_use]
+    pub fn iops_issued(&self) -> f64 {
+        match self.runtime_ns {
+            0 => 0.0,
+            ns => self.issued() as f64 * 1e9 / ns as f64,
+        }
+    }
+
     fn merge(&mut self, other: &Self) {
         self.bytes += other.bytes;
         self.requests += other.requests;
+        self.failed += other.failed;
         self.short += other.short;
         self.slat.merge(&other.slat);
         self.clat.merge(&other.clat);

@@ -563,6 +563,7 @@ mod tests {
                 let setting = ugeom_job::options::Setting {
                     name: name.to_owned(),
                     value: Some(value.to_owned()),
+                    unset: Vec::new(),
                     origin: Origin::Default,
                 };
                 ugeom_job::options::apply(&mut job, &setting).expect("a setting");

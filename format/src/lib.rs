@@ -8,7 +8,8 @@
 //! kernel, `dm_table` the table of a mapped device, `btf` the types of a kernel, `raidtest` the
 //! request files of that benchmark, `crash_log` what a disk was written before it crashes, `qcow2`
 //! the header of such an image, `gzip`, `xz` and `zstd` the frames of
-//! compressed files, `ddrescue` the map of a disk with faults; `wire` holds protocols,
+//! compressed files, `ddrescue` the map of a disk with faults, `verify_state` what a job of fio
+//! wrote last; `wire` holds protocols,
 //! `text` is how names and labels are kept and shown.
 //! Decoders take the bytes of whole sectors, or of the file, and answer with a struct or an error
 //! that names the place, what was found and what was expected; they never
@@ -48,6 +49,7 @@ pub mod search;
 pub mod sgi;
 pub mod text;
 pub mod trace;
+pub mod verify_state;
 pub mod vtoc8;
 pub mod wire;
 pub mod xz;

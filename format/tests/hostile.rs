@@ -175,6 +175,12 @@ proptest! {
     }
 
     #[test]
+    fn a_verify_state(bytes in disk(400), length in 0_u64..380) {
+        let bytes = [&3_u64.to_le_bytes()[..], &length.to_le_bytes(), &bytes].concat();
+        targets::verify_state(&bytes);
+    }
+
+    #[test]
     fn a_trace(head in 0_usize..5, text in "([0-9]{0,21}[ ,]?|f|read|wait|add|Read|R|\n){0,40}") {
         let heads = [
             "fio version 2 iolog\n",

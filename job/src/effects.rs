@@ -69,7 +69,6 @@ const MET: &[(&str, &[&str])] = &[
     ("unique_filename", &["0", "1", ""]),
     ("unit_base", &["0", "8"]),
     ("userspace_reap", &["0"]),
-    ("verify_state_save", &["0"]),
     ("verifysort", &["1", ""]),
     ("write_hint", &["none"]),
 ];

@@ -8,6 +8,7 @@ mod tausworthe;
 pub use lfsr::Lfsr;
 pub use seeds::{Purpose, Seeds};
 use tausworthe::{Taus88, Taus258};
+use ugeom_format::verify_state::Generator;
 use ugeom_load::places::Below;
 
 /// 2^32 and 2^64: one more than the largest number of a generator.
@@ -45,6 +46,16 @@ impl Draws {
         match self {
             Self::Short(numbers) => u64::from(numbers.next()),
             Self::Long(numbers) => numbers.next(),
+        }
+    }
+
+    /// The state of the numbers that follow, as fio keeps it: zeros unless they `are_used`.
+    #[must_use]
+    pub fn state(&self, are_used: bool) -> Generator {
+        match self {
+            _ if !are_used => Generator::Short([0; 4]),
+            Self::Short(numbers) => Generator::Short(numbers.state()),
+            Self::Long(numbers) => Generator::Long(numbers.state()),
         }
     }
 

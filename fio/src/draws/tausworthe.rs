@@ -32,6 +32,12 @@ impl Taus88 {
         *c = ((*c & !15) << 17) ^ (((*c << 3) ^ *c) >> 11);
         *a ^ *b ^ *c
     }
+
+    /// The state in the four words of fio, the last of which is zero.
+    pub(super) fn state(&self) -> [u32; 4] {
+        let [a, b, c] = self.0;
+        [a, b, c, 0]
+    }
 }
 
 /// The state of the generator of 64 bits, period 2^258.
@@ -55,6 +61,12 @@ impl Taus258 {
         *d = ((*d & !0x1_ffff) << 23) ^ (((*d << 5) ^ *d) >> 24);
         *e = ((*e & !0x7f_ffff) << 8) ^ (((*e << 3) ^ *e) >> 33);
         *a ^ *b ^ *c ^ *d ^ *e
+    }
+
+    /// The state in the six words of fio, the last of which is zero.
+    pub(super) fn state(&self) -> [u64; 6] {
+        let [a, b, c, d, e] = self.0;
+        [a, b, c, d, e, 0]
     }
 }
 

@@ -114,10 +114,7 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, bins: bool) -> Object {
         .put("jobname", job.job.name.as_str())
         .put("groupid", job.group)
         .put("job_start", job.begun_unix_ms)
-        .put(
-            "error",
-            job.trouble.as_ref().map_or(0, |trouble| trouble.errno),
-        )
+        .put("error", job.errno())
         .put("eta", 0)
         .put(
             "elapsed",
@@ -274,9 +271,9 @@ fn one_side(
         .put("io_kbytes", side.bytes / 1024)
         .put("bw_bytes", bytes)
         .put("bw", bytes / 1024)
-        .put("iops", side.requests as f64 * 1e9 / ns as f64)
+        .put("iops", side.iops_issued())
         .put("runtime", side.runtime_ms())
-        .put("total_ios", side.requests)
+        .put("total_ios", side.issued())
         .put("short_ios", side.short)
         .put("drop_ios", 0)
         .object("slat_ns", latencies(&side.slat, list(wanted.slat), bins))

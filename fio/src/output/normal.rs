@@ -31,9 +31,12 @@ pub fn normal(outcome: &Outcome) -> String {
 }
 
 fn one_job(out: &mut String, job: &JobOutcome, outcome: &Outcome) {
-    let trouble = job.trouble.as_ref();
-    let errno = trouble.map_or(0, |trouble| trouble.errno);
-    let why = trouble.map_or(String::new(), |trouble| format!(" ({})", trouble.message));
+    let errno = job.errno();
+    let why = match &job.trouble {
+        Some(trouble) => format!(" ({})", trouble.message),
+        None if errno != 0 => format!(" ({})", error_text(errno)),
+        None => String::new(),
+    };
     let _ = writeln!(
         out,
         "{}: (groupid={}, jobs={}): err={errno:2}{why}: pid={}: {}",
@@ -97,7 +100,7 @@ fn one_side(
         out,
         "  {}: IOPS={}, BW={} ({})({}/{}msec){zones}",
         kind.map_or("mixed", |kind| DIRECTIONS[kind]),
-        decimal(per_second(side.requests, side.runtime_ns), ""),
+        decimal(per_second(side.issued(), side.runtime_ns), ""),
         binary(bytes, "B/s"),
         decimal(bytes, "B/s"),
         binary(side.bytes, "B"),
@@ -321,7 +324,7 @@ fn depths(out: &mut String, job: &JobOutcome) {
     let _ = writeln!(out, "  IO depths    : {depths}");
     let _ = writeln!(out, "     submit    : {}", line(batches, tally.submits));
     let _ = writeln!(out, "     complete  : {}", line(batches, tally.completes));
-    let [r, w, t] = [0, 1, 2].map(|kind| tally.sides[kind].requests);
+    let [r, w, t] = [0, 1, 2].map(|kind| tally.sides[kind].issued());
     let [short_r, short_w, short_t] = [0, 1, 2].map(|kind| tally.sides[kind].short);
     let _ = writeln!(
         out,

@@ -48,7 +48,7 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, version: u32) -> String {
     }
     line.put(&job.job.name);
     line.put(job.group);
-    line.put(job.trouble.as_ref().map_or(0, |trouble| trouble.errno));
+    line.put(job.errno());
     let tally = &job.tally;
     if job.job.unified == Unified::Mixed {
         one_side(&mut line, job, outcome, &tally.mixed(), 0..3, version);
@@ -106,8 +106,7 @@ fn one_side(
 ) {
     line.put(side.bytes / 1024);
     line.put(bytes_per_second(side) / 1024);
-    let ns = u128::from(side.runtime_ns.max(1));
-    line.put(u128::from(side.requests) * 1_000_000_000 / ns);
+    line.put(side.iops_issued() as u64);
     line.put(side.runtime_ms());
     latency(line, &side.slat);
     latency(line, &side.clat);

@@ -156,6 +156,11 @@ impl Places {
         self.closed.iter_mut().flat_map(|files| files.drain(..))
     }
 
+    /// What offsets are drawn from.
+    pub fn offsets(&self) -> &Draws {
+        &self.chance.offsets
+    }
+
     /// Whether a map keeps places from coming twice.
     #[must_use]
     pub fn are_mapped(&self) -> bool {

@@ -12,6 +12,7 @@ fn job(settings: &[(&str, &str)]) -> Job {
         let setting = Setting {
             name: (*name).to_owned(),
             value: Some((*value).to_owned()),
+            unset: Vec::new(),
             origin: Origin::Default,
         };
         apply(&mut job, &setting).unwrap();

@@ -4,6 +4,7 @@ mod commands;
 mod disks;
 mod prepare;
 mod sampling;
+mod states;
 mod wave;
 
 use std::collections::BTreeMap;

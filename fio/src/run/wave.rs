@@ -20,7 +20,7 @@ use ugeom_machine::io_priority::{io_priority, set_io_priority};
 use ugeom_stack::Delta;
 
 use super::sampling::Sampling;
-use super::{Copy, Watcher, commands};
+use super::{Copy, Watcher, commands, states};
 use crate::draws::Purpose;
 use crate::files::{open_files, remove_files};
 use crate::outcome::{JobOutcome, Outcome};
@@ -228,6 +228,7 @@ fn work(shared: &Shared<'_>, copy: &Copy, live: &Live, stop: &AtomicBool) -> End
         wait_for_start(copy, stop);
         commands::before(&copy.job, shared.notes)?;
         let done = through_door(shared, copy, ready, live, stop);
+        save_state(shared, copy, &done);
         commands::after(&copy.job, shared.notes)?;
         done
     });
@@ -240,6 +241,15 @@ fn work(shared: &Shared<'_>, copy: &Copy, live: &Live, stop: &AtomicBool) -> End
         ended_unix_s: since_1970().as_secs(),
         pid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
     }
+}
+
+/// `verify_state_save`.
+fn save_state(shared: &Shared<'_>, copy: &Copy, done: &Result<Done, JobError>) {
+    let state = done.as_ref().ok().and_then(|done| done.state.as_ref());
+    let warning = state.and_then(|state| states::save(&copy.job, copy.number, state));
+    let notes = shared.notes.lock();
+    let mut notes = notes.unwrap_or_else(PoisonError::into_inner);
+    notes.extend(warning);
 }
 
 /// `wait_for`: until all copies of that job have ended. Those of earlier waves have.
@@ -322,6 +332,7 @@ fn through_door(
     stop: &AtomicBool,
 ) -> Result<Done, JobError> {
     let job = &copy.job;
+    let state = states::load(job, copy.number)?;
     let task = Task {
         job,
         regions: &copy.regions,
@@ -332,6 +343,7 @@ fn through_door(
         live,
         stop,
         locks: shared.locks,
+        state: state.as_ref(),
         flow: shared.flows.get(&job.flow_id).filter(|_| job.flow > 0),
     };
     let (slots, bytes) = (slots(job), job.largest_bytes() as usize);

@@ -67,7 +67,12 @@ impl<D: Door> Worker<'_, D> {
                 let slots = &self.slots;
                 let is_sync = |event: &&Event| slots[event.slot as usize].request.is_sync();
                 let made = events.iter().filter(is_sync).count();
-                syncs.ended(events.len() as u32, made as u32);
+                let fails = |event: &&Event| event.result.is_err() && !is_sync(event);
+                let failed = match self.task.blocking {
+                    true => events.iter().filter(fails).count(),
+                    false => 0,
+                };
+                syncs.ended(events.len() as u32, made as u32, failed as u32);
             }
             for event in events.drain(..) {
                 self.account(event, now, &mut alike);
@@ -196,6 +201,9 @@ impl<D: Door> Worker<'_, D> {
             offset: slot.request.offset,
             length: slot.request.length,
         };
+        if kind == WRITE {
+            self.states.wrote(&place);
+        }
         match (kind, &mut self.written) {
             (WRITE, Some(written)) => {
                 written.add(place, slot.number);

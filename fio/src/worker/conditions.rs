@@ -6,6 +6,7 @@ use ugeom_machine::clock;
 
 use super::flow::Share;
 use super::{FLOW_NAP_NS, Worker};
+use ugeom_job::settings::WRITE;
 
 impl<D: Door> Worker<'_, D> {
     /// Pauses when it is time to: after so many requests, or after so long.
@@ -51,8 +52,12 @@ impl<D: Door> Worker<'_, D> {
     }
 
     /// Whether a request may be made now: with `serialize_overlap`, when none is in flight that it
-    /// overlaps. Else it is kept.
+    /// overlaps; else it is kept. One that checks what an earlier job had not written ends the job.
     pub(super) fn may_make(&mut self, request: &Request, due: u64) -> bool {
+        if self.is_unwritten(request) && !self.task.job.rw.does[WRITE] {
+            self.finished = true;
+            return false;
+        }
         if !self.task.job.serialize_overlap {
             return true;
         }

@@ -22,7 +22,7 @@ pub(super) const TOO_LATE: i32 = 110;
 
 impl<D: Door> Worker<'_, D> {
     /// Whether the job goes on after an error of a kind: 0 of reads, 1 of writes and trims, 2 of
-    /// checks. It is counted then.
+    /// checks. It is counted then, as is one that ends the job where others would not.
     fn goes_on(&mut self, kind: usize, errno: i32) -> bool {
         let job = self.task.job;
         let listed = &job.ignored_errors[kind];
@@ -34,7 +34,10 @@ impl<D: Door> Worker<'_, D> {
             true => wanted && NOT_FATAL.contains(&errno),
             false => listed.contains(&errno),
         };
-        if goes_on {
+        // fio takes a wrong block that ends a job for an error of a read.
+        let request = kind % 2;
+        let counts = job.goes_on.requests[request] || !job.ignored_errors[request].is_empty();
+        if goes_on || counts {
             self.tally.errors += 1;
             if self.tally.first_error == 0 {
                 self.tally.first_error = errno;
@@ -53,6 +56,12 @@ impl<D: Door> Worker<'_, D> {
     #[cold]
     pub(super) fn failed(&mut self, request: &Request, errno: Errno) {
         let number = errno.raw_os_error();
+        match request.kind {
+            Kind::Read => self.tally.sides[READ].failed += 1,
+            Kind::Write => self.tally.sides[WRITE].failed += 1,
+            Kind::Trim => self.tally.sides[TRIM].failed += 1,
+            Kind::DataSync | Kind::Sync => {}
+        }
         let is_write = matches!(request.kind, Kind::Write);
         if is_write && errno == Errno::NOSPC && self.task.job.fill_device {
             self.finished = true;
@@ -64,6 +73,9 @@ impl<D: Door> Worker<'_, D> {
         };
         let story = self.door.explain().map(|error| error.to_string());
         if self.goes_on(kind, number) {
+            // As by fio, it is none of `number_ios`.
+            let left = self.limits.requests_left;
+            self.limits.requests_left = left.saturating_add(u64::from(!request.is_sync()));
             return;
         }
         let name = &self.task.regions[request.file as usize].name;

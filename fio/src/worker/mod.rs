@@ -28,6 +28,7 @@ mod passes;
 mod plain;
 mod priorities;
 mod read_back;
+mod state;
 mod syncs;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use ugeom_format::verify_state::VerifyState;
 use ugeom_load::door::{Door, Event, Kind, Request};
 use ugeom_load::drive::BATCH_MAX;
 use ugeom_machine::clock;
@@ -59,6 +61,7 @@ use operations::Operations;
 use pace::Pace;
 use passes::Passes;
 use priorities::Drawn;
+use state::States;
 use syncs::Syncs;
 pub use traced::Traces;
 use ugeom_job::settings::{FileLocking, Job, READ, TRIM, Unmeasured, Verify, WRITE};
@@ -95,6 +98,8 @@ pub struct Task<'a> {
     pub flow: Option<&'a Flow>,
     /// The files that jobs lock (`lockfile`).
     pub locks: &'a FileLocks,
+    /// What an earlier job wrote (`verify_state_load`).
+    pub state: Option<&'a VerifyState>,
 }
 
 /// What went wrong with a request.
@@ -111,6 +116,8 @@ pub struct Done {
     pub tally: Tally,
     /// The logs that were asked for.
     pub logs: Option<Logs>,
+    /// What is left for a later job (`verify_state_save`).
+    pub state: Option<VerifyState>,
     /// Why it ended early.
     pub trouble: Option<Trouble>,
 }
@@ -160,6 +167,7 @@ pub struct Worker<'a, D> {
     tally: Tally,
     logs: Option<Logs>,
     written: Option<Written>,
+    states: States,
     trouble: Option<Trouble>,
     limits: Limits,
     /// To be made before any other request, with the time when it is due if it has one.
@@ -235,6 +243,7 @@ impl<'a, D: Door> Worker<'a, D> {
             events: Vec::with_capacity(slots as usize),
             tally: Tally::default(),
             logs: Logs::of(job),
+            states: States::of(task),
             trouble: None,
             limits: Limits::new(task),
             next_up: None,
@@ -256,7 +265,8 @@ impl<'a, D: Door> Worker<'a, D> {
                 || job.file_operation().is_some()
                 || job.serialize_overlap
                 || job.file_locking != FileLocking::No
-                || job.latency.target_ns > 0,
+                || job.latency.target_ns > 0
+                || task.state.is_some(),
             spin_until: 0,
             thought_at: 0,
             checked_ns: 0,
@@ -306,7 +316,8 @@ impl<'a, D: Door> Worker<'a, D> {
         self.share = None;
         self.held = None;
         let stopped = self.task.stop.load(Relaxed);
-        if self.trouble.is_none() && !stopped && self.task.job.do_verify {
+        let checks = self.trouble.is_none() && !stopped && self.task.job.do_verify;
+        if checks {
             self.read_back();
         }
         self.close_log();
@@ -324,6 +335,7 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         self.task.live.enter(Phase::Ended);
         Done {
+            state: self.state(checks),
             tally: self.tally,
             logs: self.logs,
             trouble: self.trouble,
@@ -339,6 +351,7 @@ impl<'a, D: Door> Worker<'a, D> {
         self.min_rates_at = now;
         self.min_rates_done = [(0, 0); 3];
         self.usage_at_start = self.usage(false);
+        self.states.begin_counting(self.write_number);
         if self.limits.runtime_ticks > 0 {
             self.limits.end = now + self.limits.runtime_ticks;
         }
@@ -401,22 +414,6 @@ impl<'a, D: Door> Worker<'a, D> {
                 continue;
             }
             self.collect();
-        }
-    }
-
-    /// `verify_only`: the places that an earlier run of the job wrote, in the same order.
-    fn suppose_written(&mut self) {
-        while !self.finished && !self.task.stop.load(Relaxed) {
-            let kind = self.choose_kind();
-            let Some((kind, place)) = self.next_place(kind) else {
-                return;
-            };
-            if let (true, Some(written)) = (kind != READ, &mut self.written) {
-                match kind {
-                    WRITE => written.add(place, 0),
-                    _ => written.forget(place),
-                }
-            }
         }
     }
 

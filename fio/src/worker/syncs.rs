@@ -4,8 +4,9 @@
 //! option says, unless the last request that ended was a sync. So a sync follows each read, too,
 //! that comes between such a write and the next one. fio's `libaio` makes a sync when it is due,
 //! and takes requests back one at a time, when the queue is full. Here they come back together, and
-//! count as ended one for each that follows. fio repeats syncs of its other asynchronous engines
-//! until the first of them ends; here there is one.
+//! count as ended one for each that follows. A request of an engine without a queue that fails does
+//! not count as ended. fio repeats syncs of its other asynchronous engines until the first of them
+//! ends; here there is one.
 
 use ugeom_load::door::{Door, Kind, Request};
 
@@ -53,9 +54,10 @@ impl Syncs {
         self.writes += 1;
     }
 
-    /// So many requests have ended together, of which so many are syncs.
-    pub(super) fn ended(&mut self, requests: u32, syncs: u32) {
-        self.uncounted += requests - syncs;
+    /// So many requests have ended together, of which so many are syncs, and so many others failed
+    /// that do not count as ended.
+    pub(super) fn ended(&mut self, requests: u32, syncs: u32, failed: u32) {
+        self.uncounted += requests - syncs - failed;
         self.in_flight = self.in_flight.saturating_sub(syncs);
     }
 

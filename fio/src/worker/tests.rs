@@ -73,6 +73,7 @@ fn done_by(
         let setting = Setting {
             name: name.to_owned(),
             value: Some(value.to_owned()),
+            unset: Vec::new(),
             origin: Origin::Default,
         };
         apply(&mut job, &setting).unwrap();
@@ -96,6 +97,7 @@ fn done_by(
             stop: &AtomicBool::new(false),
             flow: None,
             locks: &super::FileLocks::default(),
+            state: None,
         };
         let paper = Paper {
             asked: &asked,
@@ -172,6 +174,7 @@ fn a_size_of_zero_is_no_size() {
         let setting = Setting {
             name: "size".to_owned(),
             value: Some(value.to_owned()),
+            unset: Vec::new(),
             origin: Origin::Default,
         };
         apply(&mut job, &setting).unwrap();

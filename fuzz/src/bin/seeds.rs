@@ -67,6 +67,7 @@ fn main() -> io::Result<()> {
     write("raidtest", "two", &[&[9], &requests[..]].concat())?;
     let faults = b"0 + 1\n0x0 0x100000 +\n0x100000 512 -\n0x100200 65024 ?\n";
     write("ddrescue", "small", faults)?;
+    write("verify_state", "two", &verify_state())?;
     write("qcow2", "overlay", &qcow2())?;
     write("crash_log", "small", &crash_log())?;
     let go = b"\0\0\0\x03md0\0\x01\0\x03";
@@ -328,6 +329,24 @@ fn map() -> Vec<u8> {
 }
 
 /// The header of an overlay on `base.img`.
+/// The state of a job with two writes, which the target seals.
+fn verify_state() -> Vec<u8> {
+    let mut file = vec![0; 208];
+    for (at, byte) in [
+        (0, 3),
+        (8, 184),
+        (24, 2),
+        (32, 2),
+        (36, 1),
+        (40, 2),
+        (112, b'a'),
+    ] {
+        file[at] = byte;
+    }
+    file[185] = 16;
+    file
+}
+
 fn qcow2() -> Vec<u8> {
     let mut head = vec![0; 136];
     head[..8].copy_from_slice(b"QFI\xfb\0\0\0\x03");

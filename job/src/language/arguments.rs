@@ -189,6 +189,7 @@ fn own_setting(
         section.settings.push(Setting {
             name: name.to_owned(),
             value,
+            unset: Vec::new(),
             origin,
         });
     }

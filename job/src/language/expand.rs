@@ -14,11 +14,16 @@ pub trait Environment {
 const EXPANDED_BYTES_MAX: usize = 64 << 10;
 
 /// Replaces the variables in a line. As with fio, a value that has keywords and signs of arithmetic
-/// is calculated: `size=4*$mb_memory`.
+/// is calculated (`size=4*$mb_memory`), and a variable that is not set is replaced by nothing: its
+/// name goes to `unset`.
 ///
 /// # Errors
-/// A variable that is not set, or one that is not closed; arithmetic that has no result.
-pub(super) fn expand(text: &str, environment: &dyn Environment) -> Result<String, String> {
+/// A variable that is not closed; arithmetic that has no result.
+pub(super) fn expand(
+    text: &str,
+    environment: &dyn Environment,
+    unset: &mut Vec<String>,
+) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut keywords = false;
@@ -30,10 +35,10 @@ pub(super) fn expand(text: &str, environment: &dyn Environment) -> Result<String
                 return Err("`${` is not closed by `}`".to_owned());
             };
             let name = &braced[..end];
-            let value = environment
-                .variable(name)
-                .ok_or_else(|| format!("the environment has no variable `{name}`"))?;
-            out.push_str(&value);
+            match environment.variable(name) {
+                Some(value) => out.push_str(&value),
+                None => unset.push(name.to_owned()),
+            }
             rest = &braced[end + 1..];
         } else {
             let end = rest

@@ -156,7 +156,8 @@ impl Reader<'_> {
     }
 
     fn setting(&self, line: &str, origin: Origin) -> Result<Setting, JobError> {
-        let text = expand(line, self.environment)
+        let mut unset = Vec::new();
+        let text = expand(line, self.environment, &mut unset)
             .map_err(|message| JobError::language(&origin, message))?;
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
@@ -171,6 +172,7 @@ impl Reader<'_> {
         Ok(Setting {
             name: name.to_owned(),
             value,
+            unset,
             origin,
         })
     }

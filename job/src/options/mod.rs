@@ -38,6 +38,8 @@ pub struct Setting {
     pub name: String,
     /// The value; `None` for a bare name.
     pub value: Option<String>,
+    /// The variables in it that the environment lacks: each was replaced by nothing.
+    pub unset: Vec<String>,
     /// The line or argument that sets it, for errors.
     pub origin: Origin,
 }
@@ -135,7 +137,12 @@ fn unknown(name: &str) -> String {
 /// # Errors
 /// An unknown name, with the nearest one; a missing or a wrong value.
 pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
-    let wrong = |message: String| JobError::language(&setting.origin, message);
+    let unset = setting.unset.iter().map(|name| unset_variable(name));
+    let unset: Vec<String> = unset.collect();
+    let wrong = |message: String| {
+        let parts: Vec<String> = [message].into_iter().chain(unset.clone()).collect();
+        JobError::language(&setting.origin, parts.join("; "))
+    };
     let Some(entry) = OPTIONS.find(&setting.name) else {
         return Err(wrong(match refused::reason(&setting.name) {
             Some(reason) => format!("`{}` is not supported: {reason}", setting.name),
@@ -168,8 +175,15 @@ pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
             "{origin}{name}={value}: only `{part}` is read, as by fio"
         ));
     }
+    let noted = |text: &String| format!("{}{text}", setting.origin);
+    job.notes.extend(unset.iter().map(noted));
     job.origins.push((name, setting.origin.clone()));
     Ok(())
+}
+
+/// What is said about a variable in a value.
+fn unset_variable(name: &str) -> String {
+    format!("the environment variable `{name}` is not set: `${{{name}}}` is empty")
 }
 
 /// Whether an option without an effect has a value that fio takes, as far as its form shows.

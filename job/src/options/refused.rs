@@ -67,7 +67,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "verify_write_sequence",
         "blocks carry no number of the write: leave it out",
     ),
-    ("verify_state_load", "use verify_only, which needs no state"),
     ("write_barrier", "use fdatasync"),
     ("zonecapacity", "there are no zoned devices"),
     ("zone_reset_frequency", "there are no zoned devices"),

@@ -119,10 +119,20 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
          more than one has written",
         set_field!(verifying.counted = truth),
     ),
-    idle_switch(
+    switch(
         "verify_state_save",
         &[],
-        "no effect: no state is kept for later runs",
+        Value("1"),
+        "write `local-NAME-N-verify.state`, the writes that ended last, after a job that writes \
+         and verifies; N is the number of the job from 0",
+        set_field!(verifying.saves = truth),
+    ),
+    switch(
+        "verify_state_load",
+        &[],
+        Value("0"),
+        "verify no further than the writes that had ended according to that file",
+        set_field!(verifying.loads = truth),
     ),
     idle_switch(
         "verifysort",

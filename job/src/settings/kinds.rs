@@ -195,6 +195,10 @@ pub struct Verifying {
     pub only: bool,
     /// Reads that check count as requests of the job, as in fio's `experimental_verify`.
     pub counted: bool,
+    /// Leave the writes that ended last in a file for a later job.
+    pub saves: bool,
+    /// Check no more than an earlier job has left in such a file.
+    pub loads: bool,
 }
 
 /// One piece of a `verify_pattern` or `buffer_pattern`.

@@ -235,6 +235,10 @@ impl Job {
             file_run: 1,
             allow_file_create: true,
             keeps_files: false,
+            verifying: Verifying {
+                saves: true,
+                ..Verifying::default()
+            },
             rate_cycle_ns: 1_000_000_000,
             scramble: true,
             per_job_logs: true,

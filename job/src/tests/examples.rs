@@ -181,6 +181,20 @@ fn a_verification_that_cannot_succeed_is_said() {
 }
 
 #[test]
+fn a_variable_that_is_not_set_is_empty_as_by_fio() {
+    let understood = of_file("[a]\nfilename=x${NOPE}y${DISK}\n[b${NOPE}]\n").unwrap();
+    let [a, b] = &understood.jobs[..] else {
+        panic!("{:?}", understood.jobs.len());
+    };
+    assert_eq!(a.filename.as_deref(), Some("xy/dev/sdx"));
+    assert_eq!(b.name, "b${NOPE}");
+    assert_eq!(
+        understood.warnings,
+        ["jobs.fio:2: the environment variable `NOPE` is not set: `${NOPE}` is empty"]
+    );
+}
+
+#[test]
 fn names_on_the_command_line_may_be_cut_short() {
     let one = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -453,9 +467,9 @@ fn names_of_sections_end_before_the_last_character_as_in_fio() {
 fn settings_that_ask_for_what_is_done_anyway_are_not_said() {
     let text = "[a]\nrw=read\nioengine=io_uring\nnorandommap\nio_submit_mode=offload\n\
                 clocksource=gettimeofday\nregisterfiles\nfixedbufs\nnonvectored=1\n\
-                verifysort=1\nverify_state_save=0\nmem=malloc\ncreate_serialize=0\n";
+                verifysort=1\nmem=malloc\ncreate_serialize=0\n";
     assert_eq!(of_file(text).unwrap().warnings, [] as [&str; 0]);
-    let read = of_file("[a]\nverify_state_save=1\n").unwrap();
+    let read = of_file("[a]\nverifysort=0\n").unwrap();
     assert_eq!(read.warnings.len(), 1);
 }
 

@@ -4,11 +4,11 @@ use crate::run::{UGEOM, command, foreign, run, succeeds};
 use std::path::Path;
 
 /// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
-/// trims, and the names and sizes of the files that it left.
+/// trims, its error and how many there were, and the names and sizes of the files that it left.
 #[derive(Debug, PartialEq, Eq)]
 struct Did {
     succeeded: bool,
-    counts: Vec<[u64; 6]>,
+    counts: Vec<[u64; 8]>,
     files: Vec<String>,
 }
 
@@ -48,6 +48,8 @@ fn did(program: &[&str], line: &str) -> Did {
             count("write", "io_bytes"),
             count("trim", "total_ios"),
             count("trim", "io_bytes"),
+            job["error"].as_u64().unwrap_or(0),
+            job["total_err"].as_u64().unwrap_or(0),
         ]
     });
     let files = std::fs::read_dir(folder.path()).expect("the folder");
@@ -57,8 +59,8 @@ fn did(program: &[&str], line: &str) -> Did {
             let bytes = entry.metadata().expect("its size").len();
             format!("{} {bytes}", entry.file_name().to_string_lossy())
         })
-        // The result has another length in each run; fio keeps a state for later runs.
-        .filter(|name| !name.starts_with("result ") && !name.starts_with("local-"))
+        // The result has another length in each run.
+        .filter(|name| !name.starts_with("result "))
         .collect();
     files.sort();
     Did {
@@ -211,6 +213,23 @@ fn verification_reads_what_fio_reads() {
         "--name=a --filename=data --rw=read --verify=crc16",
         "--name=a --filename=data --rw=read --verify=crc32 --continue_on_error=verify",
         "--name=a --filename=data --rw=read --verify=crc32 --ignore_error=EIO",
+    ]);
+}
+
+#[test]
+fn requests_that_fail_count_as_issued() {
+    both(&[
+        "--name=a --filename=/dev/full --rw=write --size=64k",
+        "--name=a --filename=/dev/full --rw=write --size=64k --continue_on_error=all",
+        "--name=a --filename=/dev/full --rw=write --size=64k --continue_on_error=write \
+             --ignore_error=,ENOSPC",
+        "--name=a --filename=/dev/full --rw=randrw --size=64k --ignore_error=,ENOSPC",
+        "--name=a --filename=/dev/full --rw=randwrite --size=64k --number_ios=5 \
+             --ignore_error=,ENOSPC",
+        "--name=a --filename=/dev/full --rw=write --size=64k --ioengine=io_uring --iodepth=4",
+        "--name=a --filename=/dev/full --rw=write --size=64k --ioengine=io_uring --iodepth=4 \
+             --ignore_error=,ENOSPC",
+        "--name=a --filename=/dev/full --rw=write --size=64k --fill_device=1",
     ]);
 }
 

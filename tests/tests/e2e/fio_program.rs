@@ -6,12 +6,13 @@ use std::path::Path;
 
 use crate::run::{UGEOM, succeeds};
 
-/// The names of the files in a folder, but for the state that fio keeps for later runs.
+/// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("the folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
-    let names = names.map(|name| name.to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.filter(|name| !name.ends_with(".state")).collect();
+    let mut names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
