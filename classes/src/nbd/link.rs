@@ -419,7 +419,7 @@ impl Link {
             if request.command == command::FLUSH {
                 flight.generation = self.together.begin();
             } else if flight.done == 0 {
-                flight.failures = self.together.failures();
+                flight.failures = self.together.failures().count();
             }
             self.out.extend(request.encode());
             if request.command == command::WRITE {

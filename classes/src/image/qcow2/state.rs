@@ -1,5 +1,6 @@
 //! A thread's engine, for the data in plain clusters.
 
+use crate::engines::Carried;
 use std::any::Any;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -9,14 +10,14 @@ use ugeom_stack::{Bio, Carrier, Command, Completions, Errno, ThreadState};
 
 /// The I/O engine of one thread.
 pub(super) struct ThreadEngine {
-    engine: Box<dyn Engine<Carrier>>,
+    engine: Box<dyn Engine<Carried>>,
     files: Vec<FileId>,
 }
 
 impl ThreadEngine {
     pub fn new<'a>(
         files: impl Iterator<Item = &'a Arc<File>>,
-        mut engine: Box<dyn Engine<Carrier>>,
+        mut engine: Box<dyn Engine<Carried>>,
     ) -> Result<Self, Errno> {
         let files = files.map(|file| engine.register(Arc::clone(file)));
         let files = files.collect::<Result<_, _>>()?;
@@ -39,7 +40,7 @@ impl ThreadEngine {
             offset,
             length,
         };
-        self.engine.submit(op, Carrier::new(bio, 1));
+        self.engine.submit(op, (Carrier::new(bio, 1), 0));
     }
 }
 
@@ -60,8 +61,9 @@ impl ThreadState for ThreadEngine {
 
     fn poll(&mut self, completions: &mut Completions<'_>) {
         self.engine
-            .reap(&mut |Completion { memory, result }: Completion<Carrier>| {
-                let mut bio = memory.into_bio();
+            .reap(&mut |Completion { memory, result }: Completion<Carried>| {
+                let (carrier, _before) = memory;
+                let mut bio = carrier.into_bio();
                 match result {
                     Ok(bytes) if bytes < bio.length() && bio.command() == Command::Read => {
                         // A cluster at the end of the file may be there in part.
