@@ -8,14 +8,17 @@ use ugeom_stack::{Carrier, Errno};
 /// How many requests one thread's engine hands to the kernel at a time; more wait in the engine.
 pub(crate) const DEPTH: u32 = 256;
 
-/// How the threads' engines are opened, and the first of them.
+/// What an engine carries: a request, and how many FLUSHes had failed when it was submitted.
+pub(crate) type Carried = (Carrier, u64);
+
+/// How the threads' engines are opened, and those that no thread has yet.
 pub(crate) struct Engines {
     choice: Choice,
     options: EngineOptions,
     why: String,
-    /// It is open before a thread asks, so that an engine that cannot work here is an error when
-    /// the file is opened and not with the first request.
-    first: Mutex<Option<Box<dyn Engine<Carrier>>>>,
+    /// The first is open before a thread asks, so that an engine that cannot work here is an error
+    /// when the file is opened and not with the first request.
+    spare: Mutex<Vec<Box<dyn Engine<Carried>>>>,
 }
 
 impl Engines {
@@ -40,8 +43,22 @@ impl Engines {
             choice,
             options,
             why,
-            first: Mutex::new(Some(first)),
+            spare: Mutex::new(vec![first]),
         })
+    }
+
+    /// Engines that exist already, the last for the first thread that asks.
+    #[cfg(test)]
+    pub(crate) fn of(spare: Vec<Box<dyn Engine<Carried>>>) -> Self {
+        Self {
+            choice: Choice::Auto,
+            options: EngineOptions {
+                depth: DEPTH,
+                guasi: GuasiOptions::default(),
+            },
+            why: String::new(),
+            spare: Mutex::new(spare),
+        }
     }
 
     /// The engine's name and why it is this one.
@@ -53,12 +70,12 @@ impl Engines {
     ///
     /// # Errors
     /// `MFILE`: that the engine works here is known, so what fails are limits.
-    pub(crate) fn of_thread(&self) -> Result<Box<dyn Engine<Carrier>>, Errno> {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = first.take() {
+    pub(crate) fn of_thread(&self) -> Result<Box<dyn Engine<Carried>>, Errno> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(engine) = spare.pop() {
             return Ok(engine);
         }
-        drop(first);
+        drop(spare);
         let opened = open_engine_with(self.choice, self.options);
         opened.map(|(engine, _)| engine).map_err(|_| Errno::MFILE)
     }

@@ -39,6 +39,7 @@ pub mod eli;
 mod engines;
 pub mod entry;
 mod extents;
+mod failures;
 pub mod file;
 pub mod image;
 mod locking;

@@ -56,7 +56,7 @@ pub struct OrderedFile {
     written: [AtomicU64; 3],
     /// How many of them are durable.
     durable: [AtomicU64; 3],
-    /// Held by a write that makes others durable: those that wait for the same have nothing to do.
+    /// Held while the file is synced: writes that wait for the same have nothing to do then.
     syncing: Mutex<()>,
     /// What a write met with when it made others durable, for the next [`Storage::sync`]: the
     /// system tells a file once.
@@ -209,6 +209,9 @@ impl Storage for OrderedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        // Not beside a write that makes others durable: the system would tell one of both, and
+        // what the write was told is not kept yet.
+        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let synced = self.sync_all();
         let failed = self
             .failed

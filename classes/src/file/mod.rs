@@ -26,6 +26,7 @@ mod tests;
 use crate::build::{BuildContext, BuildError, mark_of_padding, refuse_in_use};
 use crate::engines::Engines;
 use crate::entry::{Build, ClassEntry, Role};
+use crate::failures::Failures;
 use crate::image::{self, FileKind};
 use crate::path::path_of;
 use crate::spec::LayerArguments;
@@ -60,6 +61,7 @@ pub struct FileGeom {
     key: LocalKey,
     /// Writes that the system could not bring to the media.
     losses: Arc<Losses>,
+    failures: Arc<Failures>,
 }
 
 impl Geom for FileGeom {
@@ -69,7 +71,7 @@ impl Geom for FileGeom {
 
     fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
         let engine = self.engines.of_thread()?;
-        let state = ThreadEngine::new(&self.file, engine, &self.facts, &self.losses)?;
+        let state = ThreadEngine::new(&self.file, engine, &self.facts, &self.failures)?;
         Ok(Box::new(state))
     }
 
@@ -194,12 +196,14 @@ fn plan(
             ),
         ],
     };
+    let losses = Arc::<Losses>::default();
     let geom = FileGeom {
         file: Arc::new(opened.file),
         facts,
         engines,
         key: LocalKey::new(),
-        losses: Arc::default(),
+        failures: Arc::new(Failures::new(&losses, state::BESIDE)),
+        losses,
     };
     Ok(Plan::of(provider, Arc::new(geom)))
 }

@@ -1,7 +1,8 @@
 //! A thread's engine, and the bios that it works on.
 
 use super::facts::Facts;
-use crate::engines::DEPTH;
+use crate::engines::{Carried, DEPTH};
+use crate::failures::Failures;
 use crate::overlap::Overlap;
 use rustix::fs::{Mode, OFlags, fcntl_getfl};
 use std::any::Any;
@@ -11,7 +12,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use ugeom_engine::{Completion, Engine, FileId, Op, OpKind, Ticket};
-use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, Losses, ThreadState};
+use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, ThreadState};
 
 /// Hashes a [`BioId`] with two multiplications. The ids come from this process and not from a
 /// client, so nothing can choose them to collide, which is what SipHash would prevent.
@@ -50,7 +51,7 @@ impl Hasher for IdHasher {
 
 /// The I/O engine of one thread.
 pub(super) struct ThreadEngine {
-    engine: Box<dyn Engine<Carrier>>,
+    engine: Box<dyn Engine<Carried>>,
     file: FileId,
     align_bytes: usize,
     /// The size of the image, bytes; zeroes follow up to a whole sector.
@@ -59,10 +60,10 @@ pub(super) struct ThreadEngine {
     tickets: HashMap<BioId, (Ticket, Option<u64>), BuildHasherDefault<IdHasher>>,
     /// What makes writes durable, with its result.
     durable: Overlap<(Bio, u64)>,
-    /// Durable ZEROs whose zeroes are written, to be submitted once more as a flush; kept between
-    /// polls so that it is allocated once.
-    again: Vec<Bio>,
-    losses: Arc<Losses>,
+    /// Durable ZEROs whose zeroes are written, to be submitted once more as a flush, with the
+    /// failures before them; kept between polls so that it is allocated once.
+    again: Vec<(Bio, u64)>,
+    failures: Arc<Failures>,
 }
 
 /// An open file of the thread's own. The kernel tells each open file once of writes that it could
@@ -81,9 +82,9 @@ fn own_description(file: &Arc<File>) -> Arc<File> {
 impl ThreadEngine {
     pub(super) fn new(
         file: &Arc<File>,
-        mut engine: Box<dyn Engine<Carrier>>,
+        mut engine: Box<dyn Engine<Carried>>,
         facts: &Facts,
-        losses: &Arc<Losses>,
+        failures: &Arc<Failures>,
     ) -> Result<Self, Errno> {
         let file = match facts.writable {
             true => own_description(file),
@@ -100,7 +101,7 @@ impl ThreadEngine {
             tickets,
             durable: Overlap::new(DEPTH as usize),
             again: Vec::new(),
-            losses: Arc::clone(losses),
+            failures: Arc::clone(failures),
         })
     }
 
@@ -116,10 +117,11 @@ impl ThreadEngine {
             Command::Flush => OpKind::Flush,
             Command::Read | Command::GetAttr | Command::Extents => OpKind::Read,
         };
-        self.submit_as(kind, bio);
+        self.submit_as(kind, bio, self.failures.count());
     }
 
-    fn submit_as(&mut self, kind: OpKind, bio: Bio) {
+    /// `before`: how many FLUSHes had failed when the request came.
+    fn submit_as(&mut self, kind: OpKind, bio: Bio, before: u64) {
         let id = bio.id();
         let op = Op {
             kind,
@@ -129,13 +131,21 @@ impl ThreadEngine {
         };
         let makes_durable = matches!(kind, OpKind::Flush | OpKind::Write { durable: true });
         let generation = makes_durable.then(|| self.durable.begin());
-        let ticket = self.engine.submit(op, Carrier::new(bio, self.align_bytes));
+        let ticket = self.engine.submit(op, (Carrier::new(bio, self.align_bytes), before));
         self.tickets.insert(id, (ticket, generation));
     }
 }
 
 /// Why a request fails that has made writes durable, if the kernel is right.
 const OVERLAPPED: &str = "the system failed to make writes durable beside it, and tells that once";
+
+/// What the FLUSH after a write fails with that was in flight beside a failure.
+pub(super) const BESIDE: &str =
+    "the system failed to make writes durable before, and one in flight then may be lost";
+
+const fn changes(command: Command) -> bool {
+    matches!(command, Command::Write | Command::Delete | Command::Zero)
+}
 
 /// Fills a READ that reaches past the last byte of the image with zeroes, if it has all bytes up to
 /// there; returns how many it has then.
@@ -171,36 +181,49 @@ impl ThreadState for ThreadEngine {
             durable,
             again,
             size_bytes,
-            losses,
+            failures,
             ..
         } = self;
-        engine.reap(&mut |Completion { memory, result }: Completion<Carrier>| {
-            let mut bio = memory.into_bio();
+        engine.reap(&mut |Completion { memory, result }: Completion<Carried>| {
+            let (carrier, before) = memory;
+            let mut bio = carrier.into_bio();
             let id = bio.id();
             let generation = tickets.remove(&id).and_then(|(_, generation)| generation);
             let result = result.map(|bytes| pad(&mut bio, bytes, *size_bytes));
             let zeroed = bio.command() == Command::Zero && bio.flags().contains(Flags::FUA);
+            if zeroed && result.is_ok() && failures.count() != before {
+                generation.inspect(|generation| durable.end(*generation));
+                return completions.push_failed(bio, Errno::IO, OVERLAPPED);
+            }
             match (&result, generation) {
                 (Ok(bytes), Some(generation)) => {
                     let bytes = if zeroed { bio.length() } else { *bytes };
                     return durable.succeeded(generation, (bio, bytes));
                 }
                 (Err(Errno::CANCELED), Some(generation)) => durable.end(generation),
-                (Err(_), Some(generation)) => durable.failed(generation),
+                (Err(_), Some(generation)) => {
+                    failures.failed();
+                    durable.failed(generation);
+                }
                 _ => {}
             }
             match result {
-                Ok(_) if zeroed => again.push(bio),
+                Ok(_) if zeroed => again.push((bio, before)),
                 Ok(bytes) if bytes < bio.length() => completions.push_failed(
                     bio,
                     Errno::IO,
                     "the file ends here: it has become shorter since it was opened",
                 ),
-                Ok(bytes) => completions.push(bio, Ok(bytes)),
+                Ok(bytes) => {
+                    if changes(bio.command()) {
+                        failures.wrote(bio.offset()..bio.offset() + bio.length(), before);
+                    }
+                    completions.push(bio, Ok(bytes));
+                }
                 Err(errno) => {
                     if bio.flags().contains(Flags::FUA) && errno != Errno::CANCELED {
                         // The kernel may have told of older writes with it, and tells once.
-                        losses.record("the system failed to make writes durable");
+                        failures.losses().record("the system failed to make writes durable");
                     }
                     completions.push_failed(bio, errno, "the system failed it");
                 }
@@ -212,8 +235,8 @@ impl ThreadState for ThreadEngine {
                 false => completions.push_failed(bio, Errno::IO, OVERLAPPED),
             }
         }
-        while let Some(bio) = self.again.pop() {
-            self.submit_as(OpKind::Flush, bio);
+        while let Some((bio, before)) = self.again.pop() {
+            self.submit_as(OpKind::Flush, bio, before);
         }
         self.engine.flush_submissions();
     }

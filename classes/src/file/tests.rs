@@ -1,5 +1,7 @@
 //! Images and devices, good and bad, on every engine.
 
+mod beside;
+
 use crate::{TargetOptions, open_target};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -7,7 +7,7 @@
 //! connection has not got that far when it breaks is lost, or may be; and a FLUSH of the geom
 //! visits every connection that has such writes ([`super::links`]), whichever was made when.
 
-use super::together::{FAILED, Together};
+use super::together::Together;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,10 +60,7 @@ impl Durability {
     /// The server has acknowledged a write that it need not have made durable, and that was sent
     /// when so many FLUSHes had failed.
     pub fn wrote(&mut self, range: Range<u64>, failures: u64) {
-        if self.together.failures() != failures {
-            // It may have been done before one that has failed since, and lost with it.
-            self.together.losses().record_range(range.clone(), FAILED);
-        }
+        self.together.failures().wrote(range.clone(), failures);
         self.written += 1;
         let all = &mut self.unflushed_range;
         *all = if all.is_empty() {

@@ -13,6 +13,7 @@
 //! Nothing here waits. The descriptor to sleep on is that of a reactor with the socket and with a
 //! timer in it, which ticks only while requests are in flight.
 
+mod filled;
 mod replies;
 mod sync;
 
@@ -38,6 +39,7 @@ use ugeom_machine::clock;
 use ugeom_stack::{Bio, Command, Flags};
 use ugeom_tls::{ROOM_BYTES_MIN, Stream};
 
+use filled::Filled;
 use replies::Replies;
 use sync::Asked;
 
@@ -79,6 +81,8 @@ pub(super) struct Flight {
     pub part: u64,
     /// Bytes of these that have come.
     pub got: u64,
+    /// Where they are.
+    pub filled: Filled,
     pub failure: Option<(Errno, &'static str)>,
     /// It is written, and waits for the FLUSH that makes it durable.
     pub flushing: bool,
@@ -128,6 +132,8 @@ pub(super) struct Link {
     pub queue: VecDeque<u32>,
     pub replies: Replies,
     pub finished: Vec<(Bio, Outcome)>,
+    /// The number of `base:allocation` on this connection.
+    pub allocation: Option<u32>,
     /// When the connection was made.
     up_ns: u64,
     /// When the server was heard last.
@@ -174,6 +180,7 @@ impl Link {
             queue: VecDeque::new(),
             replies: Replies::new(),
             finished: Vec::new(),
+            allocation: None,
             up_ns: 0,
             heard_ns: 0,
             now_ns: clock::now_ns(),
@@ -235,6 +242,7 @@ impl Link {
             done: 0,
             part: 0,
             got: 0,
+            filled: Filled::default(),
             failure: None,
             flushing: false,
             covers: 0,
@@ -377,6 +385,7 @@ impl Link {
             return Err("the export has another size now, or may not be written any more");
         }
         self.stage = Stage::Up;
+        self.allocation = facts.allocation;
         self.up_ns = self.now_ns;
         self.heard_ns = self.now_ns;
         self.attempts = 0;
@@ -419,7 +428,7 @@ impl Link {
             if request.command == command::FLUSH {
                 flight.generation = self.together.begin();
             } else if flight.done == 0 {
-                flight.failures = self.together.failures();
+                flight.failures = self.together.failures().count();
             }
             self.out.extend(request.encode());
             if request.command == command::WRITE {
@@ -608,6 +617,7 @@ fn request(remote: &Remote, covers: u64, index: u32, flight: &mut Flight) -> Req
     };
     flight.part = part;
     flight.got = 0;
+    flight.filled = Filled::default();
     let no_hole = command == command::WRITE_ZEROES && bio.flags().contains(Flags::NO_HOLE);
     Request {
         flags: u16::from(fua) * command_flag::FUA + u16::from(no_hole) * command_flag::NO_HOLE,

@@ -7,13 +7,14 @@
 //! the server may have done and lost before it answers them; and a FLUSH counts when all have
 //! succeeded that were in flight with it, over any link ([`Overlap`]).
 
+use crate::failures::Failures;
 use crate::overlap::Overlap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::Losses;
 
 /// What the FLUSHes fail with that follow a failed one.
-pub(super) const FAILED: &str =
+const FAILED: &str =
     "the server failed a FLUSH before, and the writes that it should have covered may be lost";
 
 /// Whose FLUSH it is.
@@ -30,7 +31,7 @@ const FLUSHES: usize = 16;
 /// The links' common account.
 pub(super) struct Together {
     /// FLUSHes that have failed, or may have.
-    failures: AtomicU64,
+    failures: Failures,
     /// Requests have failed for want of a server, and none has answered since: those that follow
     /// wait for one attempt to connect only.
     gone: AtomicBool,
@@ -38,7 +39,6 @@ pub(super) struct Together {
     unflushed: AtomicUsize,
     links: AtomicU64,
     flushes: Mutex<Flushes>,
-    losses: Arc<Losses>,
 }
 
 struct Flushes {
@@ -59,7 +59,7 @@ impl Flushes {
 impl Together {
     pub fn new(losses: &Arc<Losses>) -> Arc<Self> {
         Arc::new(Self {
-            failures: AtomicU64::new(0),
+            failures: Failures::new(losses, FAILED),
             gone: AtomicBool::new(false),
             unflushed: AtomicUsize::new(0),
             links: AtomicU64::new(0),
@@ -67,7 +67,6 @@ impl Together {
                 overlap: Overlap::new(FLUSHES),
                 released: Vec::new(),
             }),
-            losses: Arc::clone(losses),
         })
     }
 
@@ -82,13 +81,12 @@ impl Together {
     }
 
     pub fn losses(&self) -> &Losses {
-        &self.losses
+        self.failures.losses()
     }
 
-    /// How many FLUSHes have failed so far. A write is sure only of those after it if none fails
-    /// until it is acknowledged.
-    pub fn failures(&self) -> u64 {
-        self.failures.load(Ordering::SeqCst)
+    /// FLUSHes that have failed over any link.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// True from the first request that failed for want of a server until one answers.
@@ -126,10 +124,10 @@ impl Together {
     /// the next one that all is well.
     pub fn failed(&self, generation: u64) {
         let mut flushes = self.flushes();
-        self.failures.fetch_add(1, Ordering::SeqCst);
+        self.failures.failed();
         if self.unflushed.load(Ordering::SeqCst) > 0 {
             // Before one that was in flight beside it is answered.
-            self.losses.record(FAILED);
+            self.losses().record(FAILED);
         }
         flushes.overlap.failed(generation);
         flushes.settle();

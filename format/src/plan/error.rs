@@ -89,7 +89,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// The number of entries asked for is impossible.
-    #[error("a {scheme} table has {least} to {most} entries, not {found}")]
+    #[error("{scheme}: a table has {} entries, not {found}", span(*least, *most))]
     EntryCount {
         scheme: Scheme,
         /// What was asked for.
@@ -215,6 +215,9 @@ pub enum Error {
         /// Sectors in the largest free space after alignment.
         largest: u64,
     },
+    /// A length of 0 sectors.
+    #[error("a partition of 0 sectors is impossible")]
+    Empty,
     /// An alignment of 0 sectors.
     #[error("an alignment of 0 sectors is impossible")]
     Align,
@@ -271,6 +274,13 @@ impl Error {
             first,
             last,
         }
+    }
+}
+
+fn span(least: u32, most: u32) -> String {
+    match least == most {
+        true => least.to_string(),
+        false => format!("{least} to {most}"),
     }
 }
 

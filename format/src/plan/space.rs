@@ -74,6 +74,9 @@ pub(crate) fn choose(
     if align == 0 {
         return Err(Error::Align);
     }
+    if wanted.sectors == Some(0) {
+        return Err(Error::Empty);
+    }
     let sectors = wanted.sectors.map(|sectors| match sectors > align {
         true => sectors - sectors % align,
         false => sectors,
@@ -99,7 +102,7 @@ pub(crate) fn choose(
     match sectors {
         Some(needed) => spans
             .iter()
-            .filter(|span| needed > 0 && span.sectors >= needed)
+            .filter(|span| span.sectors >= needed)
             .min_by_key(|span| span.sectors)
             .map(|span| Span {
                 start: span.start,
@@ -126,7 +129,7 @@ fn preferred_place(spans: &[Span], align: u64, sectors: Option<u64>) -> Option<S
     let places = spans.iter().filter_map(rest);
     match sectors {
         Some(needed) => places
-            .filter(|span| needed > 0 && span.sectors >= needed)
+            .filter(|span| span.sectors >= needed)
             .min_by_key(|span| span.sectors)
             .map(|span| Span {
                 sectors: needed,
@@ -136,7 +139,7 @@ fn preferred_place(spans: &[Span], align: u64, sectors: Option<u64>) -> Option<S
     }
 }
 
-/// A place that the user named: checked against the range and against every
+/// A place of at least one sector that the user named: checked against the range and against every
 /// partition.
 fn at(
     parts: &[Part],
@@ -159,14 +162,9 @@ fn at(
             }
         }
     };
-    let end = start.saturating_add(sectors).saturating_sub(1);
-    if sectors == 0 || start < first || end > last || end < start {
-        return Err(Error::OutOfRange {
-            start,
-            end,
-            first,
-            last,
-        });
+    let end = start.saturating_add(sectors - 1);
+    if start < first || end > last {
+        return Err(Error::out_of_range(start, sectors, (first, last)));
     }
     for part in parts.iter().filter(|part| part.sectors > 0) {
         let other_end = part.start.saturating_add(part.sectors - 1);
@@ -197,4 +195,39 @@ fn aligned(span: Span, align: u64) -> Option<Span> {
         room
     };
     Some(Span { start, sectors })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(start: Option<u64>, sectors: Option<u64>, align: u64) -> Result<Span, Error> {
+        let wanted = NewPart {
+            start,
+            sectors,
+            align_sectors: Some(align),
+            ..NewPart::default()
+        };
+        choose(&[], (1, u64::MAX - 1), &wanted)
+    }
+
+    #[test]
+    fn numbers_at_the_end_of_their_range_do_not_wrap() {
+        for start in [u64::MAX, u64::MAX - 1] {
+            for (sectors, align) in [(None, 1), (Some(2), 1), (Some(u64::MAX), 1), (None, 8)] {
+                match chosen(Some(start), sectors, align) {
+                    Err(Error::OutOfRange { start, end, .. }) => assert!(start <= end),
+                    Ok(span) => assert_eq!((span.start, span.sectors), (u64::MAX - 1, 1)),
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_partition_without_a_sector_is_refused() {
+        for start in [None, Some(5)] {
+            assert!(matches!(chosen(start, Some(0), 1), Err(Error::Empty)));
+        }
+    }
 }

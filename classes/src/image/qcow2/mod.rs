@@ -13,6 +13,7 @@ use super::pool::Pool;
 use super::{Settings, refused};
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::engines::Engines;
+use crate::failures::Failures;
 use crate::locking::{self, Holder};
 use crate::path::text_of;
 use imago::qcow2::Qcow2;
@@ -47,6 +48,7 @@ struct Qcow2Geom {
     engines: Engines,
     key: LocalKey,
     losses: Arc<Losses>,
+    failures: Arc<Failures>,
     unclosed: Arc<Option<Unclosed>>,
     pool: Pool,
 }
@@ -61,6 +63,7 @@ impl Geom for Qcow2Geom {
         Ok(Box::new(ThreadEngine::new(
             files,
             self.engines.of_thread()?,
+            &self.failures,
         )?))
     }
 
@@ -143,10 +146,11 @@ pub(super) fn plan(
     let (image, files) = opened.map_err(|error| refused(path, error.to_string()))?;
     let image = Arc::new(image);
     let losses = Arc::<Losses>::default();
+    let failures = Arc::new(Failures::new(&losses, work::BESIDE));
     let worked = work::Worked {
         image: Arc::clone(&image),
         cluster_bytes,
-        losses: Arc::clone(&losses),
+        failures: Arc::clone(&failures),
         unclosed: Arc::clone(&unclosed),
     };
     let pool = Pool::start(move |bio| worked.work(bio));
@@ -164,6 +168,7 @@ pub(super) fn plan(
         engines,
         key: LocalKey::new(),
         losses,
+        failures,
         unclosed,
         pool,
     };

@@ -1,5 +1,7 @@
 //! A thread's engine, for the data in plain clusters.
 
+use crate::engines::Carried;
+use crate::failures::Failures;
 use std::any::Any;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -9,18 +11,25 @@ use ugeom_stack::{Bio, Carrier, Command, Completions, Errno, ThreadState};
 
 /// The I/O engine of one thread.
 pub(super) struct ThreadEngine {
-    engine: Box<dyn Engine<Carrier>>,
+    engine: Box<dyn Engine<Carried>>,
     files: Vec<FileId>,
+    failures: Arc<Failures>,
 }
 
 impl ThreadEngine {
     pub fn new<'a>(
         files: impl Iterator<Item = &'a Arc<File>>,
-        mut engine: Box<dyn Engine<Carrier>>,
+        mut engine: Box<dyn Engine<Carried>>,
+        failures: &Arc<Failures>,
     ) -> Result<Self, Errno> {
         let files = files.map(|file| engine.register(Arc::clone(file)));
         let files = files.collect::<Result<_, _>>()?;
-        Ok(Self { engine, files })
+        let failures = Arc::clone(failures);
+        Ok(Self {
+            engine,
+            files,
+            failures,
+        })
     }
 
     /// Reads or writes at `offset` of a file of the chain.
@@ -39,7 +48,7 @@ impl ThreadEngine {
             offset,
             length,
         };
-        self.engine.submit(op, Carrier::new(bio, 1));
+        self.engine.submit(op, (Carrier::new(bio, 1), self.failures.count()));
     }
 }
 
@@ -59,9 +68,11 @@ impl ThreadState for ThreadEngine {
     }
 
     fn poll(&mut self, completions: &mut Completions<'_>) {
+        let failures = &self.failures;
         self.engine
-            .reap(&mut |Completion { memory, result }: Completion<Carrier>| {
-                let mut bio = memory.into_bio();
+            .reap(&mut |Completion { memory, result }: Completion<Carried>| {
+                let (carrier, before) = memory;
+                let mut bio = carrier.into_bio();
                 match result {
                     Ok(bytes) if bytes < bio.length() && bio.command() == Command::Read => {
                         // A cluster at the end of the file may be there in part.
@@ -75,7 +86,12 @@ impl ThreadState for ThreadEngine {
                     Ok(bytes) if bytes < bio.length() => {
                         completions.push_failed(bio, Errno::IO, "the file takes no more");
                     }
-                    Ok(bytes) => completions.push(bio, Ok(bytes)),
+                    Ok(bytes) => {
+                        if bio.command() == Command::Write {
+                            failures.wrote(bio.offset()..bio.offset() + bytes, before);
+                        }
+                        completions.push(bio, Ok(bytes));
+                    }
                     Err(errno) => completions.push_failed(bio, errno, "the system failed it"),
                 }
             });

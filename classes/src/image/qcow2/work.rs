@@ -2,17 +2,18 @@
 
 use super::Image;
 use super::unclosed::Unclosed;
+use crate::failures::Failures;
 use imago::Mapping;
 use std::io;
 use std::sync::Arc;
-use ugeom_stack::{Bio, Command, Errno, Flags, Losses};
+use ugeom_stack::{Bio, Command, Errno, Flags};
 
 /// What the threads work on.
 pub(super) struct Worked {
     pub image: Arc<Image>,
     /// The size of a cluster.
     pub cluster_bytes: u64,
-    pub losses: Arc<Losses>,
+    pub failures: Arc<Failures>,
     /// `None` where nothing is written.
     pub unclosed: Arc<Option<Unclosed>>,
 }
@@ -39,15 +40,23 @@ impl Worked {
             bio.command(),
             Command::Write | Command::Zero | Command::Delete
         );
+        let before = self.failures.count();
         if let (true, Some(unclosed)) = (is_change, self.unclosed.as_ref()) {
             unclosed.set()?;
         }
         match bio.command() {
             Command::Zero | Command::Delete => self.zero(bio.offset(), bio.length())?,
-            _ => act(&self.image, &self.losses, bio)?,
+            _ => act(&self.image, &self.failures, bio)?,
         }
         if is_change && bio.flags().contains(Flags::FUA) {
-            return flush(&self.image, &self.losses);
+            return flush(&self.image, &self.failures).and_then(|()| {
+                // Another one may have failed between the write and this one.
+                let is_alone = self.failures.count() == before;
+                is_alone.then_some(()).ok_or_else(|| io::Error::other(BESIDE))
+            });
+        }
+        if is_change {
+            self.failures.wrote(bio.offset()..bio.offset() + bio.length(), before);
         }
         Ok(())
     }
@@ -95,7 +104,7 @@ pub(super) fn errno_of(error: &io::Error) -> Errno {
     number.map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
-fn act(image: &Image, losses: &Losses, bio: &mut Bio) -> io::Result<()> {
+fn act(image: &Image, failures: &Failures, bio: &mut Bio) -> io::Result<()> {
     let offset = bio.offset();
     let mut done = Ok(());
     match bio.command() {
@@ -109,17 +118,18 @@ fn act(image: &Image, losses: &Losses, bio: &mut Bio) -> io::Result<()> {
                 done = image.write(piece, offset + at);
             }
         }),
-        Command::Flush => done = flush(image, losses),
+        Command::Flush => done = flush(image, failures),
         _ => done = Err(io::Error::other("no work")),
     }
     done
 }
 
+/// What the FLUSH after a write fails with that was in flight beside a failure.
+pub(super) const BESIDE: &str =
+    "the image could not be made durable before, and a write in flight then may be lost";
+
 /// The map first, then what the system has of both files.
-fn flush(image: &Image, losses: &Losses) -> io::Result<()> {
-    let flushed = image.flush().and_then(|()| image.sync());
-    if flushed.is_err() {
-        losses.record("the image's map, or data, could not be made durable");
-    }
-    flushed
+fn flush(image: &Image, failures: &Failures) -> io::Result<()> {
+    let why = "the image's map, or data, could not be made durable";
+    failures.flush(why, || image.flush().and_then(|()| image.sync()))
 }

@@ -225,7 +225,7 @@ impl Link {
                 .checked_sub(8)
                 .ok_or(NONSENSE)?;
             let (index, flight) = self.find(header.cookie)?;
-            let at = place_of(flight, offset, left).ok_or(NONSENSE)?;
+            let at = fill_at(flight, offset, left).ok_or(NONSENSE)?;
             let last = header.is_last();
             self.replies.start += needed;
             self.replies.expect = Expect::Data {
@@ -251,18 +251,18 @@ impl Link {
         if header.cookie == sync::COOKIE {
             return self.flush_chunk(header, &data).map(|()| true);
         }
-        let sector = u64::from(self.remote.sector_bytes);
+        let (sector, allocation) = (u64::from(self.remote.sector_bytes), self.allocation);
         let (index, flight) = self.find(header.cookie)?;
         match header.kind {
             chunk::NONE => {}
             chunk::OFFSET_HOLE => {
                 let hole = Hole::decode(&data).map_err(|_| NONSENSE)?;
                 let length = u64::from(hole.length_bytes);
-                let at = place_of(flight, hole.offset_bytes, length).ok_or(NONSENSE)?;
+                let at = fill_at(flight, hole.offset_bytes, length).ok_or(NONSENSE)?;
                 zero(&mut flight.bio, at, length);
                 flight.got += length;
             }
-            chunk::BLOCK_STATUS => take_status(flight, &data, sector)?,
+            chunk::BLOCK_STATUS => take_status(flight, &data, sector, allocation)?,
             chunk::ERROR | chunk::ERROR_OFFSET => {
                 let failed = ErrorChunk::decode(&data).map_err(|_| NONSENSE)?;
                 if failed.error == error::ESHUTDOWN {
@@ -347,11 +347,19 @@ fn is_read(flight: &Flight) -> bool {
 }
 
 /// Where in a READ's memory an offset of the export lies, if the range is one that was asked for.
-fn place_of(flight: &Flight, offset: u64, length: u64) -> Option<u64> {
+/// A part that comes twice fails the READ: another would be missing, and what its memory held
+/// before would take its place.
+fn fill_at(flight: &mut Flight, offset: u64, length: u64) -> Option<u64> {
     let at = offset.checked_sub(flight.bio.offset())?;
     let end = at.checked_add(length)?;
     let asked = flight.done..=flight.done + flight.part;
-    (is_read(flight) && asked.contains(&at) && asked.contains(&end)).then_some(at)
+    if !is_read(flight) || !asked.contains(&at) || !asked.contains(&end) {
+        return None;
+    }
+    if !flight.filled.add(at..end) {
+        flight.failure = Some((Errno::IO, "the server has sent a part of the data twice"));
+    }
+    Some(at)
 }
 
 /// The part of `piece`, which lies at `piece_at`, that `length` bytes at `at` touch.
@@ -400,11 +408,21 @@ fn receive_into(
 }
 
 /// Takes what a BLOCK_STATUS has found. Servers may know stretches more finely than in sectors: a
-/// sector that holds any data is data, and so is one of which not all is told.
-fn take_status(flight: &mut Flight, data: &[u8], sector: u64) -> Result<(), &'static str> {
-    let (_, stretches) = decode_block_status(data).map_err(|_| NONSENSE)?;
-    if flight.bio.command() != Command::Extents || flight.got > 0 {
+/// sector that holds any data is data, and so is one of which not all is told, and everything if
+/// nothing is told: nbdkit rounds the last bytes of an export down to nothing.
+fn take_status(
+    flight: &mut Flight,
+    data: &[u8],
+    sector: u64,
+    allocation: Option<u32>,
+) -> Result<(), &'static str> {
+    let (context, stretches) = decode_block_status(data).map_err(|_| NONSENSE)?;
+    if flight.bio.command() != Command::Extents {
         return Err(NONSENSE);
+    }
+    if Some(context) != allocation || flight.got > 0 {
+        // Of another context, or the second one: what it says is not used.
+        return Ok(());
     }
     let (mut at, mut told) = (0_u64, 0_u64);
     for stretch in stretches {
@@ -430,12 +448,14 @@ fn take_status(flight: &mut Flight, data: &[u8], sector: u64) -> Result<(), &'st
     }
     if told == 0 {
         // The caller continues behind what was reported, and would stand still otherwise.
-        let length_bytes = sector.min(flight.bio.length());
-        let kind = ExtentKind::Data;
-        if at == 0 || !flight.bio.add_extent(Extent { length_bytes, kind }) {
-            return Err(NONSENSE);
-        }
-        told = length_bytes;
+        told = match at {
+            0 => flight.bio.length(),
+            _ => sector.min(flight.bio.length()),
+        };
+        flight.bio.add_extent(Extent {
+            length_bytes: told,
+            kind: ExtentKind::Data,
+        });
     }
     flight.got = told;
     Ok(())

@@ -159,7 +159,7 @@ impl Link {
             if let Some(flight) = &self.flights[index as usize] {
                 let length = flight.bio.length();
                 // A durable write may have been lost with a FLUSH that failed before its own.
-                let kept = !flight.flushing || flight.failures == self.together.failures();
+                let kept = !flight.flushing || flight.failures == self.together.failures().count();
                 self.durability.flushed(flight.covers);
                 let outcome = (good && kept)
                     .then_some(length)
