@@ -103,7 +103,7 @@ pub struct TargetText {
 }
 
 impl TargetText {
-    /// Reads a target.
+    /// Parses a target, and the stack file that it names.
     ///
     /// # Errors
     /// The text or the stack file is wrong, or the stack file cannot be read.

@@ -137,7 +137,7 @@ pub fn split_names(text: &str) -> Vec<String> {
 /// A target that is ready for a worker.
 #[derive(Clone)]
 pub enum Ready {
-    /// Open files.
+    /// Open files, in the order in which the job names them.
     Files(Vec<Arc<File>>),
     /// A stack that several workers may share.
     Stack(Arc<Target>),
@@ -145,7 +145,7 @@ pub enum Ready {
     Nothing,
 }
 
-/// Opens a stack.
+/// Opens a stack, for writing where the job changes data.
 ///
 /// # Errors
 /// What it cannot be opened for.

@@ -42,7 +42,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts it.
+    /// Starts the thread that executes the requests, by a model of a disk cache.
     ///
     /// # Errors
     /// When the thread cannot be started.

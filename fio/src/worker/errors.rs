@@ -43,7 +43,7 @@ impl<D: Door> Worker<'_, D> {
         goes_on
     }
 
-    /// Ends the job.
+    /// Ends the job with an error; the first one is reported.
     pub(super) fn end_with(&mut self, errno: i32, message: String) {
         self.finished = true;
         self.task.live.fail();

@@ -112,7 +112,7 @@ pub struct Partition {
     pub is_bootable: bool,
     /// First sector of the partition on the disk.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of the partition, sectors.
     pub sectors: u64,
 }
 

@@ -167,7 +167,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Reads it.
+    /// Decodes the header of a block (RFC 8878, 3.1.1.2).
     ///
     /// # Errors
     /// [`Error::Block`].
@@ -222,7 +222,7 @@ impl SeekFooter {
         SKIPPED_HEADER_BYTES + entries + SEEK_FOOTER_BYTES as u64
     }
 
-    /// Reads the table.
+    /// Decodes the entries of the seek table, in the order of the frames.
     ///
     /// # Errors
     /// [`Error::SeekTable`].

@@ -47,9 +47,9 @@ pub struct Series {
 pub enum Format {
     /// A result of `ugeom lab` or `ugeom ab`.
     Ugeom,
-    /// fio's JSON (`--output-format=json`).
+    /// The JSON of fio (`--output-format=json`).
     Fio,
-    /// hyperfine's JSON (`--export-json`).
+    /// The JSON of hyperfine (`--export-json`).
     Hyperfine,
     /// criterion's `sample.json` or `estimates.json`.
     Criterion,

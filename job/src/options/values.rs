@@ -255,7 +255,7 @@ pub fn distributions(text: &str) -> Result<[Distribution; 3], String> {
     }
 }
 
-/// `zipf:1.2`, `normal:10:0.25`.
+/// The value of `random_distribution`: `zipf:1.2`, `normal:10:0.25`.
 fn distribution(text: &str) -> Result<Distribution, String> {
     let (name, rest) = match text.split_once(':') {
         Some((name, rest)) => (name, Some(rest)),

@@ -135,7 +135,7 @@ impl<'a> EliDisk<'a> {
         (size_bytes / sector).saturating_sub(1) * sector
     }
 
-    /// One sector.
+    /// Reads the sector at a byte offset.
     ///
     /// # Errors
     /// `Read`.

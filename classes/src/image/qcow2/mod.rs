@@ -102,7 +102,7 @@ impl Geom for Qcow2Geom {
     }
 }
 
-/// Opens a chain.
+/// Opens an image with the chain of images that back it.
 ///
 /// # Errors
 /// A file is in use, or an image is damaged.
