@@ -39,7 +39,7 @@ pub struct MeasureArgs {
     #[arg(short = 'w', requires = "writes")]
     writable: bool,
 
-    /// Overwrite what carries a partition table or a file system
+    /// Overwrite a target with a partition table or a file system
     #[arg(long, requires = "writable")]
     destroy: bool,
 

@@ -33,7 +33,7 @@ Examples:
   ugeom geli recover -s 1g -p -k geli.key disk.img
   ugeom geli recover --from-backup disk.eli -p -k geli.key --write disk.img";
 
-/// Look for metadata that a new size has hidden
+/// Search for metadata at the end of a former size
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Recover {

@@ -54,7 +54,7 @@ pub struct SearchPart {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Look only where partitions usually begin
+    /// Search only the usual first sectors of partitions
     #[arg(long)]
     quick: bool,
 
@@ -62,7 +62,7 @@ pub struct SearchPart {
     #[arg(long, value_enum, conflicts_with = "json")]
     format: Option<Format>,
 
-    /// Which table to offer: gpt or mbr [default: gpt where its copies have room, else mbr]
+    /// Scheme of the offered table: gpt or mbr [default: gpt if its copies fit, else mbr]
     #[arg(short = 's', long, value_enum)]
     scheme: Option<Offered>,
 
