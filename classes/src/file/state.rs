@@ -135,7 +135,7 @@ impl ThreadEngine {
 }
 
 /// Why a request fails that has made writes durable, if the kernel is right.
-const OVERLAPPED: &str = "the system failed to make writes durable beside it, and tells that once";
+const OVERLAPPED: &str = "the kernel failed to write other data back, and reports that only once";
 
 /// Fills a READ that reaches past the last byte of the image with zeroes, if it has all bytes up to
 /// there; returns how many it has then.

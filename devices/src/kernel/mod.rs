@@ -195,7 +195,7 @@ pub fn run(
         false => passes(options, (&mut place, &plan), start_ns, control)?,
     };
     if control.is_cancelled() {
-        left_out.push("interrupted: what comes after the last whole pass".to_owned());
+        left_out.push("interrupted: everything after the last complete pass".to_owned());
     }
     let budget_ns = options.budget_ns as f64 * (1.0 - PASSES_SHARE) / plan.len().max(1) as f64;
     let mut random = fastrand::Rng::with_seed(options.seed);

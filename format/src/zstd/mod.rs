@@ -37,7 +37,7 @@ const SKIPPED_HEADER_BYTES: u64 = 8;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The bytes end within a header.
-    #[error("a header goes on behind its {found} bytes")]
+    #[error("a header is longer than its {found} bytes")]
     Short { found: usize },
     /// No frame of zstd begins here.
     #[error("no frame: the magic number is {found:#010x}, expected 0xfd2fb528")]

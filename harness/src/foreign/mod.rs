@@ -178,7 +178,7 @@ fn parsed(case: &str, text: &str) -> Result<(Format, Vec<Series>), String> {
     }
     if let Some(at) = json[end..].find(|c: char| !c.is_whitespace()) {
         let line = json[..end + at].matches('\n').count() + 1 + skipped;
-        return Err(format!("line {line}: text behind the JSON"));
+        return Err(format!("line {line}: text after the JSON"));
     }
     let first = value.get(0).unwrap_or(&Value::Null);
     if first.get("schema").is_some() && first.get("experiment").is_some() {

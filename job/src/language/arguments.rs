@@ -357,7 +357,7 @@ const REFUSED: &[(&str, &str)] = &[
         "merge traces before, as with `sort -m`",
     ),
     ("lookup-json", "use fio"),
-    ("profile", "write the job that the profile stands for"),
+    ("profile", "write out the jobs of the profile"),
 ];
 
 fn one_of(

@@ -174,7 +174,7 @@ impl Answering {
         let refusal = if !is_ours(&fd) {
             Some("only root and the user who started the server may query it")
         } else if self.peers.len() >= CLIENTS_MAX {
-            Some("as many clients as it serves at a time are looking already")
+            Some("too many clients are connected")
         } else {
             None
         };

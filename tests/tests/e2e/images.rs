@@ -265,7 +265,7 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
     ] {
         let error = overlay(backing, "hostile.qcow2").failed(1);
         let why = [
-            "not in its folder",
+            "not in its directory",
             "no regular file",
             "no name of a file",
             "No such file",

@@ -10,7 +10,8 @@ use std::time::Duration;
 /// What a debug build says before it measures.
 fn expected_stderr() -> &'static str {
     if cfg!(debug_assertions) {
-        "ugeom: warning: this is a debug build: its figures mean nothing (cargo run --release)\n"
+        "ugeom: warning: this is a debug build, its figures are meaningless: \
+         use `cargo run --release`\n"
     } else {
         ""
     }

@@ -41,7 +41,7 @@ fn a_missing_protective_mbr_is_reported_and_mended() {
     has(&refused, "recover it first");
     let kept = disks::text(&path.with_extension("kept"));
     let done = part(&["recover", "--keep", &kept, &disk]);
-    let line = format!("disk.img: the sectors that were overwritten are in {kept}\n");
+    let line = format!("disk.img: the overwritten sectors are in {kept}\n");
     assert_eq!(done, format!("disk.img recovered\n{line}"));
     assert!(std::fs::read(&path).expect("the image") == sound);
     if let Some(sfdisk) = program("sfdisk") {

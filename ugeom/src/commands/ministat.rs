@@ -137,7 +137,7 @@ impl Ministat {
             quiet: self.quiet,
             width: self.width(),
         };
-        let report = Report::new(&sets, options).context("plotting (-A leaves the plot out)")?;
+        let report = Report::new(&sets, options).context("plotting (-A omits the plot)")?;
         if self.json {
             return output::print_json(&self.document(&report));
         }

@@ -385,7 +385,7 @@ impl Recording {
             && let Err(error) = writer.event(event)
         {
             output::warn(&format!(
-                "{}: {error}; the trace goes on without a recording",
+                "{}: {error}; the trace continues without a recording",
                 self.path.display()
             ));
             self.error = Some(error);

@@ -73,7 +73,7 @@ impl ThreadState for ThreadEngine {
                         completions.push(bio, Ok(length));
                     }
                     Ok(bytes) if bytes < bio.length() => {
-                        completions.push_failed(bio, Errno::IO, "the file takes no more");
+                        completions.push_failed(bio, Errno::IO, "a short write to the file");
                     }
                     Ok(bytes) => completions.push(bio, Ok(bytes)),
                     Err(errno) => completions.push_failed(bio, errno, "the system failed it"),

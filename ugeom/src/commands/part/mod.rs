@@ -105,7 +105,7 @@ fn no_such_action(words: &[OsString]) -> Usage {
     let name = name.unwrap_or_default();
     if ELSEWHERE.contains(&name.as_ref()) {
         return Usage(format!(
-            "there is no `ugeom part {name}`: each change is written at once"
+            "there is no `ugeom part {name}`: each change is written immediately"
         ));
     }
     let near = nearest(&name, ACTIONS).map(|near| format!(": did you mean {near}?"));
@@ -137,7 +137,7 @@ struct Committed;
 fn flags(text: &str) -> Result<Committed, String> {
     match text.contains('C') {
         true => Ok(Committed),
-        false => Err("changes that wait for `commit` are not here: only C is".to_owned()),
+        false => Err("only the flag C is supported: there are no pending changes".to_owned()),
     }
 }
 

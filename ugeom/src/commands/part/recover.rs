@@ -124,7 +124,7 @@ impl Recover {
         };
         let refused = || {
             let name = path.display();
-            format!("nothing was written: {name} cannot be made to keep the old sectors (--keep)")
+            format!("nothing was written: creating {name} for the old sectors (--keep)")
         };
         let mut file = file.map(BufWriter::new).with_context(refused)?;
         dump(&mut file, recovery)
@@ -182,10 +182,7 @@ impl Recover {
         let _ = writeln!(text, "{name} recovered");
         if let Some(kept) = kept {
             let kept = output::printable(&kept.display().to_string());
-            let _ = writeln!(
-                text,
-                "{name}: the sectors that were overwritten are in {kept}"
-            );
+            let _ = writeln!(text, "{name}: the overwritten sectors are in {kept}");
         }
         text
     }

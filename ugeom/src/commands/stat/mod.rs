@@ -326,7 +326,7 @@ mod tests {
         };
         let silent = Found {
             path: "/run/9.sock".into(),
-            facts: Err("it has gone".to_owned()),
+            facts: Err("it has ended".to_owned()),
         };
         let path = the_only(vec![silent.clone(), found(7)]).unwrap();
         assert_eq!(path, PathBuf::from("/run/7.sock"));
@@ -337,7 +337,7 @@ mod tests {
             "{error}"
         );
         let error = the_only(vec![silent]).unwrap_err().to_string();
-        assert!(error.contains("/run/9.sock   it has gone"), "{error}");
+        assert!(error.contains("/run/9.sock   it has ended"), "{error}");
         let error = the_only(Vec::new()).unwrap_err().to_string();
         assert!(error.contains("ugeom serve"), "{error}");
     }
