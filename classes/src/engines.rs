@@ -37,7 +37,7 @@ impl Engines {
         let opened = open_engine_with(choice, options);
         let (first, why) = opened.map_err(|error| BuildError::Refused {
             path: path.to_owned(),
-            problem: format!("{error} (engine=auto takes what there is)"),
+            problem: format!("{error} (engine=auto selects an available engine)"),
         })?;
         Ok(Self {
             choice,

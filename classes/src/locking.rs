@@ -55,7 +55,7 @@ pub(crate) fn lock(path: &str, file: &File, holder: Holder) -> Result<(), BuildE
         Ok(()) => Ok(()),
         Err(held) if held.is_held() && holder == Holder::Reader => {
             let by = held_by(&held);
-            log::warn!("{path}: {by}; what is read may change meanwhile");
+            log::warn!("{path}: {by}; its data may change while it is read");
             Ok(())
         }
         Err(held) if held.is_held() => Err(BuildError::Refused {

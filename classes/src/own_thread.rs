@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 pub(crate) struct OwnThread(Option<JoinHandle<()>>);
 
 impl OwnThread {
-    /// Starts it.
+    /// Starts a thread of this name, which the system cuts after 15 bytes.
     ///
     /// # Errors
     /// When the system refuses a thread.

@@ -103,7 +103,7 @@ pub struct TargetText {
 }
 
 impl TargetText {
-    /// Reads a target.
+    /// Parses a target, and the stack file that it names.
     ///
     /// # Errors
     /// The text or the stack file is wrong, or the stack file cannot be read.
@@ -391,7 +391,7 @@ impl Builder<'_> {
     fn ambiguous(&self, at: Place, layer: &Layer) -> SpecError {
         let table = at.table.map_or("the table", |entry| entry.name);
         let message = format!(
-            "{} can stand on any provider of {table}: say which",
+            "{} can attach to any provider of {table}: name one",
             layer.class.value
         );
         let tree = self.stack.tree();

@@ -137,7 +137,7 @@ const REFUSED: &[(&str, bool, &[&str])] = &[
     ("D@s1", false, &["the providers are: d.img (tasting is off)"]),
     // Two tables can be asked for on one provider; here only one is there.
     ("D | mbr | gpt", true, &["GPT on d.img: neither sector 1 nor the last one", "^^^"]),
-    ("D | mbr | nop", true, &["nop can stand on any provider of mbr: say which",
+    ("D | mbr | nop", true, &["nop can attach to any provider of mbr: name one",
         "as in mbr@d.imgs1 | nop"]),
     ("md:1m | mbr", true, &["column 9",
         "MBR on md0: no boot signature at byte 510: found 0x0000, expected 0xaa55"]),

@@ -74,7 +74,7 @@ impl Disk {
         self.media.size_bytes
     }
 
-    /// Reads at `offset`.
+    /// Reads the current content: all writes so far, volatile or not.
     ///
     /// # Errors
     /// The range is not on the media (`InvalidInput`), or what the system answers.

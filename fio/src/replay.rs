@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use ugeom_format::trace::{Action, Dialect, Reader, Record};
+use ugeom_format::trace::{Dialect, Kind, Reader, Record};
 
 use super::target::split_names;
 use ugeom_job::error::JobError;
@@ -62,7 +62,7 @@ impl Replay {
             let Some(mut record) = record else {
                 return Ok(None);
             };
-            if self.rules.skip[kind(record.action)] {
+            if self.rules.skip[place_of(record.kind)] {
                 continue;
             }
             record.offset_bytes /= self.rules.scale.max(1);
@@ -79,13 +79,13 @@ impl Replay {
     }
 }
 
-/// The place of an action in `replay_skip`: reads, writes, trims, syncs.
-fn kind(action: Action) -> usize {
-    match action {
-        Action::Read => READ,
-        Action::Write => WRITE,
-        Action::Trim => TRIM,
-        Action::DataSync | Action::Sync => 3,
+/// The place of a kind in `replay_skip`: reads, writes, trims, syncs.
+fn place_of(kind: Kind) -> usize {
+    match kind {
+        Kind::Read => READ,
+        Kind::Write => WRITE,
+        Kind::Trim => TRIM,
+        Kind::DataSync | Kind::Sync => 3,
     }
 }
 
@@ -121,10 +121,10 @@ pub fn planned(job: &Job, clone: u32) -> Result<Job, JobError> {
             .saturating_add(u64::from(record.length_bytes));
         end_bytes = end.max(end_bytes);
         // Trims have no buffer.
-        if record.action != Action::Trim {
+        if record.kind != Kind::Trim {
             longest = record.length_bytes.max(longest);
         }
-        does[kind(record.action)] = true;
+        does[place_of(record.kind)] = true;
     }
     if does == [false; 4] {
         return Err(wrong("there is no request in it, or all are skipped"));

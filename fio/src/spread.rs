@@ -114,7 +114,7 @@ impl Spread {
         })
     }
 
-    /// The next block.
+    /// The next block, by its index from 0.
     pub fn draw(&mut self) -> u64 {
         let rank = match &self.law {
             Law::Zipf(zipf) => zipf.rank(self.numbers.number() as f64 / NUMBER_MAX, self.blocks),

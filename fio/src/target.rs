@@ -137,7 +137,7 @@ pub fn split_names(text: &str) -> Vec<String> {
 /// A target that is ready for a worker.
 #[derive(Clone)]
 pub enum Ready {
-    /// Open files.
+    /// Open files, in the order in which the job names them.
     Files(Vec<Arc<File>>),
     /// A stack that several workers may share.
     Stack(Arc<Target>),
@@ -145,7 +145,7 @@ pub enum Ready {
     Nothing,
 }
 
-/// Opens a stack.
+/// Opens a stack, for writing where the job changes data.
 ///
 /// # Errors
 /// What it cannot be opened for.
@@ -173,7 +173,7 @@ pub fn stack_region(job: &Job, clone: u32, target: &Target) -> Result<Region, Jo
         .map_err(refused)?;
     let view = opened
         .view()
-        .ok_or_else(|| JobError::target(&job.name, format!("{} is gone", target.name)))?;
+        .ok_or_else(|| JobError::target(&job.name, format!("{} is destroyed", target.name)))?;
     region(job, clone, &target.name, Some(view.mediasize_bytes), 1)
 }
 
@@ -278,7 +278,7 @@ pub fn null_regions(job: &Job, clone: u32) -> Result<Vec<Region>, JobError> {
         (Some(_), Some(left), Some(share @ Size::Percent(_))) => part(job, share, whole, left),
         (Some(_), Some(left), _) => left,
         (Some(_), None, _) => {
-            let message = format!("offset {start} is behind the end of null: {whole} bytes");
+            let message = format!("offset {start} is past the end of null: {whole} bytes");
             return Err(JobError::language(job.origin_of("offset"), message));
         }
     };
@@ -383,7 +383,7 @@ fn file_region(
     let length = match (fixed, job.size) {
         (Some(bytes), share) => {
             let Some(left) = bytes.checked_sub(start).filter(|left| *left > 0) else {
-                let message = format!("offset {start} is behind the end of {name}: {bytes} bytes");
+                let message = format!("offset {start} is past the end of {name}: {bytes} bytes");
                 return Err(JobError::language(job.origin_of("offset"), message));
             };
             match share {

@@ -56,7 +56,7 @@ fn record(ns: u64, sector: u64, write: bool) -> Vec<u8> {
     bytes
 }
 
-/// Records a second.
+/// Reads the whole trace; the rate in records per second.
 fn round(trace: &[u8]) -> f64 {
     let begun = Instant::now();
     let mut records = 0;

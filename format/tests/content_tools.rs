@@ -17,7 +17,7 @@ struct Maker {
     size_mib: u64,
     /// What the shell runs: `$img` is the image, `$dir` a folder with two small files.
     script: &'static str,
-    /// libblkid's name.
+    /// The type that libblkid prints for it.
     name: &'static str,
 }
 

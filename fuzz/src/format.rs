@@ -11,7 +11,7 @@ use ugeom_format::{
     gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vtoc8, wire,
 };
 
-/// Sector 0.
+/// An MBR decodes and encodes to the same bytes.
 pub fn mbr(data: &[u8]) {
     let Ok(record) = mbr::Mbr::decode(data) else { return };
     assert_eq!(record.encode()[..], data[..mbr::SIZE_BYTES]);

@@ -26,10 +26,10 @@ use ugeom_guasi::{
     PRIORITIES_MAX, Settings, Status, Work,
 };
 
-/// `guasi_t`: a context.
+/// A context: `guasi_t` of `guasi.h`.
 pub type GuasiHandle = *mut c_void;
 
-/// `guasi_req_t`: a request.
+/// A request: `guasi_req_t` of `guasi.h`.
 pub type RequestHandle = *mut c_void;
 
 const _: () = assert!(
@@ -41,7 +41,7 @@ const _: () = assert!(
 const REQUESTS: u32 = 1 << handles::SLOT_BITS;
 const _: () = assert!(REQUESTS <= ugeom_guasi::REQUESTS_MAX);
 
-/// `struct guasi_reqinfo`.
+/// `struct guasi_reqinfo` of `guasi.h`, with the same layout.
 #[repr(C)]
 pub struct RequestInfo {
     /// As given to `guasi_submit`.

@@ -252,7 +252,7 @@ struct Closure<F>(std::marker::PhantomData<F>);
 impl<F: FnOnce() -> Outcome + Send + 'static> Closure<F> {
     const FITS: () = assert!(
         size_of::<F>() <= PAYLOAD_WORDS * 8 && align_of::<F>() <= 8,
-        "a closure of a request takes at most 144 bytes, aligned to 8: box what it holds"
+        "a closure of a request has at most 144 bytes, aligned to 8: box its captures"
     );
     const TABLE: Table = Table {
         run: run_closure::<F>,

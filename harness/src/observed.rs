@@ -160,7 +160,7 @@ impl Observed {
         })
     }
 
-    /// `changed - base`.
+    /// `changed - base` within rounds, one value per process.
     pub fn difference(&self, base: &str, changed: &str) -> Option<Center> {
         self.contrast(&[(changed, 1.0), (base, -1.0)])
     }

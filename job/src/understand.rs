@@ -177,7 +177,7 @@ fn settle_interval(job: &mut Job) {
     };
 }
 
-/// By Euclid's algorithm.
+/// Euclid's algorithm; the other number if one is 0.
 fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);

@@ -45,7 +45,7 @@ struct Crew {
 struct Slice {
     /// The computing before and after it, ns.
     beside_ns: [f64; 2],
-    /// Requests a second.
+    /// Requests per second of all threads.
     rate: f64,
 }
 

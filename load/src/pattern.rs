@@ -59,7 +59,7 @@ impl Pattern {
             problem,
         };
         let Some(view) = opened.view() else {
-            return Err(wrong("the provider is gone".to_owned()));
+            return Err(wrong("the provider is destroyed".to_owned()));
         };
         let (provider, media_bytes) = (&view.name, view.mediasize_bytes);
         let sector_bytes = u64::from(view.sectorsize_bytes.max(1));

@@ -172,9 +172,9 @@ impl Iterator for Drawn {
 /// One after the other or at random: what most loads choose between.
 #[derive(Clone, Debug)]
 pub enum Either {
-    /// See [`Sequence`].
+    /// One block after the other.
     Sequence(Sequence),
-    /// See [`Random`].
+    /// Blocks drawn from a seed.
     Random(Random),
 }
 

@@ -20,7 +20,7 @@ const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
 const MAP_TYPE_ARRAY: u32 = 2;
 const PROG_TYPE_TRACING: u32 = 26;
 const ATTACH_TRACE_RAW_TP: u32 = 23;
-/// `BPF_F_MMAPABLE`.
+/// `BPF_F_MMAPABLE`: the program maps the array into its memory.
 const MMAPABLE: u32 = 1 << 10;
 
 /// `struct bpf_prog_info` as far as it is read, and where `recursion_misses` is in it (5.12).

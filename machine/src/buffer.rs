@@ -163,7 +163,7 @@ impl Buffer {
         buffer
     }
 
-    /// Length in bytes.
+    /// Length of the buffer, bytes.
     pub fn len(&self) -> usize {
         self.segment.len
     }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
-/// `_IOR(229, 0, uint32_t)`.
+/// `FUSE_DEV_IOC_CLONE`, `_IOR(229, 0, uint32_t)`: another descriptor of the same connection.
 const CLONE: libc::Ioctl = 0x8004_e500_u32 as libc::Ioctl;
 
 pub(crate) const DEVICE: &str = "/dev/fuse";

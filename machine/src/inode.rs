@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// `FILEID_INO32_GEN`.
+/// `FILEID_INO32_GEN`: a handle of an inode and its generation, 32 bits each.
 const INODE_AND_GENERATION: i32 = 1;
 
 /// `struct file_handle` with the eight bytes of such a handle.

@@ -14,7 +14,7 @@ pub enum Lease {
 }
 
 impl Lease {
-    /// Length in bytes.
+    /// Length of the lent memory, bytes.
     #[expect(clippy::len_without_is_empty, reason = "a lease is never empty")]
     pub fn len(&self) -> usize {
         match self {

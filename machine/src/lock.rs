@@ -33,9 +33,9 @@ pub mod permission {
 /// What an open image needs, and what it lets no other program do meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// Bits of [`permission`].
+    /// What its holder does: bits of [`permission`].
     pub needs: u8,
-    /// Bits of [`permission`].
+    /// What others may not do meanwhile: bits of [`permission`].
     pub denies: u8,
 }
 

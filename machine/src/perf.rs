@@ -13,11 +13,11 @@ const ATTRIBUTE_BYTES: usize = 128;
 const TYPE_TRACEPOINT: u32 = 2;
 /// `PERF_SAMPLE_TID`, `_TIME`, `_CPU`, `_RAW`: a sample has them in this order.
 const SAMPLE: u64 = 1 << 1 | 1 << 2 | 1 << 7 | 1 << 10;
-/// `PERF_FORMAT_LOST`, 6.0.
+/// `PERF_FORMAT_LOST` (Linux 6.0): a read reports lost events.
 const FORMAT_LOST: u64 = 1 << 4;
 /// The bits `disabled` and `use_clockid`.
 const FLAGS: u64 = 1 | 1 << 25;
-/// `PERF_FLAG_FD_CLOEXEC`.
+/// `PERF_FLAG_FD_CLOEXEC`: children do not inherit the descriptor.
 const FLAG_CLOEXEC: libc::c_ulong = 8;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;

@@ -73,7 +73,7 @@ impl Region {
         })
     }
 
-    /// Length in bytes.
+    /// Length of the region, bytes.
     pub fn len(&self) -> u64 {
         self.len
     }

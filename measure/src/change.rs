@@ -36,7 +36,7 @@ pub enum Claim {
     Open,
 }
 
-/// `changed / base`.
+/// The change from `base` to `changed`, as the ratio `changed / base`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The ratio of the values, not of the speeds.

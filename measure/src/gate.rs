@@ -27,7 +27,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// `FAIL`, `PASS`, `UNDECIDED`.
+    /// The word that reports print: `FAIL`, `PASS`, `UNDECIDED`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Fail => "FAIL",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, finite, require_count, require_finite};
 
-/// The arithmetic mean.
+/// The arithmetic mean of at least one value.
 ///
 /// # Errors
 /// [`Error::TooFew`] without a value, [`Error::NotFinite`], [`Error::Overflow`].
@@ -136,7 +136,7 @@ impl Moments {
         Self { n, mean, sd }.checked()
     }
 
-    /// From raw values.
+    /// Mean and deviation of raw values.
     ///
     /// # Errors
     /// As [`variance`].
@@ -177,7 +177,7 @@ impl Moments {
 pub struct Summary {
     /// The number of values.
     pub n: u64,
-    /// The arithmetic mean.
+    /// The arithmetic mean of the values.
     pub mean: f64,
     /// The sample standard deviation (n - 1 below the line).
     pub sd: f64,
@@ -185,9 +185,9 @@ pub struct Summary {
     pub standard_error: f64,
     /// The median, as [`median`] defines it.
     pub median: f64,
-    /// The smallest value.
+    /// The smallest of the values.
     pub min: f64,
-    /// The largest value.
+    /// The largest of the values.
     pub max: f64,
 }
 

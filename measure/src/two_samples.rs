@@ -67,7 +67,7 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// Pools two samples.
+    /// Pools the variances of two samples, weighted by their degrees of freedom.
     ///
     /// # Errors
     /// As [`Moments::new`] for impossible moments.

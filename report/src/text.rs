@@ -59,9 +59,9 @@ const LAST_COLUMN_MIN: usize = 24;
 /// How a column of a table is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Left-aligned, for words.
+    /// Blanks on the right, for words.
     Left,
-    /// Right-aligned, for numbers.
+    /// Blanks on the left, for numbers.
     Right,
 }
 

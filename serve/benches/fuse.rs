@@ -250,7 +250,7 @@ fn seek_and_read(file: &Path) -> f64 {
     begin.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// How fio reads.
+/// Names of two ways to read with fio, and their arguments.
 const BY_FIO: [(&str, &[&str]); 2] = [
     (
         "io_uring, depth 32",

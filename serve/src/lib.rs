@@ -13,5 +13,6 @@ pub mod control;
 pub mod fuse;
 pub mod metrics;
 pub mod nbd;
+mod own_thread;
 pub mod ranges;
 mod socket_file;

@@ -56,7 +56,7 @@ pub(crate) fn look(path: &Path) -> Result<Occupied, String> {
         return Ok(Occupied::Free);
     };
     if !facts.file_type().is_socket() {
-        return Err("a file is there already, and it is no socket".to_owned());
+        return Err("the path exists and is not a socket".to_owned());
     }
     // Without waiting: a server that accepts no client now has a queue, which may be full.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -132,10 +132,10 @@ pub(crate) fn check(now: &Situation, delta: Delta) -> Result<(), (Errno, &'stati
         return Err((Errno::PERM, "exclusive access, but it is open for writing"));
     }
     if delta.write > 0 && others.exclusive > 0 {
-        return Err((Errno::PERM, "write access, but it is held exclusively"));
+        return Err((Errno::PERM, "write access, but it is opened exclusively"));
     }
     match now.error {
-        Some(errno) => Err((errno, "the provider is gone or broken")),
+        Some(errno) => Err((errno, "the provider is destroyed or failed")),
         None => Ok(()),
     }
 }

@@ -36,7 +36,7 @@ impl Lower {
 
     fn shared(&self) -> Result<Arc<Shared>, StackError> {
         let gone = || StackError::System {
-            what: "the stack is gone",
+            what: "the stack is destroyed",
             error: Errno::NXIO,
         };
         self.shared.upgrade().ok_or_else(gone)

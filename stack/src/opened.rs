@@ -81,7 +81,7 @@ impl Opened {
             .with(|topology| topology.geom_of(self.provider))
     }
 
-    /// Closes it.
+    /// Ends the access, and reports what a drop would not.
     ///
     /// # Errors
     /// What a layer has accepted before and could not write now; the first such error. It is

@@ -148,7 +148,7 @@ impl Snapshot {
             return refuse(body, index, Errno::PERM, text);
         }
         if let Some(errno) = info.error {
-            return refuse(body, index, errno, "the provider is gone or broken");
+            return refuse(body, index, errno, "the provider is destroyed or failed");
         }
         if info.orphan {
             return refuse(body, index, Errno::NXIO, "the consumer is orphaned");

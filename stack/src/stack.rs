@@ -535,7 +535,7 @@ impl Shared {
     fn note(&self, class: &'static str, provider: ProviderId, problem: String) {
         let name = |topology: &mut Topology| topology.provider(provider).map(|p| p.name.clone());
         let name = self.topology.with(name);
-        let provider = name.unwrap_or_else(|_| "a provider that is gone".into());
+        let provider = name.unwrap_or_else(|_| "a destroyed provider".into());
         lock(&self.taste_errors).push(TasteError {
             class,
             provider,

@@ -41,9 +41,9 @@ impl Unaligned {
     /// For requests to `opened`; `ranges` is the one lock that all users of this provider share.
     ///
     /// # Errors
-    /// `Invalid` when the provider is gone or has no sectors.
+    /// `Invalid` when the provider is destroyed or has no sectors.
     pub fn new(opened: &Opened, ranges: &Arc<RangeLock>) -> Result<Self, StackError> {
-        let gone = || StackError::Invalid("the provider is gone".to_owned());
+        let gone = || StackError::Invalid("the provider is destroyed".to_owned());
         let view = opened.view().ok_or_else(gone)?;
         if view.sectorsize_bytes == 0 {
             let problem = format!("{} has sectors of 0 bytes", view.name);

@@ -270,7 +270,7 @@ fn destroy_refuses_what_is_in_use_unless_forced() {
     drop(opened);
     assert!(names(&stack).is_empty());
     let error = stack.open(provider, Delta::READ).err().expect("gone");
-    assert!(error.to_string().contains("mem (it is gone)"), "{error}");
+    assert!(error.to_string().contains("mem (destroyed)"), "{error}");
     assert!(stack.tree().geoms.is_empty());
 }
 

@@ -192,7 +192,7 @@ impl<'a> Bench<'a> {
         let channel = device.stack.channel(1000);
         let channel = channel.unwrap_or_else(|error| panic!("{}: {error}", about()));
         let view = opened.view();
-        let view = view.unwrap_or_else(|| panic!("{}: the provider is gone", about()));
+        let view = view.unwrap_or_else(|| panic!("{}: the provider is destroyed", about()));
         Self {
             subject,
             case,

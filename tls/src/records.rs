@@ -319,7 +319,7 @@ impl Records {
         !self.outgoing.is_empty()
     }
 
-    /// Sends what waits.
+    /// Sends the records that wait for room in the socket.
     ///
     /// # Errors
     /// AGAIN when there is no room for the rest of it.

@@ -109,7 +109,7 @@ impl Stream {
         self.records.as_ref().is_some_and(|records| records.waits())
     }
 
-    /// Sends what waits.
+    /// Sends the bytes that wait for room in the socket.
     ///
     /// # Errors
     /// AGAIN when there is no room for the rest of it.

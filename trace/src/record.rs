@@ -64,7 +64,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds an event.
+    /// Adds an event, as the differences to the one before.
     ///
     /// # Errors
     /// What writing fails with.
@@ -323,7 +323,7 @@ impl<W: Write> Iolog<W> {
         }
     }
 
-    /// Ends the trace.
+    /// Closes the file in the log, and writes the rest.
     ///
     /// # Errors
     /// What writing fails with.

@@ -600,7 +600,7 @@ impl Session {
         }
     }
 
-    /// Ends the trace.
+    /// Stops recording, and reads the events that are left.
     ///
     /// # Errors
     /// What reading fails with.

@@ -14,9 +14,8 @@ use ugeom_trace::session::Session;
 /// Where the control socket lies.
 #[derive(Args)]
 pub struct ControlArgs {
-    /// The socket through which `ugeom stat` watches this server, or `none` [default: one below
-    /// $XDG_RUNTIME_DIR/ugeom or ugeom-UID in $TMPDIR or /tmp, where `ugeom stat` finds it by
-    /// itself]
+    /// Control socket of `ugeom stat`, or `none` [default: a socket in $XDG_RUNTIME_DIR/ugeom, or
+    /// in ugeom-UID in $TMPDIR or /tmp, where `ugeom stat` finds it]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 }

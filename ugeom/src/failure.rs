@@ -70,7 +70,7 @@ pub struct Interrupted(pub String);
 
 /// A signal ended jobs early, and their results have been printed. The exit code is fio's.
 #[derive(Debug, thiserror::Error)]
-#[error("a signal ended the jobs: the results are those until then")]
+#[error("a signal ended the jobs: these are the results so far")]
 pub struct JobsInterrupted;
 
 /// Prints what clap has to say: help and version on stdout, errors on stderr, in the form that all

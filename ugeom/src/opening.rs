@@ -26,7 +26,7 @@ pub struct TargetArgs {
 /// How targets are opened.
 #[derive(Args, Clone)]
 pub struct OpeningArgs {
-    /// Open only the layers that TARGET names: no class tastes them
+    /// Open only the layers in TARGET, without tasting
     #[arg(long, help_heading = "Advanced")]
     no_taste: bool,
 
@@ -63,7 +63,7 @@ pub struct TransferArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// Where to begin: 0, 4k, 1.5g, 8s (sectors of 512 bytes)
+    /// Start offset: 0, 4k, 1.5g, 8s (sectors of 512 bytes)
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size)]
     pub offset: u64,
 }
@@ -93,11 +93,11 @@ impl TargetsArgs {
 /// How encrypted layers of a target get their passphrases.
 #[derive(Args, Clone, Default)]
 pub struct KeyArgs {
-    /// Read passphrases of encrypted layers from this open descriptor, a line each
+    /// Read passphrases of encrypted layers from this open descriptor, one per line
     #[arg(long, value_name = "N")]
     pub passphrase_fd: Option<u32>,
 
-    /// Longest time for deriving a key from a passphrase [default: 60s]
+    /// Time limit for deriving a key from a passphrase [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub max_kdf_time: Option<Duration>,
 }
@@ -146,7 +146,7 @@ fn set_help() -> String {
         .map(|doc| format!("{}={}", doc.name, doc.value))
         .collect();
     let keys = keys.join(", ");
-    format!("How the stack works: {keys} (docs/stack-language.md)")
+    format!("Setting of the stack: {keys} (docs/stack-language.md)")
 }
 
 impl SetArgs {

@@ -41,7 +41,7 @@ pub fn is_quiet() -> bool {
 #[error("stdout is closed")]
 pub struct Closed;
 
-/// Prints a result.
+/// Prints a result to stdout.
 ///
 /// # Errors
 /// What writing to stdout fails with; [`Closed`] when its reader has gone.

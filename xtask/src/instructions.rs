@@ -62,7 +62,7 @@ pub fn run(save: bool) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What `lab/instructions.toml` holds.
+/// The content of `lab/instructions.toml`: counts to compare with.
 struct Record {
     tolerance_percent: f64,
     /// Case and instructions a read; 0 when it was never measured.

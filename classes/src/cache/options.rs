@@ -27,7 +27,7 @@ pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         "index",
         "hash|splay",
         Value("hash"),
-        "how a block is found; splay is for comparison",
+        "index of the blocks; splay is for comparison",
         set_field!(index = index),
     ),
     option(
@@ -41,7 +41,7 @@ pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         "write",
         "through|back",
         Value("through"),
-        "when a write completes: when the layer below has it, or when it is in memory",
+        "a write completes in the layer below (through), or in memory (back)",
         |it, text| {
             it.is_write_back = choice(&[(THROUGH, false), (BACK, true)], text)?;
             Ok(())

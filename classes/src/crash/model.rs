@@ -114,8 +114,8 @@ impl Model {
         let fault = self.settings.faults.of(self.operations, command, range);
         let done = match fault {
             Some(Fault::Cut) => Err(self.cut(below)),
-            Some(Fault::Eio) => Err(failure(Errno::IO, "crash was told to fail it once")),
-            Some(Fault::NoSpace) => Err(failure(Errno::NOSPC, "crash was told to be full")),
+            Some(Fault::Eio) => Err(failure(Errno::IO, "a failure injected by crash, once")),
+            Some(Fault::NoSpace) => Err(failure(Errno::NOSPC, "ENOSPC injected by crash")),
             fault => {
                 if fault == Some(Fault::Spike) {
                     std::thread::sleep(Duration::from_nanos(self.settings.delay_ns));
@@ -167,7 +167,7 @@ impl Model {
                 let ticket = self.recorder.as_ref().map(|recorder| recorder.flush());
                 let flushed = if fault == Some(Fault::FlushFail) {
                     self.volatile.doom();
-                    Err(failure(Errno::IO, "crash was told to fail a FLUSH"))
+                    Err(failure(Errno::IO, "a failed FLUSH injected by crash"))
                 } else {
                     self.flush(below)
                 };

@@ -70,7 +70,7 @@ const ENTRIES: &[OptionEntry<Wanted>] = &[
         "from",
         "SIZE",
         Value("0"),
-        "start of the range that faults hit",
+        "start of the range of faults",
         |it, text| {
             it.from_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
             Ok(())
@@ -80,7 +80,7 @@ const ENTRIES: &[OptionEntry<Wanted>] = &[
         "to",
         "SIZE",
         Depends("the end of the media"),
-        "end of the range that faults hit",
+        "end of the range of faults",
         |it, text| {
             it.to_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
             Ok(())
@@ -98,23 +98,23 @@ const ENTRIES: &[OptionEntry<Wanted>] = &[
     fault!(
         "flushfail",
         FlushFail,
-        "FLUSHes that fail once; what they should cover is lost at a cut"
+        "FLUSHes that fail once; the writes that they should cover are lost at a cut"
     ),
     fault!("lost", Lost, "writes that are acknowledged and never done"),
     fault!(
         "misdirected",
         Misdirected,
-        "writes that go to another place"
+        "writes that go to another offset"
     ),
     fault!(
         "duplicated",
         Duplicated,
-        "writes that go to another place, too"
+        "writes that also go to another offset"
     ),
     fault!(
         "stale",
         Stale,
-        "reads that show what was there before the last write"
+        "reads that return the data from before the last write"
     ),
     fault!(
         "rot",
@@ -176,7 +176,7 @@ impl Settings {
         if region.start_bytes >= region.end_bytes {
             let given = arguments.is_given("from");
             let key = if given { "from" } else { "to" };
-            return Err(arguments.invalid(key, "the range that faults hit is empty"));
+            return Err(arguments.invalid(key, "the range of faults is empty"));
         }
         if wanted.cache_bytes < sector_bytes || wanted.cache_bytes > CACHE_BYTES_MAX {
             let message = "a volatile cache holds a sector at least and 16g at most";

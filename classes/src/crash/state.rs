@@ -42,7 +42,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts it.
+    /// Starts the thread that executes the requests, by a model of a disk cache.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -103,7 +103,7 @@ fn run(shared: &Shared, mut model: Model) {
             drop(waiting);
             match way(&mut below, shared) {
                 Some(below) => model.serve(below, bio),
-                None => bio.fail(Errno::NXIO, "the device below is gone"),
+                None => bio.fail(Errno::NXIO, "the device below is destroyed"),
             }
         } else if let Some(tell) = waiting.settling.pop() {
             drop(waiting);

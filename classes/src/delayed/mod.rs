@@ -55,7 +55,7 @@ const OPTIONS: OptionTable<Order> = OptionTable(&[
         "depth",
         "N",
         Value("8"),
-        "requests that are held before all are released",
+        "number of requests to hold before all are released",
         |it, text| {
             it.depth = values::number_in(1..=DEPTH_MAX, text)? as usize;
             Ok(())

@@ -62,7 +62,7 @@ fn a_failure_keeps_its_explanation() {
     let error = channel.write(&opened, 0, &[0; 512]).expect_err("it fails");
     assert_eq!(error.errno, Errno::ROFS);
     assert_eq!(error.provider, "md0.nop");
-    assert_eq!(error.reason, "nop was told to fail it");
+    assert_eq!(error.reason, "a failure injected by nop");
 }
 
 #[test]

@@ -34,14 +34,14 @@ pub enum Work {
     Read {
         /// Byte offset on the disk.
         offset_bytes: u64,
-        /// Length in bytes.
+        /// Length of the read, bytes.
         length_bytes: u64,
     },
     /// Writes so many bytes at an offset.
     Write {
         /// Byte offset on the disk.
         offset_bytes: u64,
-        /// Length in bytes.
+        /// Length of the write, bytes.
         length_bytes: u64,
     },
     /// A command that moves no data: only the overhead.

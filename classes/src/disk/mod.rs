@@ -1,4 +1,4 @@
-//! `disk`: a simulated drive whose limits are known.
+//! `disk`: a simulated drive with known limits.
 //!
 //! ```text
 //!            caller
@@ -39,7 +39,7 @@ use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, Request};
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "disk",
     class: "DISK",
-    about: "a simulated drive whose limits are known",
+    about: "a simulated drive with known limits",
     role: Role::Bottom,
     positional: &["size"],
     options: &options::OPTIONS,

@@ -25,7 +25,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "preset",
         "NAME",
         Value("ata2004"),
-        "a measured drive, whose values hold where no other is given",
+        "a measured drive, for the values that are not given",
         |it, text| {
             it.parameters = choice(PRESETS, text)?;
             Ok(())
@@ -87,14 +87,14 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "buffer",
         "SIZE",
         OF_THE_PRESET,
-        "memory of the drive for reading ahead and writing behind",
+        "memory of the drive for read-ahead and write-behind",
         set_field!(parameters.buffer_bytes = size),
     ),
     option(
         "queue",
         "1..32",
         OF_THE_PRESET,
-        "queue depth of the drive: of so many requests it takes the nearest",
+        "queue depth of the drive, which serves the nearest request first",
         |it, text| {
             it.parameters.queue = number_in(1..=QUEUE_MAX, text)? as usize;
             Ok(())
@@ -104,7 +104,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "data",
         "0|1",
         Value("1"),
-        "keep what is written; with 0 all reads give zeroes",
+        "keep written data; 0: all reads return zeroes",
         set_field!(data = truth),
     ),
 ]);

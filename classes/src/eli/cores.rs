@@ -12,7 +12,7 @@ pub(super) const DIVIDED_BYTES: usize = 256 << 10;
 const CHUNK_BYTES: usize = 64 << 10;
 
 impl Crypt {
-    /// As [`Crypt::decrypt`].
+    /// As [`Crypt::decrypt`]; large requests on several cores.
     pub(super) fn decrypt_on_cores(&self, offset: u64, data: &mut [u8]) -> io::Result<()> {
         if data.len() < DIVIDED_BYTES {
             return self.decrypt(offset, data);
@@ -37,7 +37,7 @@ impl Crypt {
         })
     }
 
-    /// As [`Crypt::open`].
+    /// As [`Crypt::open`]; large requests on several cores.
     pub(super) fn open_on_cores(
         &self,
         offset: u64,
@@ -55,7 +55,7 @@ impl Crypt {
         })
     }
 
-    /// As [`Crypt::seal`].
+    /// As [`Crypt::seal`]; large requests on several cores.
     pub(super) fn seal_on_cores(&self, offset: u64, from: &[u8], to: &mut [u8]) -> io::Result<()> {
         if from.len() < DIVIDED_BYTES {
             return self.seal(offset, from, to);

@@ -78,7 +78,7 @@ pub struct KeyComponents {
 }
 
 impl KeyComponents {
-    /// Nothing yet.
+    /// No key file and no passphrase so far; key material lies in locked memory.
     ///
     /// # Errors
     /// There is no memory for it.

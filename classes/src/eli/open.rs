@@ -70,7 +70,7 @@ pub(super) fn open(
 /// Keys are not to end in a core.
 fn harden() {
     if let Err(error) = secret::forbid_dumps() {
-        log::warn!("core dumps cannot be forbidden, and may hold keys: {error}");
+        log::warn!("core dumps cannot be disabled and may contain keys: {error}");
     }
 }
 

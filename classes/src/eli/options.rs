@@ -26,7 +26,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
     option(
         "passfile",
         "PATH",
-        Depends("a question on the terminal"),
+        Depends("a prompt on the terminal"),
         "file whose first line is the passphrase; several are joined by `:`",
         |it, text| {
             it.passfiles = paths(text);
@@ -86,7 +86,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "crypto",
         "fastest|portable",
         Value("fastest"),
-        "code that encrypts: that of this processor, or that of any",
+        "AES code: for this processor, or portable",
         |it, text| {
             let backends = [
                 ("fastest", Backend::Fastest),
@@ -100,7 +100,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "onetime",
         "0|1",
         Value("0"),
-        "make a new key that is stored nowhere, as `geli onetime`",
+        "use a new key that is not stored, as `geli onetime` does",
         set_field!(is_onetime = truth),
     ),
     option(
@@ -209,7 +209,8 @@ impl Settings {
         }
         let keyed = !settings.keyfiles.is_empty() || !settings.passfiles.is_empty();
         if settings.is_onetime && (keyed || settings.metadata.is_some()) {
-            let message = "a one-time key is a new one: no file goes with it";
+            let message =
+                "a one-time key is always new and excludes key files, passfiles and metadata";
             return Err(arguments.invalid("onetime", message));
         }
         Ok(settings)

@@ -17,7 +17,7 @@ const NO_ZERO: &str = "zeroes are data like any other here: write them";
 const NOT_AUTHENTIC: &str =
     "the sector failed its authentication: it was changed, or never written";
 const NO_MEMORY: &str = "there is no memory for a data key";
-const LOST: &str = "what was read below did not come back";
+const LOST: &str = "the read below returned no buffer";
 
 /// READs of less are copied by the layer below, bytes. From there on they are divided, and each
 /// core copies what it decrypts.

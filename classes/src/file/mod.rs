@@ -140,7 +140,7 @@ fn build(
     let opened = open::open(&path, wanted)?;
     if settings.engine == Choice::Mmap && direct {
         let problem = "a mapped file is always buffered (page cache): \
-                       engine=mmap and direct=1 cannot both be had";
+                       engine=mmap and direct=1 exclude each other";
         return Err(BuildError::Refused {
             path,
             problem: problem.to_owned(),

@@ -163,7 +163,7 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
             let help = if wanted.writable {
                 ""
             } else {
-                " (shared=1 reads it all the same)"
+                " (shared=1 reads it anyway)"
             };
             let problem = format!("is in use: mounted, or held by another process{help}");
             Err(refused(path, problem))

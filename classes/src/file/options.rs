@@ -21,7 +21,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "engine",
         "auto|io_uring|guasi|libaio|sync|seek|mmap|simulated",
         Value("auto"),
-        "I/O engine; auto takes io_uring where the kernel allows it, else guasi",
+        "I/O engine; auto: io_uring if the kernel allows it, else guasi",
         set_field!(engine = engine),
     ),
     option(
@@ -38,7 +38,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "backend",
         "workers|ring|auto",
         Depends("workers"),
-        "what makes the calls of engine=guasi: threads, or io_uring",
+        "backend of engine=guasi: threads or io_uring",
         |it, text| {
             it.guasi.backend = text.parse()?;
             Ok(())
@@ -65,21 +65,21 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "shared",
         "0|1",
         Value("0"),
-        "open what is in use, for reading: a block device, an image that another program writes",
+        "open a block device or an image that is in use, read-only",
         set_field!(shared = truth),
     ),
     option(
         "format",
         "auto|raw|qcow2|vmdk|vdi|vhd|vhdx|dmg|cloop|gzip|xz|zstd|qed|qcow|parallels|bochs",
         Value("auto"),
-        "what the file is; auto looks at its signature, raw takes its bytes as they are",
+        "format of the file; auto: by its signature, raw: its bytes are the disk",
         set_field!(format = format),
     ),
     option(
         "backing",
         "near|any",
         Value("near"),
-        "images that a qcow2 image may be based on: those in its folder or below, or any file",
+        "allowed backing files of a qcow2 image: in its directory or below, or any file",
         set_field!(backing = backing),
     ),
     option(

@@ -41,7 +41,7 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
     }) {
         let wanted = resolve(path, &link.path, &below.name)?;
         if chain.len() >= DEPTH_MAX {
-            let problem = format!("more than {DEPTH_MAX} images lie on each other");
+            let problem = format!("the chain has more than {DEPTH_MAX} images");
             return Err(refused(path, problem));
         }
         let next = self::link(&wanted, false, below.format.as_deref())?;
@@ -49,7 +49,7 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
             return Err(refused(
                 path,
                 format!(
-                    "its backing file {} is not in its folder; backing=any reads it all the same",
+                    "its backing file {} is not in its directory; backing=any allows it",
                     text_of(&next.path)
                 ),
             ));
@@ -139,7 +139,7 @@ fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
     } else if header.data_file.is_some() || header.incompatible & incompatible::DATA_FILE != 0 {
         Some("has its data in another file, which is not followed")
     } else if header.size_bytes == 0 {
-        Some("holds a disk of 0 bytes")
+        Some("contains a disk of 0 bytes")
     } else {
         None
     };

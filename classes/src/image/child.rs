@@ -189,7 +189,7 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<String, Bu
 /// The path is not UTF-8, which a node of qemu has to be.
 pub(super) fn file_node(path: &Path, locked: bool) -> Result<String, BuildError> {
     let Some(name) = path.to_str() else {
-        let problem = format!("{PROGRAM} reads it, and takes no path that is not UTF-8");
+        let problem = format!("{PROGRAM} reads it, and accepts only UTF-8 paths");
         return Err(refused(&text_of(path), problem));
     };
     let name = quoted(name);
@@ -318,7 +318,7 @@ fn extent(line: &str) -> Option<&str> {
 fn check_extent(shown: &str, image: &Path, name: &str) -> Result<PathBuf, BuildError> {
     let wrong = |why: &str| refused(shown, format!("its extent `{name}` {why}"));
     if name.contains('/') || name.contains(':') {
-        return Err(wrong("is not in its folder"));
+        return Err(wrong("is not in its directory"));
     }
     let path = image.parent().unwrap_or(Path::new("/")).join(name);
     let kind = std::fs::symlink_metadata(&path);

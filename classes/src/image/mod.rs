@@ -161,7 +161,7 @@ pub(crate) fn recognise(file: &File, size_bytes: u64) -> FileKind {
     format.map_or(FileKind::Plain, FileKind::Image)
 }
 
-/// Opens an image.
+/// Opens an image or a compressed file, through qemu-nbd where the format is not read here.
 ///
 /// # Errors
 /// It is damaged, in use, of a kind that cannot be written to, or qemu-nbd is missing.

@@ -50,7 +50,7 @@ impl Place {
             Self::Tcp { host, port } => {
                 let found = (host.as_str(), *port).to_socket_addrs();
                 let found: Vec<SocketAddr> = found
-                    .map_err(|error| format!("the host is not known: {error}"))?
+                    .map_err(|error| format!("unknown host: {error}"))?
                     .collect();
                 let address = found.get(attempt % found.len().max(1));
                 let address = address.ok_or("the host has no address")?;

@@ -43,7 +43,7 @@ use filled::Filled;
 use replies::Replies;
 use sync::Asked;
 
-const NONSENSE: &str = "the server sends what the protocol does not have there";
+const NONSENSE: &str = "the server violates the protocol";
 
 const NO_CONNECTION: &str = "there is no connection";
 
@@ -534,7 +534,7 @@ impl Link {
         }
         let silent_ns = u128::from(self.now_ns.saturating_sub(self.heard_ns));
         match self.stage {
-            Stage::Down { .. } => self.give_up("the server is gone"),
+            Stage::Down { .. } => self.give_up("the server is unreachable"),
             _ if silent_ns > self.remote.timeout.as_nanos() => {
                 self.lose("the server does not answer");
             }

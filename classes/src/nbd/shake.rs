@@ -101,9 +101,7 @@ impl Shake {
                     };
                     if header.option != asked {
                         let other = header.option;
-                        return Err(format!(
-                            "a reply to option {other}, where {asked} was asked"
-                        ));
+                        return Err(format!("a reply to option {other} instead of {asked}"));
                     }
                     (end, self.replied(header, data, out)?)
                 }
@@ -121,7 +119,7 @@ impl Shake {
             input.drain(..used);
             if let Some(step) = done {
                 if matches!(step, Step::Secure) && !input.is_empty() {
-                    let why = "the server sent something behind STARTTLS that no TLS protects";
+                    let why = "the server sent unencrypted data after STARTTLS";
                     return Err(why.to_owned());
                 }
                 return Ok(step);

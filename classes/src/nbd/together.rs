@@ -1,5 +1,5 @@
 //! What the connections of a geom have in common: FLUSHes in flight over any of them, how often
-//! one has failed, and whether the server is gone.
+//! one has failed, and whether the server is unreachable.
 //!
 //! A server with several connections has one disk. When that loses writes, the server may report it
 //! to one FLUSH only, over one connection, whichever connections the writes came over. So a FLUSH

@@ -90,7 +90,7 @@ fn unescaped(text: &str) -> Result<String, String> {
         bytes.push(code.ok_or("`%` is followed by two hexadecimal digits")?);
         rest = &rest[2..];
     }
-    String::from_utf8(bytes).map_err(|_| "what is escaped is not UTF-8".to_owned())
+    String::from_utf8(bytes).map_err(|_| "the escaped bytes are not UTF-8".to_owned())
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         "offset",
         "SIZE",
         Value("0"),
-        "where the media begins in the provider below",
+        "offset of the media in the provider below",
         |it, text| {
             it.offset_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
             Ok(())
@@ -40,7 +40,7 @@ pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
     option(
         "size",
         "SIZE",
-        Depends("all behind the offset"),
+        Depends("everything after the offset"),
         "size of the media",
         |it, text| {
             it.size_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
@@ -65,7 +65,7 @@ pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         "stripeoffset",
         "SIZE",
         Value("0"),
-        "where the first stripe begins",
+        "offset of the first stripe",
         set_field!(stripeoffset_bytes = size),
     ),
     option(
@@ -208,8 +208,7 @@ fn window(
     let name = &below.name;
     whole_sectors(arguments, "offset", offset_bytes, sector_bytes)?;
     if offset_bytes >= media_bytes {
-        let message =
-            format!("{name} ends at {media_bytes}, nothing is left behind {offset_bytes}");
+        let message = format!("{name} ends at {media_bytes}, nothing is left after {offset_bytes}");
         return Err(arguments.invalid("offset", message));
     }
     let room_bytes = media_bytes - offset_bytes;
@@ -218,7 +217,7 @@ fn window(
         let problem = match size_bytes {
             0 => Some("a device needs at least one sector".to_owned()),
             more if more > room_bytes => Some(format!(
-                "{name} has {room_bytes} bytes behind offset {offset_bytes}"
+                "{name} has {room_bytes} bytes after offset {offset_bytes}"
             )),
             _ => None,
         };

@@ -15,7 +15,7 @@ pub(super) fn translate(offset_bytes: u64, mut request: Request<'_>) -> Next {
 pub(super) fn decide(decider: &Decider, offset_bytes: u64, request: Request<'_>) -> Next {
     match decider.decide(request.command()) {
         Decision::Pass => translate(offset_bytes, request),
-        Decision::Fail(errno) => request.fail(errno, "nop was told to fail it"),
+        Decision::Fail(errno) => request.fail(errno, "a failure injected by nop"),
         Decision::Delay(delay_ns) => request.delay(delay_ns),
     }
 }

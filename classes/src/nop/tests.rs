@@ -70,17 +70,17 @@ fn impossible_options_are_refused_where_they_stand() {
         ),
         (
             "offset=1m",
-            "md0 ends at 1048576, nothing is left behind 1048576",
+            "md0 ends at 1048576, nothing is left after 1048576",
         ),
-        ("offset=8e", "nothing is left behind"),
-        ("size=2m", "md0 has 1048576 bytes behind offset 0"),
+        ("offset=8e", "nothing is left after"),
+        ("size=2m", "md0 has 1048576 bytes after offset 0"),
         (
             "offset=512k,size=768k",
-            "md0 has 524288 bytes behind offset 524288",
+            "md0 has 524288 bytes after offset 524288",
         ),
         (
             "offset=512k,size=16383p",
-            "md0 has 524288 bytes behind offset 524288",
+            "md0 has 524288 bytes after offset 524288",
         ),
         ("size=0", "at least one sector"),
         ("size=1000", "no whole number of 512-byte sectors"),

@@ -2,9 +2,9 @@
 
 /// The Apple partition map.
 pub const APM: &str = "APM";
-/// BSD disklabel (`sys/disklabel.h`).
+/// The BSD disklabel (FreeBSD, `sys/disklabel.h`).
 pub const BSD: &str = "BSD";
-/// DragonFly's disklabel64 (`sys/disklabel64.h`).
+/// The disklabel64 of DragonFly (`sys/disklabel64.h`).
 pub const BSD64: &str = "BSD64";
 /// Logical partitions of an MBR.
 pub const EBR: &str = "EBR";

@@ -191,7 +191,7 @@ impl<T> OptionTable<T> {
         self.0.iter().map(|entry| entry.doc.name).collect()
     }
 
-    /// Sets one option.
+    /// Sets the field of `target` that belongs to the option `name`.
     ///
     /// # Errors
     /// There is no such option, or the value is refused.

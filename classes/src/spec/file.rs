@@ -152,7 +152,7 @@ impl StackFile {
             return Err(error(if (1..chain.len()).any(stands_below) {
                 format!("the bases of {} go in a circle", quoted(name))
             } else {
-                format!("more than {BASES_MAX} stacks stand on one another")
+                format!("a stack has more than {BASES_MAX} bases")
             }));
         }
         let below: usize = chain

@@ -83,12 +83,12 @@ impl Parser<'_> {
     fn missing_layer(&self, piece: Piece<'_>, index: usize, bars: usize) -> SpecError {
         let at = piece.span().start_bytes;
         let message = match index {
-            0 => "nothing stands before this `|`",
+            0 => "nothing before this `|`",
             _ if index == bars => "a layer is missing at the end",
             _ => "a layer is missing",
         };
         let error = self.origin.error(Span::new(at, at + 1), message);
-        error.with_help("layers stand from the bottom up, with `|` between them")
+        error.with_help("layers go from the bottom up, separated by `|`")
     }
 
     /// Splits "@address" off the end of a layer.
@@ -101,8 +101,8 @@ impl Parser<'_> {
             let at = body.span().end_bytes;
             return Err(self
                 .origin
-                .error(Span::new(at, at + 1), "nothing stands before this `@`")
-                .with_help("an address stands behind a layer: disk.img@s1"));
+                .error(Span::new(at, at + 1), "nothing before this `@`")
+                .with_help("an address follows a layer: disk.img@s1"));
         }
         let text = address.text();
         if text.is_empty() {
@@ -118,7 +118,7 @@ impl Parser<'_> {
                 "?" => "options come before the address: disk.img?direct=1@s1",
                 ":" | "," | "=" => "arguments come before the address: md:64m@s1",
                 "/" => "if the `@` belongs to the path, quote the path: \"me@home/disk.img\"",
-                _ => "between layers stands `|`; a name with such a character is quoted",
+                _ => "separate layers by `|`; quote a name with such a character",
             }));
         }
         let text = Spanned::new(text, address.span());
@@ -199,8 +199,8 @@ impl Parser<'_> {
                 return Ok(None);
             }
             let message = "this names a stack file, but none of its stacks";
-            let help = "write `#` and the name of the stack behind it; an image called so is \
-                        written with `file:` before it";
+            let help = "append `#` and the name of the stack; put `file:` before the path of an \
+             image";
             return Err(self.error(body, message).with_help(help));
         };
         let (file, name) = (file.trim(), name.trim());
@@ -243,7 +243,7 @@ impl Parser<'_> {
         if let Some(options) = options {
             for piece in options.split('&').map(Piece::trim) {
                 let Some((key, value)) = piece.split_once('=') else {
-                    let help = "after `?` stand options with `&` between them: direct=1&lock=0";
+                    let help = "options follow `?`, separated by `&`: direct=1&lock=0";
                     return Err(self.error(piece, "an option is key=value").with_help(help));
                 };
                 self.push_option(&mut layer, key.trim(), value.trim())?;
@@ -258,7 +258,7 @@ impl Parser<'_> {
         match name_of(head) {
             Some(class) if class == FILE_CLASS => Err(self
                 .error(head, "a file can only be the bottom layer")
-                .with_help("layers stand from the bottom up: disk.img | nop")),
+                .with_help("layers go from the bottom up: disk.img | nop")),
             Some(class) if self.is_class(&class) => self.class_layer(body),
             Some(class) => {
                 let advice = format!("there are: {}", self.classes.join(", "));
@@ -266,7 +266,7 @@ impl Parser<'_> {
             }
             None => Err(self
                 .error(head, format!("{} is not a class", quoted(&head.text())))
-                .with_help("behind `|` stands a class, unquoted; only the bottom can be a path")),
+                .with_help("`|` is followed by a class, unquoted; only the bottom can be a path")),
         }
     }
 
@@ -320,10 +320,7 @@ impl Parser<'_> {
             return Err(self.error(key, message).with_help(help));
         };
         if layer.options.iter().any(|option| option.key.value == name) {
-            return Err(self.error(
-                key,
-                format!("{} stands here for the second time", quoted(&name)),
-            ));
+            return Err(self.error(key, format!("{} is given twice", quoted(&name))));
         }
         self.bounded(layer, key)?;
         let value = self.value(value)?;

@@ -71,7 +71,7 @@ pub const SETTINGS: OptionTable<Settings> = OptionTable(&[
         "statistics",
         "off|counts|time",
         Value("counts"),
-        "what is counted for each provider and consumer",
+        "level of the statistics of each provider and consumer",
         set_field!(statistics = statistics),
     ),
     option(
@@ -102,7 +102,7 @@ pub const SETTINGS: OptionTable<Settings> = OptionTable(&[
         "pools",
         "per-core|shared",
         Value("per-core"),
-        "where the memory of requests comes from; shared is for comparison",
+        "pools for the memory of requests; shared is for comparison",
         set_field!(pools = pools),
     ),
     option(

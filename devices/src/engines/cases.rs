@@ -82,7 +82,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// Opens the target.
+    /// Opens the target twice: direct and buffered.
     ///
     /// # Errors
     /// When that fails, or it is too small.

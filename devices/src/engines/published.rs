@@ -4,7 +4,7 @@
 /// One run of fio, as it was published.
 #[derive(Clone, Copy, Debug)]
 pub struct Published {
-    /// `guasi` or `libaio`.
+    /// The engine as the mail of 2007 has it: `guasi` or `libaio`.
     pub engine: &'static str,
     /// Requests at a time.
     pub depth: u32,

@@ -75,12 +75,12 @@ pub struct Side {
 /// How long something took, ns. Percentiles are known to 1 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Mean latency, nanoseconds.
+    /// Arithmetic mean of the latencies, ns.
     pub mean_ns: f64,
     /// 10 % took no longer; 0 in results of older versions, as in the others below.
     #[serde(default)]
     pub p10_ns: u64,
-    /// Median latency, nanoseconds.
+    /// Median of the latencies, ns.
     pub p50_ns: u64,
     /// 90 % took no longer.
     #[serde(default)]
@@ -95,7 +95,7 @@ pub struct Latency {
     /// 99.999 % took no longer.
     #[serde(default)]
     pub p99999_ns: u64,
-    /// Longest latency, nanoseconds.
+    /// Longest of the latencies, ns.
     pub max_ns: u64,
 }
 

@@ -167,7 +167,7 @@ pub struct KernelLayers {
     pub left_out: Vec<String>,
 }
 
-/// Measures.
+/// Measures each layer of the chain: times in passes, then a trace at queue depth 1.
 ///
 /// # Errors
 /// When the target is no chain of at least one layer that can be read, or a read fails.
@@ -195,7 +195,7 @@ pub fn run(
         false => passes(options, (&mut place, &plan), start_ns, control)?,
     };
     if control.is_cancelled() {
-        left_out.push("interrupted: what comes after the last whole pass".to_owned());
+        left_out.push("interrupted: everything after the last complete pass".to_owned());
     }
     let budget_ns = options.budget_ns as f64 * (1.0 - PASSES_SHARE) / plan.len().max(1) as f64;
     let mut random = fastrand::Rng::with_seed(options.seed);

@@ -64,7 +64,7 @@ impl Reader {
         })
     }
 
-    /// Reads these blocks.
+    /// Reads these blocks, by number, and measures the time of all of them.
     ///
     /// # Errors
     /// What a read fails with, with its place.

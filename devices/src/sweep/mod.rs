@@ -48,9 +48,9 @@ pub struct SweepOptions {
     pub write: bool,
     /// Takes blocks at random.
     pub random: bool,
-    /// Direct (O_DIRECT).
+    /// Direct reads (O_DIRECT) of the target.
     pub direct: bool,
-    /// Buffered (page cache).
+    /// Buffered reads through the page cache.
     pub buffered: bool,
     /// The seed of random places, the same in all processes.
     pub places_seed: u64,

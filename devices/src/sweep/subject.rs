@@ -69,7 +69,7 @@ pub struct CaseFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// Direct (O_DIRECT).
+    /// Direct (O_DIRECT), past the page cache.
     Direct,
     /// Buffered (page cache); the cache is emptied of the target before each run.
     Buffered,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::abi::{Context, Event};
 
-/// `AIO_RING_MAGIC`.
+/// `AIO_RING_MAGIC` of the kernel's `fs/aio.c`.
 const MAGIC: u32 = 0xa10a_10a1;
 
 /// The head of the ring; the events follow.

@@ -42,7 +42,7 @@ impl Redundant {
         })
     }
 
-    /// Fills a block.
+    /// Fills a block, of which `dedupe_percent` repeat an earlier one.
     pub fn fill(&mut self, block: &mut [u8], fill: &Fill, offset: u64) {
         let repeats = self.rng.u8(0..100) < self.wanted.dedupe_percent;
         let seed = match (repeats, self.wanted.working_set) {

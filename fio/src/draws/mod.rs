@@ -40,7 +40,7 @@ impl Draws {
         }
     }
 
-    /// The next number.
+    /// The next number of the generator, of 32 or 64 bits.
     #[inline(always)]
     pub fn number(&mut self) -> u64 {
         match self {

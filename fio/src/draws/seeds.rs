@@ -24,21 +24,21 @@ pub enum Purpose {
     Mix = 4,
     /// `file_service_type=random` and those after a law.
     Files = 5,
-    /// Offsets.
+    /// Offsets of random requests.
     Offsets = 6,
-    /// `filesize=LOW-HIGH`.
+    /// Sizes of files for `filesize=LOW-HIGH`.
     FileSizes = 7,
-    /// What is written.
+    /// Content of writes, with its repeated and compressible shares.
     Content = 9,
-    /// `percentage_random`.
+    /// Random or sequential, for `percentage_random`.
     Sequential = 10,
-    /// `startdelay=LOW-HIGH`.
+    /// The delay for `startdelay=LOW-HIGH`.
     StartDelay = 13,
-    /// `rate_process=poisson`.
+    /// Arrival times for `rate_process=poisson`.
     Poisson = 15,
-    /// `random_distribution=zoned`.
+    /// The zone of a request for `random_distribution=zoned`.
     Zones = 16,
-    /// `cmdprio_percentage`.
+    /// Which requests have a priority, for `cmdprio_percentage`.
     Priorities = 19,
 }
 

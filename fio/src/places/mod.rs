@@ -60,7 +60,7 @@ struct Zone {
 enum Source {
     /// Any block, again and again.
     Any,
-    /// Each block once.
+    /// Each block once, by a map with one bit per block.
     Mapped(BlockMap),
     /// Each block once, without a map.
     Register(Lfsr),
@@ -95,7 +95,7 @@ struct Rules {
     modifier: i64,
     identical: bool,
     unaligned: bool,
-    /// `bs_is_seq_rand`.
+    /// `bs_is_seq_rand`: sequential requests have the first size of `bs`, random ones the second.
     seq_rand_sizes: bool,
     time_based: bool,
     /// Files are worked through more than once, each time in the same order.

@@ -9,7 +9,7 @@ use ugeom_classes::result_file::refuse_carrying;
 use ugeom_job::Job;
 use ugeom_job::error::JobError;
 
-/// Runs `exec_prerun`.
+/// Runs the command of `exec_prerun`, if there is one.
 ///
 /// # Errors
 /// It could not be started, or failed: the job does not run then, as in fio.

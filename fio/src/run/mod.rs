@@ -30,7 +30,7 @@ use wave::run_wave;
 pub trait Watcher {
     /// Something to say, once.
     fn note(&mut self, text: &str);
-    /// Files are made.
+    /// A job makes new files, of so many bytes together.
     fn laying_out(&mut self, job: &str, files: usize, bytes: u64);
     /// How it goes; called several times a second.
     fn progress(&mut self, progress: &Progress<'_>);

@@ -406,7 +406,7 @@ fn choice_of(name: &str) -> Result<Choice, EngineError> {
     }
 }
 
-/// `write_iolog`.
+/// Begins the log of `write_iolog`; each copy of a job has its own file.
 fn begin_log(copy: &Copy) -> Result<Option<Iolog>, JobError> {
     let Some(path) = &copy.job.write_iolog else {
         return Ok(None);

@@ -46,7 +46,7 @@ impl<D: Door> Worker<'_, D> {
         goes_on
     }
 
-    /// Ends the job.
+    /// Ends the job with an error; the first one is reported.
     pub(super) fn end_with(&mut self, errno: i32, message: String) {
         self.finished = true;
         self.task.live.fail();
@@ -157,7 +157,7 @@ impl<D: Door> Worker<'_, D> {
             ] {
                 let rate = count as f64 / seconds;
                 if min > 0 && job.rw.does[kind] && rate < min as f64 {
-                    let message = format!("{what}={min} is not reached: {rate:.0} a second");
+                    let message = format!("{what}={min} was not reached: {rate:.0} per second");
                     return self.end_with(TOO_SLOW, message);
                 }
             }

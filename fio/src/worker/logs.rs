@@ -147,9 +147,9 @@ impl Log {
 pub struct Logs {
     /// Submission, completion and total latencies, ns.
     pub latencies: Option<[Log; 3]>,
-    /// Throughput, KiB/s (`write_bw_log`).
+    /// Throughput in KiB/s (`write_bw_log`).
     pub bw: Option<Log>,
-    /// IOPS (`write_iops_log`).
+    /// IOPS of an interval (`write_iops_log`).
     pub iops: Option<Log>,
     /// Histograms of completion latencies.
     pub histograms: Option<Histograms>,

@@ -72,7 +72,7 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// `end_fsync` and `fsync_on_close`.
+    /// Syncs the files that were written, for `end_fsync` and `fsync_on_close`.
     pub(super) fn end_sync(&mut self) {
         let job = self.task.job;
         if !(job.end_fsync || job.fsync_on_close) || !job.rw.does[WRITE] || job.verifying.only {

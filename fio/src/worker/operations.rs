@@ -85,7 +85,7 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// Closes all files.
+    /// Closes the files that are open; ends at the first error.
     pub(super) fn close_all(&mut self) -> io::Result<()> {
         (0..self.states.len() as u32).try_for_each(|file| self.close(file))
     }

@@ -30,11 +30,11 @@ const BURST_MAX: u64 = 256;
 /// Durations below so many ticks, some us, have a counter each.
 const SHORT_TICKS: usize = 4096;
 
-/// Durations of requests.
+/// Durations of requests, with a counter for each short one.
 struct Times {
     /// How many took so many ticks.
     short: Box<[u64; SHORT_TICKS]>,
-    /// The others, ns.
+    /// Durations from [`SHORT_TICKS`] ticks on, ns.
     long: Histogram,
 }
 
@@ -82,7 +82,7 @@ struct Stretch {
     whole: u64,
     /// The one after them.
     odd: Option<Odd>,
-    /// When it ended.
+    /// When the stretch ended, in ticks.
     ended: u64,
 }
 

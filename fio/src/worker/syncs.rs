@@ -25,7 +25,7 @@ pub(super) struct Syncs {
     was_last: bool,
     /// Requests that have ended and do not count yet; syncs are none of them.
     uncounted: u32,
-    /// Syncs in flight.
+    /// Syncs that were made and have not ended.
     in_flight: u32,
     /// Whether each pass ends with a sync and begins with one.
     between_passes: bool,
@@ -70,7 +70,7 @@ impl Syncs {
         }
     }
 
-    /// A pass begins.
+    /// A pass over the files begins: it may begin with a sync where the job is synchronous.
     pub(super) fn begin_pass(&mut self) {
         if self.between_passes {
             self.was_last = false;

@@ -1,7 +1,6 @@
 //! Requests that come from a trace, and a log of those that are made.
 
-use ugeom_format::trace::Action;
-use ugeom_load::door::{Door, Kind, Request};
+use ugeom_load::door::{Door, Request};
 use ugeom_machine::clock;
 
 use super::super::replay::Replay;
@@ -57,13 +56,7 @@ impl<D: Door> Worker<'_, D> {
             self.tally.lateness.record(clock::ticks_to_ns(now - due));
         }
         let request = Request {
-            kind: match record.action {
-                Action::Read => Kind::Read,
-                Action::Write => Kind::Write,
-                Action::Trim => Kind::Trim,
-                Action::DataSync => Kind::DataSync,
-                Action::Sync => Kind::Sync,
-            },
+            kind: record.kind,
             file: record.file,
             offset: record.offset_bytes,
             length: record.length_bytes,

@@ -73,7 +73,7 @@ impl Written {
         self.blocks.remove(&(place.file, place.offset));
     }
 
-    /// All of them.
+    /// Every written block with the number of its last write.
     pub fn iter(&self) -> Box<dyn Iterator<Item = (Place, u16)> + '_> {
         let place = |(file, offset): Key, block: &Block| {
             let place = Place {

@@ -57,7 +57,7 @@ pub enum Error {
     #[error("sector {sector}: {found} bytes a block at byte 16, expected a multiple of 512")]
     BlockSize { sector: u64, found: u32 },
     /// The chain comes back to a block that it had.
-    #[error("the chain of partition blocks comes back to block {block}")]
+    #[error("the chain of partition blocks loops at block {block}")]
     Loop { block: u32 },
     /// More partitions than are followed.
     #[error("no more than {MAX_PARTITIONS} partition blocks are followed")]

@@ -86,7 +86,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Decodes block 0.
+    /// Decodes block 0, the driver descriptor.
     ///
     /// # Errors
     /// [`Error::Short`] below 512 bytes, [`Error::Signature`] without "ER".

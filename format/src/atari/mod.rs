@@ -62,7 +62,7 @@ pub enum Error {
     #[error("sector {sector}: its first entry is no partition")]
     Extended { sector: u64 },
     /// The chain comes back to a sector that it had.
-    #[error("the chain of extended partitions comes back to sector {sector}")]
+    #[error("the chain of extended partitions loops at sector {sector}")]
     Loop { sector: u64 },
     /// More partitions than are followed.
     #[error("no more than {MAX_PARTITIONS} partitions are followed")]
@@ -112,7 +112,7 @@ pub struct Partition {
     pub is_bootable: bool,
     /// First sector of the partition on the disk.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of the partition, sectors.
     pub sectors: u64,
 }
 

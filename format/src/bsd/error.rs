@@ -7,7 +7,7 @@ use super::{MAGIC, MAX_PARTITIONS};
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// No magic number at any of the places where labels stand.
-    #[error("no disklabel: the magic {MAGIC:#010x} stands at none of the usual places")]
+    #[error("no disklabel: the magic {MAGIC:#010x} is at none of the usual offsets")]
     NotFound,
     /// Fewer bytes than the label needs.
     #[error("the label at byte {offset} needs {expected} bytes, {found} are there")]

@@ -45,7 +45,7 @@ pub(crate) const BOOT_AREA_SIZE_BYTES: u32 = 8192;
 
 const PARTITION_SIZE_BYTES: usize = 16;
 const CHECKSUM_OFFSET_BYTES: usize = 136;
-/// `d_version` of OpenBSD.
+/// Where OpenBSD has `d_version`, which tells its labels from others.
 const VERSION_OFFSET_BYTES: usize = 114;
 
 /// One partition of a label, as it stands on disk.

@@ -14,16 +14,16 @@ pub struct FsType(pub u8);
 pub enum System {
     /// FreeBSD, DragonFly, and where nothing tells.
     FreeBsd,
-    /// OpenBSD (`sys/sys/disklabel.h`).
+    /// OpenBSD, by the names of its `sys/sys/disklabel.h`.
     OpenBsd,
-    /// NetBSD (`sys/sys/bootblock.h`).
+    /// NetBSD, by the names of its `sys/sys/bootblock.h`.
     NetBsd,
 }
 
 impl FsType {
     /// Not in use, or not said.
     pub const UNUSED: FsType = FsType(0);
-    /// Swap space (`FS_SWAP`).
+    /// Swap space: `FS_SWAP` in every system.
     pub const SWAP: FsType = FsType(1);
     /// The fast file system of 4.2BSD: UFS.
     pub const UFS: FsType = FsType(7);
@@ -125,7 +125,7 @@ const OPENBSD: &[&str] = &[
     "ADOS", "HFS", "ADFS", "ext2fs", "ccd", "RAID", "NTFS", "UDF",
 ];
 
-/// NetBSD's (`sys/sys/bootblock.h`, `sys/sys/disklabel.h`).
+/// Names from number 12 on of NetBSD (`sys/sys/bootblock.h`, `sys/sys/disklabel.h`).
 #[rustfmt::skip]
 const NETBSD: &[&str] = &[
     "ADOS", "HFS", "FILECORE", "Linux Ext2", "NTFS", "RAID", "ccd", "jfs", "Apple UFS", "vinum",

@@ -96,7 +96,7 @@ impl Header {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the header of a log.
     ///
     /// # Errors
     /// It is too short, no header, damaged, or of a media without a sector.

@@ -70,7 +70,7 @@ impl Map {
         map
     }
 
-    /// Reads a map.
+    /// Parses the text of a map file.
     ///
     /// # Errors
     /// A line is wrong, blocks overlap or leave a gap, or there are more than [`BLOCKS_MAX`].

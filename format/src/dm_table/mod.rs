@@ -59,7 +59,7 @@ pub enum TableError {
     },
 }
 
-/// Reads `count` targets.
+/// Parses `count` targets, as DM_TABLE_STATUS returns them.
 ///
 /// # Errors
 /// When the table is too long, or ends too early.

@@ -247,7 +247,7 @@ impl Metadata {
         bytes::take(&encoded, encoded.len() - MD5_BYTES)
     }
 
-    /// The cipher.
+    /// The cipher, if this version of the metadata allows it.
     ///
     /// # Errors
     /// `Cipher` or `KeyBits`.

@@ -143,7 +143,7 @@ fn a_tag_that_leaves_no_room_for_data_is_refused() {
     ));
 }
 
-/// `tests/sys/geom/class/eli/online_resize_test.sh` and `g_eli_integrity.c`.
+/// Sizes from `tests/sys/geom/class/eli/online_resize_test.sh` and `g_eli_integrity.c`.
 #[test]
 fn media_sizes_are_those_that_freebsd_expects() {
     const MIB: u64 = 1 << 20;

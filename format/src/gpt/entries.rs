@@ -14,7 +14,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// `count` unused entries.
+    /// An array of `count` entries, all unused.
     pub fn unused(count: usize) -> Entries {
         Entries {
             count,

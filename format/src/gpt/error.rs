@@ -61,7 +61,7 @@ pub enum Error {
         found: u32,
     },
     /// The header says that it stands elsewhere: a copy of another disk.
-    #[error("sector {lba}: the header says at byte 24 that it stands in sector {found}")]
+    #[error("sector {lba}: the header is for sector {found} (byte 24)")]
     MyLba {
         /// Sector of the header.
         lba: u64,

@@ -29,7 +29,7 @@ const RESERVED: u8 = 0xe0;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The header goes on behind the bytes.
-    #[error("the header of a member goes on behind its {found} bytes")]
+    #[error("the header of a member is longer than its {found} bytes")]
     Short { found: usize },
     /// The bytes are not 1f 8b: no gzip member begins here.
     #[error("no member: bytes 0 and 1 are {found:02x?}, expected [1f, 8b]")]

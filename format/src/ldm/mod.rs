@@ -136,7 +136,7 @@ pub struct Database {
 }
 
 impl Header {
-    /// Decodes a header.
+    /// Decodes a private header; `sector` is where it was read, for messages.
     ///
     /// # Errors
     /// Magic, version, GUIDs, or places that no disk of `sectors` sectors has.

@@ -85,7 +85,7 @@ impl Records {
                 .or_insert_with(|| vec![None; count.into()]);
             match parts.get_mut(usize::from(index)) {
                 Some(place @ None) => *place = Some(body),
-                _ => return wrong("its place in its group is taken or not there"),
+                _ => return wrong("its index in its group is used twice or out of range"),
             }
             if let Some(parts) = parts.iter().copied().collect::<Option<Vec<&[u8]>>>() {
                 whole.push((number, parts.concat()));

@@ -19,7 +19,7 @@ use std::fmt;
 
 /// Bytes of a sector, and of the table.
 pub const SECTOR_BYTES: usize = 512;
-/// Number of partitions.
+/// Entries of the table, used or not.
 pub const ENTRIES: usize = 16;
 
 /// What sector 1 begins with where it belongs to another table: an Apple map, a GPT, a BSD label.
@@ -228,7 +228,7 @@ pub struct Slice<'a> {
     pub number: usize,
     /// First sector of the slice on the disk.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of the slice, sectors.
     pub sectors: u64,
     /// The entry that it is from.
     pub entry: &'a Entry,

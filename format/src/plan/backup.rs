@@ -97,7 +97,7 @@ impl Table {
 }
 
 impl Backup {
-    /// Reads a text.
+    /// Parses the output of `gpart backup`.
     ///
     /// # Errors
     /// The line that is not one of a backup, and why.

@@ -115,12 +115,12 @@ pub enum Error {
     },
     /// Neither copy of a GPT is good, and none was named.
     #[error(
-        "neither copy of the GPT is whole: compare what they list, \
-         then name the one to be taken as it stands (--from primary, --from backup)"
+        "neither copy of the GPT is valid: compare them, then name the one to use (--from \
+         primary, --from backup)"
     )]
     Doubtful,
     /// The copy that was named is not there.
-    #[error("the {side} copy cannot be taken: {error}")]
+    #[error("the {side} copy cannot be used: {error}")]
     Copy {
         side: gpt::Side,
         /// What is wrong with it.

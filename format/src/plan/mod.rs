@@ -357,7 +357,7 @@ impl Table {
         Ok(index)
     }
 
-    /// Deletes a partition.
+    /// Deletes the partition with this index.
     ///
     /// # Errors
     /// The table is damaged or has no such partition.

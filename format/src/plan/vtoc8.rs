@@ -18,13 +18,7 @@ impl Vtoc8Table {
     pub(super) fn create(media: Media, create: &Create) -> Result<Vtoc8Table, Error> {
         let scheme = Scheme::Vtoc8;
         create.fixed_entries(scheme, ENTRIES as u32)?;
-        if media.sector_size_bytes as usize != SIZE_BYTES {
-            return Err(Error::SectorSize {
-                scheme,
-                found: media.sector_size_bytes,
-                reason: "the label counts in sectors of 512 bytes",
-            });
-        }
+        check_sectors(media)?;
         let geometry = create.geometry_for(media);
         let number = |value: u32| u16::try_from(value).unwrap_or(u16::MAX);
         let (heads, sectors) = (number(geometry.heads), number(geometry.track_sectors));
@@ -40,13 +34,7 @@ impl Vtoc8Table {
     }
 
     pub(super) fn load(media: Media, read: &mut SectorRead<'_>) -> Result<Vtoc8Table, Error> {
-        if media.sector_size_bytes as usize != SIZE_BYTES {
-            return Err(Error::SectorSize {
-                scheme: Scheme::Vtoc8,
-                found: media.sector_size_bytes,
-                reason: "the label counts in sectors of 512 bytes",
-            });
-        }
+        check_sectors(media)?;
         let sector = read_exactly(media, 0, 1, read)?;
         let label = Label::decode(&sector)?;
         Ok(Vtoc8Table { media, label })
@@ -59,6 +47,17 @@ impl Vtoc8Table {
 
     fn place(&mut self, index: u32) -> Result<&mut Partition, Error> {
         place_in(&mut self.label.partitions, index)
+    }
+}
+
+fn check_sectors(media: Media) -> Result<(), Error> {
+    match media.sector_size_bytes as usize == SIZE_BYTES {
+        true => Ok(()),
+        false => Err(Error::SectorSize {
+            scheme: Scheme::Vtoc8,
+            found: media.sector_size_bytes,
+            reason: "the label counts in sectors of 512 bytes",
+        }),
     }
 }
 

@@ -28,7 +28,7 @@ const CLUSTER_BITS: std::ops::RangeInclusive<u32> = 9..=21;
 const BACKING_FORMAT: u32 = 0xe279_2aca;
 const DATA_FILE: u32 = 0x4441_5441;
 
-/// Bits of [`Header::incompatible`].
+/// Bits of [`Header::incompatible`]: an image with an unknown one is not opened.
 pub mod incompatible {
     /// The refcounts may be wrong: the image was not closed.
     pub const DIRTY: u64 = 1;

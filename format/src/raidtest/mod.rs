@@ -119,7 +119,7 @@ pub enum Error {
     NoSector { media_bytes: u64, sector_bytes: u32 },
 }
 
-/// Reads a file.
+/// Decodes the requests of a file of raidtest.
 ///
 /// # Errors
 /// It is empty, ends inside a request, has too many, or one of an unknown type.

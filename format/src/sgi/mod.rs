@@ -14,7 +14,7 @@ use crate::bytes;
 
 /// Bytes of the header, and of the blocks that it counts in.
 pub const SIZE_BYTES: usize = 512;
-/// Number of partitions.
+/// Entries of the partition table, used or not.
 pub const ENTRIES: usize = 16;
 
 const MAGIC: u32 = 0x0be5_a941;
@@ -27,7 +27,7 @@ pub enum Error {
     /// Fewer bytes than a header has.
     #[error("the sector is {found} bytes long, a volume header needs {SIZE_BYTES}")]
     Short { found: usize },
-    /// Another magic number.
+    /// Bytes 0 to 3 are not 0BE5A941.
     #[error("no volume header: found {found:#010x} at byte 0, expected {MAGIC:#010x}")]
     Magic { found: u32 },
     /// The sum over all words is not 0.
@@ -96,7 +96,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Decodes sector 0.
+    /// Decodes the volume header in sector 0.
     ///
     /// # Errors
     /// In the order of the checks of Linux: length, magic, checksum.

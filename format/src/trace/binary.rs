@@ -18,7 +18,7 @@
 use std::io::{self, BufRead, Read as _};
 
 use super::lines::SECTOR_BYTES;
-use super::{Action, Error, Reader, Record};
+use super::{Error, Kind, Reader, Record};
 
 const MARK: u32 = 0x6561_7407;
 const RECORD_BYTES: usize = 48;
@@ -96,7 +96,7 @@ impl<R: BufRead> Reader<R> {
             if self.skip(data)? != data {
                 return Err(wrong("the trace ends within the data of a record"));
             }
-            let Some(action) = action(words.u32(28), words.u32(24)) else {
+            let Some(kind) = kind_of(words.u32(28), words.u32(24)) else {
                 continue;
             };
             let device = words.u32(36);
@@ -106,13 +106,13 @@ impl<R: BufRead> Reader<R> {
             }
             let name = self.device.1.as_bytes();
             let at_ns = self.parser.since_begin(words.u64(8));
-            let (start, length) = match action {
-                Action::Sync => (Some(0), 0),
+            let (start, length) = match kind {
+                Kind::Sync => (Some(0), 0),
                 _ => (words.u64(16).checked_mul(SECTOR_BYTES), words.u32(24)),
             };
             let start = start.ok_or(wrong("the request ends behind 2^64 bytes"))?;
             let length = u64::from(length);
-            let record = self.parser.complete(at_ns, action, name, start, length);
+            let record = self.parser.complete(at_ns, kind, name, start, length);
             return record.map(Some).map_err(wrong);
         }
     }
@@ -149,17 +149,17 @@ impl<R: BufRead> Reader<R> {
 }
 
 /// What a request does; `None` for other events.
-fn action(event: u32, bytes: u32) -> Option<Action> {
+fn kind_of(event: u32, bytes: u32) -> Option<Kind> {
     let kinds = event >> 16;
-    let has = |kind: u32| kinds & kind != 0;
+    let has = |bit: u32| kinds & bit != 0;
     if has(NOTIFY) || event & 0xffff != QUEUED {
         return None;
     }
     match () {
-        () if bytes == 0 => has(FLUSH).then_some(Action::Sync),
-        () if has(DISCARD) => Some(Action::Trim),
-        () if has(WRITE) => Some(Action::Write),
-        () if has(READ) => Some(Action::Read),
+        () if bytes == 0 => has(FLUSH).then_some(Kind::Sync),
+        () if has(DISCARD) => Some(Kind::Trim),
+        () if has(WRITE) => Some(Kind::Write),
+        () if has(READ) => Some(Kind::Read),
         () => None,
     }
 }

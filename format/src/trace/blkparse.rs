@@ -1,7 +1,7 @@
 //! The lines of blkparse(1). Its default format, `%D %2c %8s %5T.%9t %5p %2a %3d `, has columns;
 //! where a line keeps to them, its numbers are read in place, eight columns at a time.
 
-use super::Action;
+use super::Kind;
 use super::fields::{Fields, eight_digits, leading_number, right_aligned};
 
 /// Columns of the device, `%3d,%-3d`, and of the blank behind them.
@@ -11,14 +11,14 @@ const TIME_COLUMNS: usize = 36;
 /// Columns of process, event and kind.
 const EVENT_COLUMNS: usize = 13;
 
-/// A queued request.
+/// A request that was queued: a line with the event Q.
 pub(super) struct Queued<'a> {
     /// Its device; `None` for that of the request before.
     pub(super) device: Option<&'a [u8]>,
     /// Since the beginning of the trace.
     pub(super) at_ns: u64,
     /// What it does; a flush has neither sectors nor data.
-    pub(super) action: Action,
+    pub(super) kind: Kind,
     pub(super) sector: u64,
     pub(super) sectors: u64,
 }
@@ -50,10 +50,10 @@ impl Columns {
             }
         };
         let request = match transfer(rest) {
-            Some(action) => extent(action, false, Fields::spaced(&rest[EVENT_COLUMNS..]))?,
+            Some(kind) => extent(kind, false, Fields::spaced(&rest[EVENT_COLUMNS..]))?,
             None => request(Fields::spaced(rest))?,
         };
-        let Some((action, sector, sectors)) = request else {
+        let Some((kind, sector, sectors)) = request else {
             return Ok(None);
         };
         if let Some(device) = device {
@@ -62,7 +62,7 @@ impl Columns {
         Ok(Some(Queued {
             device,
             at_ns,
-            action,
+            kind,
             sector,
             sectors,
         }))
@@ -102,15 +102,15 @@ impl Columns {
     }
 }
 
-/// The fields from the process on: action, sector and number of sectors of a queued request.
-fn request(mut fields: Fields<'_>) -> Result<Option<(Action, u64, u64)>, &'static str> {
+/// The fields from the process on: kind, sector and number of sectors of a queued request.
+fn request(mut fields: Fields<'_>) -> Result<Option<(Kind, u64, u64)>, &'static str> {
     fields.skip_number("the process is missing")?;
     let queued = fields.text("the event is missing")? == b"Q";
-    let (Ok(kind), true) = (fields.text(""), queued) else {
+    let (Ok(letters), true) = (fields.text(""), queued) else {
         return Ok(None);
     };
-    match action_of(kind) {
-        Some(action) => extent(action, kind.contains(&b'F'), fields),
+    match kind_of(letters) {
+        Some(kind) => extent(kind, letters.contains(&b'F'), fields),
         None => Ok(None),
     }
 }
@@ -118,13 +118,13 @@ fn request(mut fields: Fields<'_>) -> Result<Option<(Action, u64, u64)>, &'stati
 /// The fields from the sector on.
 #[inline]
 fn extent(
-    action: Action,
+    kind: Kind,
     flushes: bool,
     mut fields: Fields<'_>,
-) -> Result<Option<(Action, u64, u64)>, &'static str> {
-    if action == Action::Sync || fields.next_is(b'[') {
+) -> Result<Option<(Kind, u64, u64)>, &'static str> {
+    if kind == Kind::Sync || fields.next_is(b'[') {
         // A flush before a write without data.
-        return Ok(flushes.then_some((Action::Sync, 0, 0)));
+        return Ok(flushes.then_some((Kind::Sync, 0, 0)));
     }
     let sector = fields.number("the sector is missing")?;
     if !fields.skips(b"+") && fields.text("the length is missing")? != b"+" {
@@ -132,7 +132,7 @@ fn extent(
         return Ok(None);
     }
     let sectors = fields.number("the length is missing")?;
-    Ok(Some((action, sector, sectors)))
+    Ok(Some((kind, sector, sectors)))
 }
 
 /// The eight bytes at a column, which has to be a constant.
@@ -150,28 +150,28 @@ fn right_aligned_five(columns: [u8; 5]) -> Option<u64> {
 
 /// What a queued request does that reads or writes, if process, event and kind keep to the columns.
 #[inline]
-fn transfer(rest: &[u8]) -> Option<Action> {
+fn transfer(rest: &[u8]) -> Option<Kind> {
     let [p, r, o, c, s, event @ .., k, i, n, d] = *rest.first_chunk::<EVENT_COLUMNS>()?;
     if event != *b"  Q " {
         return None;
     }
     right_aligned_five([p, r, o, c, s])?;
-    let kind = u32::from_le_bytes([k, i, n, d]);
-    let is = |letters: &[u8; 4]| kind == u32::from_le_bytes(*letters);
+    let word = u32::from_le_bytes([k, i, n, d]);
+    let is = |letters: &[u8; 4]| word == u32::from_le_bytes(*letters);
     // Reads and writes mix at random: no branch between them.
     let reads = is(b"  R ") | is(b" RA ") | is(b" RM ") | is(b"RSM ");
     let writes = is(b"  W ") | is(b" WS ") | is(b" WM ") | is(b"WSM ");
-    (reads | writes).then_some(if reads { Action::Read } else { Action::Write })
+    (reads | writes).then_some(if reads { Kind::Read } else { Kind::Write })
 }
 
 /// What a request does, by the letters that blkparse has for it (RWBS).
-fn action_of(kind: &[u8]) -> Option<Action> {
-    let has = |letter: u8| kind.contains(&letter);
+fn kind_of(letters: &[u8]) -> Option<Kind> {
+    let has = |letter: u8| letters.contains(&letter);
     match () {
-        () if has(b'D') => Some(Action::Trim),
-        () if has(b'R') => Some(Action::Read),
-        () if has(b'W') => Some(Action::Write),
-        () if has(b'F') => Some(Action::Sync),
+        () if has(b'D') => Some(Kind::Trim),
+        () if has(b'R') => Some(Kind::Read),
+        () if has(b'W') => Some(Kind::Write),
+        () if has(b'F') => Some(Kind::Sync),
         () => None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::blkparse::{Columns, is_device, nanoseconds};
 use super::fields::Fields;
-use super::{Action, Dialect, FILES_MAX, Record};
+use super::{Dialect, FILES_MAX, Kind, Record};
 
 /// Bytes of the sectors that blktrace and vscsiStats count in.
 pub(super) const SECTOR_BYTES: u64 = 512;
@@ -65,12 +65,12 @@ impl Parser {
         us: Option<u64>,
     ) -> Result<Option<Record>, &'static str> {
         let name = fields.text("the name of a file is missing")?;
-        let action = match fields.text("what to do with the file is missing")? {
-            b"read" => Action::Read,
-            b"write" => Action::Write,
-            b"trim" => Action::Trim,
-            b"sync" => Action::Sync,
-            b"datasync" => Action::DataSync,
+        let kind = match fields.text("what to do with the file is missing")? {
+            b"read" => Kind::Read,
+            b"write" => Kind::Write,
+            b"trim" => Kind::Trim,
+            b"sync" => Kind::Sync,
+            b"datasync" => Kind::DataSync,
             b"add" | b"open" | b"close" => {
                 self.file(name)?;
                 return Ok(None);
@@ -87,14 +87,14 @@ impl Parser {
             Some(us) => self.since_begin(us.saturating_mul(1000)),
             None => self.waited_ns,
         };
-        let (offset, length) = match (action, fields.is_empty()) {
-            (Action::DataSync | Action::Sync, true) => (0, 0),
+        let (offset, length) = match (kind, fields.is_empty()) {
+            (Kind::DataSync | Kind::Sync, true) => (0, 0),
             _ => (
                 fields.number("the offset is missing")?,
                 fields.number("the length is missing")?,
             ),
         };
-        self.complete(at_ns, action, name, offset, length).map(Some)
+        self.complete(at_ns, kind, name, offset, length).map(Some)
     }
 
     fn of_msr(&mut self, mut fields: Fields<'_>) -> Result<Record, &'static str> {
@@ -103,44 +103,44 @@ impl Parser {
         let disk = fields.text("the disk is missing")?;
         // Host and disk, and the comma between them.
         let name = &rest[..(host.len() + 1 + disk.len()).min(rest.len())];
-        let action = match fields.text("the type is missing")? {
-            b"Read" => Action::Read,
-            b"Write" => Action::Write,
+        let kind = match fields.text("the type is missing")? {
+            b"Read" => Kind::Read,
+            b"Write" => Kind::Write,
             _ => return Err("the type is neither Read nor Write"),
         };
         let offset = fields.number("the offset is missing")?;
         let length = fields.number("the size is missing")?;
         let at_ns = self.since_begin(ticks.saturating_mul(100));
-        self.complete(at_ns, action, name, offset, length)
+        self.complete(at_ns, kind, name, offset, length)
     }
 
     fn of_alibaba(&mut self, mut fields: Fields<'_>) -> Result<Record, &'static str> {
         let name = fields.text("the device is missing")?;
-        let action = match fields.text("the operation is missing")? {
-            b"R" => Action::Read,
-            b"W" => Action::Write,
+        let kind = match fields.text("the operation is missing")? {
+            b"R" => Kind::Read,
+            b"W" => Kind::Write,
             _ => return Err("the operation is neither R nor W"),
         };
         let offset = fields.number("the offset is missing")?;
         let length = fields.number("the length is missing")?;
         let us = fields.number("the time is missing")?;
         let at_ns = self.since_begin(us.saturating_mul(1000));
-        self.complete(at_ns, action, name, offset, length)
+        self.complete(at_ns, kind, name, offset, length)
     }
 
     fn of_vscsi(&mut self, mut fields: Fields<'_>) -> Result<Record, &'static str> {
         fields.text("the serial number is missing")?;
         let length = fields.number("the length is missing")?;
         fields.text("the number of pieces is missing")?;
-        let action = match fields.text("the command is missing")? {
-            b"read" | b"Read" | b"READ" => Action::Read,
-            b"write" | b"Write" | b"WRITE" => Action::Write,
+        let kind = match fields.text("the command is missing")? {
+            b"read" | b"Read" | b"READ" => Kind::Read,
+            b"write" | b"Write" | b"WRITE" => Kind::Write,
             _ => return Err("the command is neither read nor write"),
         };
         let sector = fields.number("the block is missing")?;
         let us = fields.number("the time is missing")?;
         let at_ns = self.since_begin(us.saturating_mul(1000));
-        self.complete(at_ns, action, b"vscsi", bytes(sector)?, length)
+        self.complete(at_ns, kind, b"vscsi", bytes(sector)?, length)
     }
 
     fn of_blkparse(&mut self, line: &[u8]) -> Result<Option<Record>, &'static str> {
@@ -153,7 +153,7 @@ impl Parser {
         };
         let at_ns = self.since_begin(queued.at_ns);
         let (offset, length) = (bytes(queued.sector)?, bytes(queued.sectors)?);
-        record(at_ns, queued.action, file, offset, length).map(Some)
+        record(at_ns, queued.kind, file, offset, length).map(Some)
     }
 
     /// The time since the first record; one that lies before it counts as the same.
@@ -165,13 +165,13 @@ impl Parser {
     pub(super) fn complete(
         &mut self,
         at_ns: u64,
-        action: Action,
+        kind: Kind,
         name: &[u8],
         offset_bytes: u64,
         length: u64,
     ) -> Result<Record, &'static str> {
         let file = self.file(name)?;
-        record(at_ns, action, file, offset_bytes, length)
+        record(at_ns, kind, file, offset_bytes, length)
     }
 
     /// The index of a file.
@@ -202,7 +202,7 @@ impl Parser {
 #[inline]
 fn record(
     at_ns: u64,
-    action: Action,
+    kind: Kind,
     file: u32,
     offset_bytes: u64,
     length: u64,
@@ -213,14 +213,14 @@ fn record(
     }
     Ok(Record {
         at_ns,
-        action,
+        kind,
         file,
         offset_bytes,
         length_bytes,
     })
 }
 
-/// Sectors in bytes.
+/// The bytes of so many sectors of 512.
 fn bytes(sectors: u64) -> Result<u64, &'static str> {
     let bytes = sectors.checked_mul(SECTOR_BYTES);
     bytes.ok_or("the request ends behind 2^64 bytes")

@@ -32,17 +32,18 @@ pub const LINE_BYTES_MAX: usize = 64 << 10;
 /// The most files that a trace may name.
 pub const FILES_MAX: usize = 1 << 16;
 
-/// What a request of a trace does.
+/// What a request of a trace or of a load does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "two names say it")]
-pub enum Action {
+pub enum Kind {
+    /// Fills a buffer from the range.
     Read,
+    /// Fills the range from a buffer.
     Write,
-    /// Discards.
+    /// Discards the range (TRIM).
     Trim,
-    /// Makes earlier writes durable.
+    /// Makes earlier writes durable, as fdatasync(2) does.
     DataSync,
-    /// The same with the times of the file.
+    /// The same with the times of the file, as fsync(2) does.
     Sync,
 }
 
@@ -51,13 +52,13 @@ pub enum Action {
 pub struct Record {
     /// When it is due, ns since the first record of the trace.
     pub at_ns: u64,
-    /// Whether it reads, writes or discards.
-    pub action: Action,
+    /// Reads, writes, discards or syncs.
+    pub kind: Kind,
     /// The index of its file in [`Reader::files`].
     pub file: u32,
     /// Byte offset on the device.
     pub offset_bytes: u64,
-    /// Length in bytes.
+    /// Length of the request, bytes.
     pub length_bytes: u32,
 }
 
@@ -70,7 +71,7 @@ pub enum Dialect {
     FioVersion3,
     /// SNIA's block traces of MSR Cambridge.
     Msr,
-    /// Alibaba's block traces.
+    /// The CSV of Alibaba's block traces of 2020.
     Alibaba,
     /// What VMware's vscsiStats writes as CSV.
     Vscsi,

@@ -16,10 +16,10 @@ fn all_of(bytes: &[u8]) -> Result<(Vec<Record>, Vec<String>), Error> {
     Ok((records, reader.files().to_vec()))
 }
 
-fn record(at_ns: u64, action: Action, file: u32, offset_bytes: u64, length_bytes: u32) -> Record {
+fn record(at_ns: u64, kind: Kind, file: u32, offset_bytes: u64, length_bytes: u32) -> Record {
     Record {
         at_ns,
-        action,
+        kind,
         file,
         offset_bytes,
         length_bytes,
@@ -36,9 +36,9 @@ fn logs_of_fio_have_times_or_pauses() {
     assert_eq!(
         records,
         [
-            record(0, Action::Read, 0, 0, 4096),
-            record(2_697_000, Action::Write, 1, 4096, 512),
-            record(2_698_000, Action::DataSync, 1, 0, 0),
+            record(0, Kind::Read, 0, 0, 4096),
+            record(2_697_000, Kind::Write, 1, 4096, 512),
+            record(2_698_000, Kind::DataSync, 1, 0, 0),
         ]
     );
     let text =
@@ -46,9 +46,9 @@ fn logs_of_fio_have_times_or_pauses() {
     assert_eq!(
         all(text).unwrap().0,
         [
-            record(0, Action::Read, 0, 0, 512),
-            record(250_000, Action::Trim, 0, 512, 512),
-            record(250_000, Action::Sync, 0, 0, 0),
+            record(0, Kind::Read, 0, 0, 512),
+            record(250_000, Kind::Trim, 0, 512, 512),
+            record(250_000, Kind::Sync, 0, 0, 0),
         ]
     );
 }
@@ -59,19 +59,13 @@ fn traces_of_msr_and_alibaba_are_known_by_their_first_line() {
                128166372003062629,usr,1,Write,0,512,7\n";
     let (records, files) = all(msr).unwrap();
     assert_eq!(files, ["usr,0", "usr,1"]);
-    assert_eq!(
-        records[0],
-        record(0, Action::Read, 0, 7_014_609_920, 24_576)
-    );
-    assert_eq!(records[1], record(100_000, Action::Write, 1, 0, 512));
+    assert_eq!(records[0], record(0, Kind::Read, 0, 7_014_609_920, 24_576));
+    assert_eq!(records[1], record(100_000, Kind::Write, 1, 0, 512));
     let alibaba = "419,W,8792731648,16384,1577808144360767\n725,R,59,512,1577808144360768\n";
     let (records, files) = all(alibaba).unwrap();
     assert_eq!(files, ["419", "725"]);
-    assert_eq!(
-        records[0],
-        record(0, Action::Write, 0, 8_792_731_648, 16_384)
-    );
-    assert_eq!(records[1], record(1000, Action::Read, 1, 59, 512));
+    assert_eq!(records[0], record(0, Kind::Write, 0, 8_792_731_648, 16_384));
+    assert_eq!(records[1], record(1000, Kind::Read, 1, 59, 512));
 }
 
 #[test]
@@ -85,8 +79,8 @@ fn what_vscsi_stats_exports_has_a_header_and_sectors() {
     assert_eq!(
         records,
         [
-            record(0, Action::Write, 0, 24_048_792 * 512, 4096),
-            record(5_140_622_000, Action::Read, 0, 6_322_464 * 512, 512),
+            record(0, Kind::Write, 0, 24_048_792 * 512, 4096),
+            record(5_140_622_000, Kind::Read, 0, 6_322_464 * 512, 512),
         ]
     );
     let body = text.split_inclusive('\n').skip(2).collect::<String>();
@@ -111,10 +105,10 @@ fn of_what_blkparse_prints_queued_requests_count() {
     assert_eq!(
         records,
         [
-            record(0, Action::Write, 0, 223_490 * 512, 4096),
-            record(2000, Action::Read, 0, 4096, 131_072),
-            record(2071, Action::Sync, 0, 0, 0),
-            record(1_000_002_000, Action::Trim, 1, 1 << 20, 8192),
+            record(0, Kind::Write, 0, 223_490 * 512, 4096),
+            record(2000, Kind::Read, 0, 4096, 131_072),
+            record(2071, Kind::Sync, 0, 0, 0),
+            record(1_000_002_000, Kind::Trim, 1, 1 << 20, 8192),
         ]
     );
 }
@@ -227,10 +221,10 @@ fn records_of_blktrace_are_read_in_either_order_of_bytes() {
         assert_eq!(
             records,
             [
-                record(0, Action::Write, 0, 51_200, 4096),
-                record(1000, Action::Sync, 0, 0, 0),
-                record(2000, Action::Trim, 1, 4096, 8192),
-                record(3000, Action::Read, 0, 4096, 512),
+                record(0, Kind::Write, 0, 51_200, 4096),
+                record(1000, Kind::Sync, 0, 0, 0),
+                record(2000, Kind::Trim, 1, 4096, 8192),
+                record(3000, Kind::Read, 0, 4096, 512),
             ]
         );
         let error = all_of(&bytes[..100]).unwrap_err().to_string();

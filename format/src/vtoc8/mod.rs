@@ -21,7 +21,7 @@ use crate::bytes;
 
 /// Bytes of the label, and of the sectors that it counts in.
 pub const SIZE_BYTES: usize = 512;
-/// Number of partitions.
+/// Entries of the label, used or not.
 pub const ENTRIES: usize = 8;
 /// Index of `c`, the raw partition, which by convention is the whole disk.
 pub const RAW_PARTITION: usize = 2;
@@ -76,7 +76,7 @@ pub struct Slice {
     pub index: usize,
     /// First sector of the partition on the disk.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of the partition, sectors.
     pub sectors: u64,
     /// Its tag: what the partition is used for.
     pub tag: Tag,
@@ -100,7 +100,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// Decodes sector 0.
+    /// Decodes the label in sector 0.
     ///
     /// # Errors
     /// In the order of `g_part_vtoc8_probe` and `_read`: length, magic, checksum, geometry. Places

@@ -37,7 +37,7 @@ const SKIPPED_HEADER_BYTES: u64 = 8;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The bytes end within a header.
-    #[error("a header goes on behind its {found} bytes")]
+    #[error("a header is longer than its {found} bytes")]
     Short { found: usize },
     /// No frame of zstd begins here.
     #[error("no frame: the magic number is {found:#010x}, expected 0xfd2fb528")]
@@ -167,7 +167,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Reads it.
+    /// Decodes the header of a block (RFC 8878, 3.1.1.2).
     ///
     /// # Errors
     /// [`Error::Block`].
@@ -222,7 +222,7 @@ impl SeekFooter {
         SKIPPED_HEADER_BYTES + entries + SEEK_FOOTER_BYTES as u64
     }
 
-    /// Reads the table.
+    /// Decodes the entries of the seek table, in the order of the frames.
     ///
     /// # Errors
     /// [`Error::SeekTable`].

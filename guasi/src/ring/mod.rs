@@ -436,7 +436,7 @@ impl Ring {
 pub(crate) enum Drive {
     /// It has queued requests.
     Submit,
-    /// It fetches results.
+    /// It fetches results, and may sleep for them.
     Fetch,
     /// It asks for what has ended.
     Ask,

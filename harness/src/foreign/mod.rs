@@ -47,9 +47,9 @@ pub struct Series {
 pub enum Format {
     /// A result of `ugeom lab` or `ugeom ab`.
     Ugeom,
-    /// fio's JSON (`--output-format=json`).
+    /// The JSON of fio (`--output-format=json`).
     Fio,
-    /// hyperfine's JSON (`--export-json`).
+    /// The JSON of hyperfine (`--export-json`).
     Hyperfine,
     /// criterion's `sample.json` or `estimates.json`.
     Criterion,
@@ -178,7 +178,7 @@ fn parsed(case: &str, text: &str) -> Result<(Format, Vec<Series>), String> {
     }
     if let Some(at) = json[end..].find(|c: char| !c.is_whitespace()) {
         let line = json[..end + at].matches('\n').count() + 1 + skipped;
-        return Err(format!("line {line}: text behind the JSON"));
+        return Err(format!("line {line}: text after the JSON"));
     }
     let first = value.get(0).unwrap_or(&Value::Null);
     if first.get("schema").is_some() && first.get("experiment").is_some() {

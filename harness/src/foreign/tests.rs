@@ -139,7 +139,7 @@ fn events_of_go_s_tests_are_put_together() {
 #[test]
 fn text_behind_a_result_of_others_is_told() {
     let wrong = read("b.json", "b", &format!("{HYPERFINE}\nx")).unwrap_err();
-    assert_eq!(wrong.to_string(), "b.json: line 4: text behind the JSON");
+    assert_eq!(wrong.to_string(), "b.json: line 4: text after the JSON");
 }
 
 #[test]

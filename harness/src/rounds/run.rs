@@ -8,7 +8,7 @@ use super::{
 };
 use crate::HarnessError;
 
-/// Measures the cases.
+/// Measures the cases in rounds until they are precise, or a limit is reached.
 ///
 /// # Errors
 /// What the work of a case fails with.

@@ -55,7 +55,7 @@ pub struct Method {
 /// Lengths of runs where the calibration may be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// It never is.
+    /// No trial is interrupted: all lengths are right.
     Right,
     /// They are mended after the first process.
     Mended,

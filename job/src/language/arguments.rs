@@ -13,17 +13,17 @@ const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=5;
 pub struct Report {
     /// `--output=FILE`: write the result there.
     pub output: Option<String>,
-    /// `--output-format=normal,json,json+`.
+    /// Formats of `--output-format`, in fio's order: `normal`, `terse`, `json`, `json+`.
     pub formats: Vec<String>,
-    /// `--eta=auto|always|never`.
+    /// `--eta`: `auto`, `always` or `never` draw the line of progress.
     pub eta: Option<String>,
-    /// `--status-interval=TIME`, ns.
+    /// `--status-interval=TIME`: print the figures so far this often, ns.
     pub status_interval_ns: Option<u64>,
     /// `--parse-only`: understand the jobs and run none.
     pub parse_only: bool,
     /// `--showcmd`: print each job file as a command line, and run nothing.
     pub show_command: bool,
-    /// `--terse-version=N`.
+    /// `--terse-version=N`: the version of terse lines, 2 to 5.
     pub terse_version: Option<u32>,
     /// `--eta-newline=TIME`: the line of progress stays, and a new one begins, so often, ns.
     pub eta_newline_ns: Option<u64>,
@@ -41,7 +41,7 @@ pub struct Report {
     pub aux_path: Option<String>,
     /// `--bandwidth-log`: log the bandwidth of all jobs together.
     pub bandwidth_log: bool,
-    /// `--version`.
+    /// `--version`: print it and run nothing.
     pub version: bool,
     /// `--enghelp[=ENGINE[,OPTION]]`: print the engines, or the options of one.
     pub engines: Option<String>,
@@ -358,7 +358,7 @@ const REFUSED: &[(&str, &str)] = &[
         "merge traces before, as with `sort -m`",
     ),
     ("lookup-json", "use fio"),
-    ("profile", "write the job that the profile stands for"),
+    ("profile", "write out the jobs of the profile"),
 ];
 
 fn one_of(

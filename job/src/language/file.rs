@@ -128,7 +128,7 @@ impl Reader<'_> {
         match self.sections.last_mut() {
             Some(section) => section.settings.push(setting),
             None => {
-                let message = "a setting stands before the first [section]";
+                let message = "a setting before the first [section]";
                 return Err(JobError::language(&setting.origin, message));
             }
         }

@@ -103,6 +103,6 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle_switch(
         "dedupe_global",
         &[],
-        "no effect: each job has blocks of its own that repeat",
+        "no effect: each job repeats only its blocks",
     ),
 ];

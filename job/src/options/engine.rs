@@ -39,7 +39,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "BACKEND",
         Value("workers"),
-        "what runs the calls of ioengine=guasi: workers, ring (io_uring), auto",
+        "backend of ioengine=guasi: workers, ring (io_uring), auto",
         |job, text| {
             job.guasi.backend = text.parse()?;
             Ok(())
@@ -174,7 +174,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "force_async",
         &[],
         "N",
-        "no effect: the kernel decides what it does in the background",
+        "no effect: the kernel decides which requests run in the background",
     ),
     with(
         "cmdprio_percentage",

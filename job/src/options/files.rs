@@ -23,8 +23,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PATH[:PATH...]",
         Absent,
-        "directory of the files, also of those with a path; of several, each copy of a job takes \
-         the next",
+        "directory of the files, also of those with a path; with several, each copy of a job \
+         uses the next",
         set_field!(directory = text),
     ),
     with(
@@ -78,7 +78,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "create_serialize",
         &[],
         Value("1"),
-        "0: make the files of the job, and look at their size, when its turn comes",
+        "0: create the files of the job, and check their sizes, when it starts",
         set_field!(create_serialize = truth),
     ),
     switch(
@@ -206,14 +206,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle_switch(
         "allow_mounted_write",
         &[],
-        "no effect: --destroy says which targets may be destroyed",
+        "no effect: --destroy allows writes to targets with content",
     ),
     with(
         "openfiles",
         &[],
         "N",
         Depends("nrfiles"),
-        "files in use at a time: when one has been worked through, the next is taken",
+        "files in use at a time; a finished file is replaced by the next",
         set_field!(openfiles = count_or_none),
     ),
     with(
@@ -221,8 +221,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "roundrobin[:N]|sequential[:N]|random[:N]|zipf:T|pareto:H|normal:D",
         Value("roundrobin"),
-        "which file requests go to; N: requests before the next choice; `:C` behind T, H or D \
-         as in random_distribution",
+        "choice of the file of a request; N: requests before the next choice; `:C` behind T, H \
+         or D as in random_distribution",
         |job, text| {
             (job.file_order, job.file_run) = file_order(text)?;
             Ok(())

@@ -96,7 +96,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "group|stonewall|all",
         Value("group"),
-        "what exitall ends: the jobs of the group, those that run, or also those that wait",
+        "scope of exitall: the jobs of the group, all running jobs, or also waiting jobs",
         |job, text| {
             let known = [
                 ("group", ExitWhat::Group),
@@ -192,7 +192,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "numa_mem_policy",
         &[],
         "default|prefer|bind|interleave|local",
-        "no effect: memory is where the system puts it",
+        "no effect: the system places memory",
     ),
     with(
         "prio",
@@ -237,7 +237,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "TIME",
         Value("0"),
-        "how long to sleep when it is not the turn of the job; us without a unit",
+        "sleep time when it is not the turn of the job; us without a unit",
         set_field!(flow_sleep_ns = microseconds),
     ),
 ];

@@ -21,12 +21,12 @@ fn number_to(text: &str, least: u8, most: u8, what: &str) -> Result<u8, String> 
     }
 }
 
-/// `cmdprio_class`.
+/// The value of `cmdprio_class`: 0 to 3, as of ioprio_set(2).
 pub fn priority_class(text: &str) -> Result<u8, String> {
     number_to(text, 0, 3, "class of priorities")
 }
 
-/// `cmdprio`.
+/// The value of `cmdprio`: 0, the highest, to 7.
 pub fn priority_level(text: &str) -> Result<u8, String> {
     number_to(text, 0, 7, "level of priority")
 }

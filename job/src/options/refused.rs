@@ -40,7 +40,7 @@ const OPTIONS: &[(&str, &str)] = &[
         "merge traces before, as with `sort -m`",
     ),
     ("opendir", "name the files, as with the shell's globs"),
-    ("profile", "write the job that the profile stands for"),
+    ("profile", "write out the jobs of the profile"),
     (
         "random_sequence_stride",
         "replay a trace with read_iolog for places in a given order",

@@ -19,7 +19,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "PATTERN",
         Value("read"),
         "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; \
-         `:N` draws a place every N requests, or leaves gaps in a sequence",
+         `:N` draws an offset every N requests, or leaves gaps in a sequence",
         set_field!(rw = rw),
     ),
     with(
@@ -295,7 +295,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "fill_device",
         &["fill_fs"],
         Value("0"),
-        "write until ENOSPC, which is no error then",
+        "write until ENOSPC, which is then not an error",
         set_field!(fill_device = truth),
     ),
 ];

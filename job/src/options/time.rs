@@ -110,7 +110,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &["ss_dur"],
         "TIME",
         Value("0"),
-        "how long the criterion must hold",
+        "duration for which the criterion must hold",
         set_field!(steady_duration_ns = seconds),
     ),
     with(
@@ -141,7 +141,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "thinktime_blocks_type",
         &[],
         "complete|issue",
-        "no effect: requests count when they are made",
+        "no effect: requests count when they are issued",
     ),
     with(
         "thinktime_iotime",

@@ -15,9 +15,9 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "FILE[:FILE...]",
         Absent,
-        "make the requests of this trace, when they are due: fio's log, version 2 or 3, CSV of MSR \
-         Cambridge, Alibaba or vscsiStats, what blktrace records or blkparse prints; of several, \
-         each copy of a job takes the next",
+        "run the requests of this trace when they are due: fio's log, version 2 or 3, CSV of MSR \
+         Cambridge, Alibaba or vscsiStats, output of blktrace or blkparse; with several, each \
+         copy of a job uses the next",
         set_field!(read_iolog = text),
     ),
     with(
@@ -31,21 +31,21 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle_switch(
         "read_iolog_chunked",
         &[],
-        "no effect: traces are read as they come",
+        "no effect: traces are always read incrementally",
     ),
     with(
         "replay_redirect",
         &[],
         "TARGET",
         Absent,
-        "make all requests of a trace on this file, device or stack",
+        "send all requests of a trace to this file, device or stack",
         set_field!(replaying.redirect = text),
     ),
     switch(
         "replay_no_stall",
         &[],
         Value("0"),
-        "make the requests of a trace as fast as possible",
+        "run the requests of a trace as fast as possible",
         set_field!(replaying.no_stall = truth),
     ),
     with(
@@ -89,7 +89,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "read,write,trim,sync",
         Absent,
-        "leave requests of these kinds out of a trace",
+        "skip requests of these kinds in a trace",
         set_field!(replaying.skip = skipped),
     ),
 ];

@@ -156,7 +156,7 @@ pub fn rw(text: &str) -> Result<Pattern, String> {
         let size = value::bytes(digits)?;
         let size = i64::try_from(size).map_err(|_| format!("`{modifier}` is too large"))?;
         if pattern.random && sign < 0 {
-            return Err("the number of requests behind a random pattern is 0 or more".to_owned());
+            return Err("the number of requests after a random pattern is 0 or more".to_owned());
         }
         pattern.modifier = match (pattern.random, size) {
             // As by fio, places follow one another as long as they can.
@@ -171,7 +171,7 @@ pub fn rw(text: &str) -> Result<Pattern, String> {
 pub fn request_bytes(text: &str) -> Result<u64, String> {
     const LARGEST_BYTES: u64 = 1 << 30;
     match value::bytes(text)? {
-        0 => Err("a request of no bytes is none".to_owned()),
+        0 => Err("a request has at least 1 byte".to_owned()),
         bytes if bytes > LARGEST_BYTES => Err(format!("`{text}` is larger than 1g")),
         bytes => Ok(bytes),
     }
@@ -255,7 +255,7 @@ pub fn distributions(text: &str) -> Result<[Distribution; 3], String> {
     }
 }
 
-/// `zipf:1.2`, `normal:10:0.25`.
+/// The value of `random_distribution`: `zipf:1.2`, `normal:10:0.25`.
 fn distribution(text: &str) -> Result<Distribution, String> {
     let (name, rest) = match text.split_once(':') {
         Some((name, rest)) => (name, Some(rest)),
@@ -403,7 +403,7 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
         list.push(percent);
     }
     if list.len() > LIST_MAX {
-        return Err(format!("at most {LIST_MAX} percentiles can be asked for"));
+        return Err(format!("at most {LIST_MAX} percentiles are allowed"));
     }
     list.sort_by(f64::total_cmp);
     Ok(list)
@@ -543,9 +543,9 @@ pub fn ignored_errors(job: &mut Job, text: &str) -> Result<(), ValueError> {
             let number = known.map(|(_, number)| *number);
             let number = number.or_else(|| name.parse::<i32>().ok().map(i32::abs));
             let number = number.filter(|number| (1..4096).contains(number));
-            numbers.push(number.ok_or_else(|| {
-                format!("`{name}` is no error that is known by name: use its number")
-            })?);
+            numbers.push(
+                number.ok_or_else(|| format!("unknown error name `{name}`: use its number"))?,
+            );
         }
         job.ignored_errors[kind] = numbers;
     }

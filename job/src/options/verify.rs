@@ -15,16 +15,15 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "DIGEST",
         Value("none"),
-        "check what is read; after writing, read back: md5, crc64, crc32c, crc32, crc16, crc7, \
-         xxhash, sha1, sha256, sha512, sha3-224 to sha3-512, meta (a header alone), pattern, \
-         null",
+        "verify reads; after writes, read back: md5, crc64, crc32c, crc32, crc16, crc7, xxhash, \
+         sha1, sha256, sha512, sha3-224 to sha3-512, meta (a header alone), pattern, null",
         set_field!(verify = verify),
     ),
     switch(
         "do_verify",
         &[],
         Value("1"),
-        "read back what was written when `verify` is set",
+        "with `verify`, read back written data",
         set_field!(do_verify = truth),
     ),
     with(
@@ -72,8 +71,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "verify_dump",
         &[],
         Value("0"),
-        "write a wrong block to FILE.OFFSET.received, or .hdr_fail with a wrong header; \
-         what it should be to FILE.OFFSET.expected",
+        "write a wrong block to FILE.OFFSET.received and the expected one to FILE.OFFSET.expected; \
+         with a wrong header to FILE.OFFSET.hdr_fail alone",
         set_field!(verifying.dump = truth),
     ),
     with(
@@ -96,20 +95,20 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "verify_only",
         &[],
         Value("0"),
-        "write nothing, and check what an earlier run of the job wrote",
+        "write nothing, and verify the data of an earlier run of the job",
         set_field!(verifying.only = nonzero),
     ),
     idle(
         "verify_async",
         &[],
         "N",
-        "no effect: blocks are checked in any case",
+        "no effect: blocks are always checked",
     ),
     idle(
         "verify_async_cpus",
         &[],
         "CPUS",
-        "no effect: blocks are checked in any case",
+        "no effect: blocks are always checked",
     ),
     switch(
         "experimental_verify",

@@ -1,6 +1,6 @@
 //! The values that fields of a job can have where a number or a text is not enough.
 
-/// `rw=`.
+/// The value of `rw`: kinds of requests and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
     /// As the user wrote it.
@@ -23,14 +23,14 @@ pub enum FileOperation {
     Create,
     /// The inode is read (`filestat`).
     Stat(StatCall),
-    /// unlink(2) (`filedelete`).
+    /// The file is removed by unlink(2) (`filedelete`).
     Delete,
 }
 
 /// What an engine does to the range of a request instead of transferring it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeCall {
-    /// fallocate(2) (`falloc`).
+    /// fallocate(2) of the range (`falloc`).
     Allocate,
     /// ftruncate(2) to its offset (`ftruncate`).
     Truncate,
@@ -39,7 +39,7 @@ pub enum RangeCall {
 /// `stat_type=`: the call of `filestat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StatCall {
-    /// stat(2).
+    /// stat(2), which follows symbolic links.
     #[default]
     Stat,
     /// lstat(2): of a symbolic link, not of its target.
@@ -86,7 +86,7 @@ impl Sizes {
 /// Where the centre of a distribution is, as a share of the file, if not where the law has it.
 pub type Center = Option<f64>;
 
-/// `random_generator`.
+/// The value of `random_generator`: which numbers the offsets come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RandomGenerator {
     /// Numbers of 32 bits.
@@ -98,7 +98,7 @@ pub enum RandomGenerator {
     Lfsr,
 }
 
-/// `random_distribution=`.
+/// The value of `random_distribution`: which offsets are likely.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
     /// Every place is as likely as any other.
@@ -218,7 +218,7 @@ pub enum Fill {
     Random,
     /// New random bytes for each request.
     Refill,
-    /// `zero_buffers`.
+    /// Zeroes in every block (`zero_buffers`).
     Zero,
     /// `buffer_pattern`, repeated from the start of each block.
     Pattern(Vec<Piece>),
@@ -232,9 +232,9 @@ pub enum FadviseHint {
     /// What the job does.
     #[default]
     Pattern,
-    /// POSIX_FADV_RANDOM: no readahead.
+    /// POSIX_FADV_RANDOM: the kernel reads nothing ahead.
     Random,
-    /// POSIX_FADV_SEQUENTIAL: more readahead.
+    /// POSIX_FADV_SEQUENTIAL: the kernel reads further ahead.
     Sequential,
 }
 
@@ -296,7 +296,7 @@ pub enum SteadyOf {
     Bandwidth,
 }
 
-/// `steadystate=`.
+/// The value of `steadystate`: when the job ends early.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
     /// The figure that has to become steady.
@@ -505,7 +505,7 @@ pub struct Priorities {
 pub struct PriorityShare {
     /// Of requests of this size, bytes,
     pub bytes: u64,
-    /// so many percent
+    /// so many per cent, 0 to 100,
     pub percent: u8,
     /// have this class and level; `None`: those of `cmdprio_class` and `cmdprio`.
     pub priority: Option<(u8, u8)>,

@@ -39,7 +39,7 @@ pub struct Job {
     pub notes: Vec<String>,
 
     pub description: Option<String>,
-    /// `kb_base=1000`.
+    /// `kb_base=1000`: `k` is 1000 and `ki` 1024.
     pub decimal_units: bool,
     pub rw: Pattern,
     pub sizes: [Sizes; 3],
@@ -198,7 +198,7 @@ pub struct Job {
     pub steady_interval_ns: u64,
 }
 
-/// fio's `percentile_list`.
+/// The percentiles that fio prints without `percentile_list`.
 pub const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,

@@ -80,7 +80,7 @@ struct Stores {
     splay: Arc<Store<Splay>>,
 }
 
-/// All cases.
+/// All cases: those of filled caches, the lookups, and the costs of the bench.
 ///
 /// # Errors
 /// [`HarnessError`] when a stack cannot be built or filled.

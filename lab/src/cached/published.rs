@@ -9,7 +9,7 @@ pub struct Speed {
     pub kernel: &'static str,
     /// The order of reads.
     pub order: &'static str,
-    /// MB/s.
+    /// Throughput as printed, MB/s.
     pub mb_per_s: u64,
 }
 

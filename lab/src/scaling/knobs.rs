@@ -178,7 +178,7 @@ pub(super) fn taken_away() -> Vec<(Knob, Setting)> {
 
 /// The last row without the lock-free registry, and without the pools of its own.
 pub(super) const REGISTRY_AWAY: &str = "locked registry";
-/// See [`REGISTRY_AWAY`].
+/// The last row with one pool of requests for all cores.
 pub(super) const POOLS_AWAY: &str = "shared pool";
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(crate) fn case_name(id: &str, workers: u64) -> String {
 /// The cases beside the rows: the last row a second time, and with raidtest's own mix of reads and
 /// writes, and with the time of every request.
 pub const AGAIN: &str = "again";
-/// See [`AGAIN`].
+/// The last row with raidtest's mix of reads and writes.
 pub const MIXED: &str = "half writes";
 /// Threads that compute one step after the other and share nothing: whether each has a processor.
 pub const APART: &str = "sharing nothing";
@@ -47,5 +47,5 @@ pub const APART: &str = "sharing nothing";
 pub const FILLED: &str = "filling cores";
 /// The last row with a stack for each worker: the same code, and only the list of requests shared.
 pub const STACK_EACH: &str = "a stack each";
-/// See [`AGAIN`].
+/// The last row with the time of every request.
 pub const TIMED: &str = "timed";

@@ -28,26 +28,12 @@ pub use calls::{Calls, file_calls};
 pub use engine::{EngineDoor, Memory};
 pub use null::NullDoor;
 pub use stack::{StackCalls, StackDoor};
-
-/// What a request of a load does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Fill the slot's buffer.
-    Read,
-    /// Write the slot's buffer.
-    Write,
-    /// Give the range back.
-    Trim,
-    /// Make what was written durable (fdatasync(2)).
-    DataSync,
-    /// The same with the times of the file (fsync(2)).
-    Sync,
-}
+pub use ugeom_format::trace::Kind;
 
 /// One request of a load: kind, place and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whether it reads, writes or does something else.
+    /// Reads, writes, discards or syncs.
     pub kind: Kind,
     /// Which of the door's files.
     pub file: u32,

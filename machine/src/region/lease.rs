@@ -49,7 +49,7 @@ impl Region {
 }
 
 impl Lease {
-    /// Length in bytes.
+    /// Length of the lent memory, bytes.
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
         self.segment.len

@@ -19,7 +19,7 @@ unsafe impl Send for Words {}
 unsafe impl Sync for Words {}
 
 impl Words {
-    /// `len` words.
+    /// Maps `len` words, all of them 0.
     ///
     /// # Errors
     /// EINVAL when there are none, or too many; else what mmap(2) says.

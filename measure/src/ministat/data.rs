@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The data set.
+    /// Ends the input; at least [`VALUES_MIN`] values were added.
     ///
     /// # Errors
     /// [`Error::NoSuchColumn`] when lines have columns but never this one, [`Error::TooFew`].

@@ -25,12 +25,12 @@ pub(super) fn general(value: f64, precision: usize) -> String {
     trimmed(&format!("{value:.decimals$}")).to_owned()
 }
 
-/// `%13.8g`.
+/// A number as `%13.8g` prints it.
 pub(super) fn column(value: f64) -> String {
     format!("{:>13}", general(value, 8))
 }
 
-/// `%g`.
+/// A number as `%g` prints it.
 pub(super) fn plain(value: f64) -> String {
     general(value, 6)
 }

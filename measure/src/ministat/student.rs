@@ -5,17 +5,13 @@ use serde::{Deserialize, Serialize};
 
 /// The confidences that the table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names are the levels in per cent")]
 pub enum Confidence {
-    /// 80 %.
     P80,
-    /// 90 %.
     P90,
-    /// 95 %.
     #[default]
     P95,
-    /// 98 %.
     P98,
-    /// 99 %.
     P99,
     /// Called 99.5 %, but the column holds the quantiles of 99.8 % (3.090 for a normal
     /// distribution, where 99.5 % would be 2.807): the table that it was taken from has 0.999 as

@@ -4,20 +4,14 @@ use super::size::three_digits;
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it; a day has 86,400 s")]
 pub enum TimeUnit {
-    /// 10^-9 s.
     Nanoseconds,
-    /// 10^-6 s.
     Microseconds,
-    /// 10^-3 s.
     Milliseconds,
-    /// 1 s.
     Seconds,
-    /// 60 s.
     Minutes,
-    /// 3,600 s.
     Hours,
-    /// 86,400 s.
     Days,
 }
 

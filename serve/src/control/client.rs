@@ -159,7 +159,7 @@ impl Client {
         ControlError::Message {
             what: "an answer",
             problem: format!(
-                "what {} says is not what was asked for",
+                "what {} sends is no answer to the question",
                 self.path.display()
             ),
         }

@@ -30,7 +30,7 @@ pub enum ControlError {
         path.display())]
     Forbidden { path: PathBuf },
     /// The server has ended, or talks no more.
-    #[error("the server at {} has gone{why}", path.display())]
+    #[error("the server at {} has ended{why}", path.display())]
     Gone {
         path: PathBuf,
         /// How that was noticed; empty, or with a colon before it.

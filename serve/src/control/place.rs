@@ -44,7 +44,7 @@ pub fn default_path() -> Result<PathBuf, ControlError> {
     }
     Err(result.unwrap_or(ControlError::Place {
         path: PathBuf::new(),
-        problem: "there is no folder for it".to_owned(),
+        problem: "its directory does not exist".to_owned(),
     }))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn is_private(folder: &Path) -> Result<(), String> {
     let facts = fs::symlink_metadata(folder).map_err(|error| error.to_string())?;
     let own = facts.uid() == rustix::process::geteuid().as_raw();
     if !facts.is_dir() || !own || facts.mode() & 0o077 != 0 {
-        return Err("it is no folder that only we can enter".to_owned());
+        return Err("other users have access to the directory".to_owned());
     }
     Ok(())
 }

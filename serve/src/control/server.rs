@@ -6,15 +6,15 @@ use super::watch::Watch;
 use super::{ControlError, place};
 use crate::fuse::Passages;
 use crate::nbd::Log;
+use crate::own_thread::OwnThread;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Waker};
+use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting};
 use ugeom_machine::clock;
 use ugeom_stack::Stack;
 
@@ -45,8 +45,7 @@ pub struct ControlSettings {
 /// A control socket that is answered. Dropping it ends that.
 pub struct Control {
     path: PathBuf,
-    waker: Waker,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnThread,
 }
 
 impl Control {
@@ -86,30 +85,16 @@ impl Control {
             peers: HashMap::new(),
             stopping: false,
         };
-        let thread = std::thread::Builder::new()
-            .name("ugeom-control".to_owned())
-            .spawn(move || answering.run())
-            .map_err(|error| system("starting a thread", error))?;
+        let thread = OwnThread::start("ugeom-control", waker, move || answering.run());
         Ok(Self {
             path: settings.path.clone(),
-            waker,
-            thread: Some(thread),
+            _thread: thread.map_err(|error| system("starting a thread", error))?,
         })
     }
 
     /// Where the socket lies.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            self.waker.wake();
-            // A thread that panicked has said so.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -189,7 +174,7 @@ impl Answering {
         let refusal = if !is_ours(&fd) {
             Some("only root and the user who started the server may query it")
         } else if self.peers.len() >= CLIENTS_MAX {
-            Some("as many clients as it serves at a time are looking already")
+            Some("too many clients are connected")
         } else {
             None
         };

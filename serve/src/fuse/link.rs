@@ -51,6 +51,6 @@ pub(super) trait Link {
 
 /// The way by which any thread answers.
 pub(super) trait Answer: Send + Sync {
-    /// As [`Link::answer`].
+    /// As [`Link::answer`], from any thread.
     fn answer(&self, ticket: Ticket, memory: Option<Buffer>, reply: Result<Vec<u8>, Errno>);
 }

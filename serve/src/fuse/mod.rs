@@ -257,7 +257,7 @@ impl Server {
         if self.mount.take_away() == Gone::InUse {
             let directory = self.mount.directory().display();
             self.shared.say(&format!(
-                "{directory} was still in use: what is open there fails from now on"
+                "{directory} was still in use: open files fail from now on"
             ));
         }
         for hand in self.workers.drain(..) {

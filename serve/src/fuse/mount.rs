@@ -94,8 +94,8 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
         Ok(found) => found,
         Err(error) if is_dead(&error) => {
             return Err(problem(&format!(
-                "the server of what is mounted here is gone; take it away with \
-                 `{HELPER} -u {shown}`, or as root with `umount {shown}`"
+                "the server of this mount has ended; unmount it with `{HELPER} -u {shown}`, or \
+                 as root with `umount {shown}`"
             )));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -117,9 +117,7 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
     let entries = std::fs::read_dir(&path);
     let mut entries = entries.map_err(|error| problem(&format!("it cannot be listed: {error}")))?;
     if entries.next().is_some() {
-        return Err(problem(
-            "it is not empty; what is in it could not be seen any more",
-        ));
+        return Err(problem("it is not empty; a mount would hide its files"));
     }
     Ok(path)
 }
@@ -269,8 +267,7 @@ fn by_helper(directory: &Path, writable: bool, allow_other: bool) -> Result<Owne
         return Err(FuseError::Mount {
             directory: directory.to_owned(),
             problem: format!(
-                "letting other users in (--allow-other) needs root, or the line \
-                 `user_allow_other` in {CONFIGURATION}"
+                "--allow-other needs root, or the line `user_allow_other` in {CONFIGURATION}"
             ),
             source: None,
         });
@@ -297,7 +294,7 @@ fn by_helper(directory: &Path, writable: bool, allow_other: bool) -> Result<Owne
     command.env("_FUSE_COMMFD", "0").stdin(Stdio::from(theirs));
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|error| {
-        let problem = format!("{HELPER} is needed when one is not root, and cannot be started");
+        let problem = format!("mounting without root needs {HELPER}, which cannot be started");
         failed(problem, Some(error))
     })?;
     // The command keeps the other end of the socket open until it is dropped.

@@ -45,9 +45,9 @@ pub(super) fn why_not_offered() -> String {
         Ok(text) if text.trim() == "Y" => {
             "the kernel does not offer FUSE over io_uring for this mount".to_owned()
         }
-        Ok(_) => format!(
-            "FUSE over io_uring is switched off; root switches it on with `echo Y > {PARAMETER}`"
-        ),
+        Ok(_) => {
+            format!("FUSE over io_uring is disabled; root enables it with `echo Y > {PARAMETER}`")
+        }
         Err(_) => "this kernel has no FUSE over io_uring (Linux 6.14 has)".to_owned(),
     }
 }

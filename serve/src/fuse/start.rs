@@ -81,7 +81,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Lets them begin.
+    /// Lets the threads begin; returns when each has reported.
     ///
     /// # Errors
     /// The kernel has refused a queue.

@@ -3,15 +3,15 @@
 use super::http::{self, REQUEST_BYTES_MAX, Received};
 use crate::control::{ServerFacts, Watch, openmetrics};
 use crate::nbd::{Address, Listening, Log, ServeError};
+use crate::own_thread::OwnThread;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Waker};
+use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting};
 use ugeom_machine::clock;
 use ugeom_stack::Stack;
 
@@ -37,8 +37,7 @@ const DISCARDED_BYTES_MAX: usize = 256 << 10;
 /// Metrics that are served over HTTP. Dropping it ends that.
 pub struct Metrics {
     url: String,
-    waker: Waker,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnThread,
 }
 
 impl Metrics {
@@ -84,30 +83,16 @@ impl Metrics {
             page: None,
             stopping: false,
         };
-        let thread = std::thread::Builder::new()
-            .name("ugeom-metrics".to_owned())
-            .spawn(move || serving.run())
-            .map_err(|error| ServeError::system("starting a thread", error))?;
+        let thread = OwnThread::start("ugeom-metrics", waker, move || serving.run());
         Ok(Self {
             url,
-            waker,
-            thread: Some(thread),
+            _thread: thread.map_err(|error| ServeError::system("starting a thread", error))?,
         })
     }
 
     /// Where the metrics are; for a Unix socket a path, `unix:PATH`.
     pub fn url(&self) -> &str {
         &self.url
-    }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            self.waker.wake();
-            // A panic of the thread is on stderr already.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -157,7 +157,7 @@ impl Address {
     fn listen_tcp(&self, host: &str, port: u16) -> Result<Listening, ServeError> {
         let found = (host, port).to_socket_addrs();
         let found = found.map_err(|error| {
-            let problem = format!("the host is not known: {error}");
+            let problem = format!("unknown host: {error}");
             self.failed(problem, Some(error))
         })?;
         let found: Vec<_> = found.collect();

@@ -14,7 +14,7 @@ use x509_cert::der::{Decode, Error};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::{DirectoryString, GeneralName};
 
-/// `commonName` (X.520, 6.2.2).
+/// The attribute `commonName` of a subject (X.520, 6.2.2).
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// The export of a rule for all of them. No provider has this name.

@@ -146,7 +146,7 @@ impl Connection {
             return Some("it does not read its replies");
         }
         if stalled && half && !self.closing {
-            return Some("it fell silent in the middle of a message");
+            return Some("timeout in the middle of a message");
         }
         let idle = silent_ns > limits.idle.as_nanos();
         let asks_nothing = self.account.requests == 0 && self.dividing.is_none();
@@ -163,7 +163,7 @@ impl Connection {
             command::FLUSH | command::CACHE => (FUA, false),
             command::WRITE_ZEROES => (FUA | NO_HOLE | FAST_ZERO, true),
             command::BLOCK_STATUS => (FUA | REQ_ONE, false),
-            _ => return Some((error::EINVAL, "the command is not known")),
+            _ => return Some((error::EINVAL, "unknown command")),
         };
         if request.flags & !allowed != 0 {
             return Some((error::EINVAL, "the command has no such flags"));

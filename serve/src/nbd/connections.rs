@@ -173,7 +173,7 @@ impl Connections {
         let count = match connection.stream.read(target, scratch) {
             Ok(0) => {
                 let half = connection.incoming.is_some() || !connection.leftover.is_empty();
-                let why = half.then(|| "it left in the middle of a message".to_owned());
+                let why = half.then(|| "it disconnected in the middle of a message".to_owned());
                 self.cut(index, why, operations);
                 return Read::Some;
             }
@@ -501,7 +501,7 @@ impl Connections {
     pub fn make_room(&mut self, id: u64, operations: &mut Operations) {
         let is_it = |it: &Option<Connection>| it.as_ref().is_some_and(|it| it.id == id);
         if let Some(index) = self.slots.iter().position(is_it) {
-            let why = "it makes room for a new connection: it was the longest idle one";
+            let why = "the longest idle connection makes room for a new one";
             self.cut(index, Some(why.to_owned()), operations);
         }
     }

@@ -315,7 +315,7 @@ impl Control {
             let seconds = self.limits.handshake.as_secs_f64();
             self.leave(
                 source,
-                Some(format!("no end of its handshake within {seconds} s")),
+                Some(format!("the handshake is not complete after {seconds} s")),
             );
         }
     }
@@ -393,7 +393,7 @@ impl Control {
     fn make_room(&mut self, id: u64) {
         let pending = self.pending.iter().find(|(_, it)| it.id == id);
         if let Some(source) = pending.map(|(source, _)| *source) {
-            let why = "it makes room for a new connection: it was the longest idle one";
+            let why = "the longest idle connection makes room for a new one";
             return self.leave(source, Some(why.to_owned()));
         }
         self.census.leaves(id);
@@ -475,13 +475,13 @@ impl Control {
         } = pending;
         match handshake.advance(input, &self.exports.seen_by(client), output) {
             Step::More if output.len() > UNREAD_BYTES_MAX => {
-                self.leave(source, Some("it does not read its answers".to_owned()));
+                self.leave(source, Some("it does not read its replies".to_owned()));
             }
             Step::More => {}
             Step::Leave(Some(why)) => self.leave(source, Some(why)),
             Step::Leave(None) => pending.leaving = true,
             Step::Secure if !input.is_empty() => {
-                let why = "it sent something behind STARTTLS that no TLS protects";
+                let why = "it sent unencrypted data after STARTTLS";
                 self.leave(source, Some(why.to_owned()));
             }
             Step::Secure => pending.securing = true,
@@ -582,8 +582,8 @@ fn warn_if_open(listening: &Listening, settings: &Settings) {
         || (!settings.allow.is_empty() && !settings.allow.iter().any(Rule::is_for_any));
     if settings.writable && listening.open_to_others && !known {
         (settings.log)(&format!(
-            "warning: any host that reaches {} can write: there is no password; listen on \
-             localhost, or leave out --rw",
+            "warning: any host that reaches {} can write without a password; listen on \
+             localhost, or omit --rw",
             listening.uri
         ));
     }

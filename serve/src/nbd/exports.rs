@@ -52,7 +52,7 @@ pub(super) struct Chosen {
 /// Why an export cannot be had.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// One of [`option_reply`].
+    /// The type of the reply: an error of [`option_reply`].
     pub reply: u32,
     pub message: String,
 }

@@ -37,7 +37,7 @@ impl Listening {
         let refused = |problem: &str| ServeError::Given {
             problem: problem.to_owned(),
         };
-        let system = |source| ServeError::system("looking at an inherited socket", source);
+        let system = |source| ServeError::system("examining an inherited socket", source);
         let kind = sockopt::socket_type(fd).map_err(|_| refused("it is no socket"))?;
         if kind != SocketType::STREAM {
             return Err(refused("it is no stream socket (ListenStream= of systemd)"));

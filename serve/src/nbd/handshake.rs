@@ -171,7 +171,7 @@ impl Handshake {
                 self.stage = Stage::Skip(header, left);
                 if left == 0 {
                     self.stage = Stage::Header;
-                    let message = format!("at most {OPTION_BYTES_MAX} bytes are looked at");
+                    let message = format!("the limit is {OPTION_BYTES_MAX} bytes");
                     refuse(out, header.option, option_reply::ERR_TOO_BIG, &message);
                 }
                 (now, None)
@@ -267,12 +267,7 @@ impl Handshake {
                 }
             }
             option::STARTTLS => return self.start_tls(data, out),
-            _ => refuse(
-                out,
-                number,
-                option_reply::ERR_UNSUP,
-                "the option is not known",
-            ),
+            _ => refuse(out, number, option_reply::ERR_UNSUP, "unknown option"),
         }
         None
     }
@@ -339,7 +334,7 @@ impl Handshake {
     /// Agrees on chunks, unless more is agreed on already.
     fn restyle(&mut self, out: &mut Vec<u8>, number: u32, style: ReplyStyle) {
         if self.style == ReplyStyle::Extended && style == ReplyStyle::Chunks {
-            let why = "extended headers are agreed on, which are more";
+            let why = "extended headers are already in use";
             return refuse(out, number, option_reply::ERR_EXT_HEADER_REQD, why);
         }
         self.style = style;
@@ -391,7 +386,7 @@ impl Handshake {
         if !self.in_chunks() {
             return Err(Refusal {
                 reply: option_reply::ERR_INVALID,
-                message: "structured replies come first".to_owned(),
+                message: "negotiate structured replies first".to_owned(),
             });
         }
         let export = exports.find(&request.name)?;

@@ -192,12 +192,12 @@ impl Server {
         {
             return Err(ServeError::Rule {
                 rule: rule.to_string(),
-                problem: "names are those of verified certificates: --tls-verify-peer".to_owned(),
+                problem: "names need verified certificates: --tls-verify-peer".to_owned(),
             });
         }
         for name in exports.missing() {
             (settings.log)(&format!(
-                "warning: a rule of --allow is about `{name}`, and there is no such export now"
+                "warning: --allow names the export `{name}`, which does not exist yet"
             ));
         }
         let (control, waker, uris) = Control::new(exports, settings)?;

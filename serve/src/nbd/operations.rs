@@ -95,7 +95,7 @@ impl Operations {
                 self.fail(
                     number,
                     Errno::OPNOTSUPP,
-                    "zeroes without holes are not fast here",
+                    "zeroes without holes (NO_HOLE) are never fast (FAST_ZERO)",
                 );
             }
             command::WRITE_ZEROES => self.add_zeroes(number, &range, sector),

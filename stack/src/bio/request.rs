@@ -189,7 +189,12 @@ impl<'a> Request<'a> {
         let fits = body.command == Command::Read && lease.len() as u64 == body.length;
         match &mut body.payload {
             Payload::Lendable { lent, .. } if fits => *lent = Some(lease),
-            _ => return self.fail(Errno::INVAL, "a layer lent what was not asked for"),
+            _ => {
+                return self.fail(
+                    Errno::INVAL,
+                    "a layer returned a lease that was not requested",
+                );
+            }
         }
         self.done_in_full()
     }

@@ -155,7 +155,7 @@ impl Topology {
         let found = self.former.iter().find(|(it, _)| *it == id);
         found.map_or_else(
             || format!("number {}", id.0),
-            |(_, name)| format!("{name} (it is gone)"),
+            |(_, name)| format!("{name} (destroyed)"),
         )
     }
 

@@ -33,7 +33,7 @@ fn beyond(offset: u64, unit: u64) -> u64 {
 pub struct Span {
     /// Where the range begins, bytes.
     pub offset: u64,
-    /// Length in bytes.
+    /// Length of the range, bytes.
     pub length: usize,
     /// How many bytes of the first sector lie before it.
     pub skip: usize,

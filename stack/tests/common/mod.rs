@@ -71,7 +71,7 @@ impl Geom for Memory {
     }
 }
 
-/// Touches no data.
+/// A geom that completes requests and touches no data.
 pub struct Nothing;
 
 impl Geom for Nothing {

@@ -147,7 +147,7 @@ fn a_second_writer_is_kept_out_while_the_first_writes() {
     assert_eq!(second, expected);
     let beside = ugeom(&["diskinfo", &target]);
     assert_eq!(beside.text(), "disk.img\t512\t67108864\t131072\t0\t0\n");
-    has(&beside.stderr, "what is read may change meanwhile");
+    has(&beside.stderr, "its data may change while it is read");
     drop(stdin);
     assert_eq!(end(first).code, 0);
     ugeom_with(&["write", &target], b"x").quiet();

@@ -105,5 +105,5 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     has(&said, "UNDECIDED: time of A-2 moved by +");
     has(&said, "Measure c5 and c15 again");
     let calm = ugeom(&["history", "check", &history, "--case", "none"]).failed(1);
-    has(&calm, "holds no such series");
+    has(&calm, "has no such series");
 }

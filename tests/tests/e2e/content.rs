@@ -19,7 +19,7 @@ fn image(folder: &Path, places: &[(u64, &[u8])]) -> PathBuf {
     path
 }
 
-/// Bytes at offsets.
+/// Bytes of a structure, with their offsets on the disk.
 type Places = &'static [(u64, &'static [u8])];
 
 /// The kinds that were overwritten without a question once, and a few more.

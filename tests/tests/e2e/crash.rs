@@ -32,6 +32,17 @@ pub fn has_files() -> bool {
     there && may
 }
 
+/// Whether this user can mount ext4, and these programs are there; else the reason is printed.
+pub fn can_mount(programs: &[&str]) -> bool {
+    if !rustix::process::geteuid().is_root() {
+        ugeom_testkit::skip("only root mounts file systems");
+        return false;
+    }
+    let common = ["losetup", "mkfs.ext4", "stdbuf"];
+    let mut all = common.iter().chain(programs);
+    all.all(|program| ugeom_testkit::program(program).is_some()) && has_files()
+}
+
 /// Writes ten blocks, each with `sync` after it, and acknowledges each.
 fn writer(sync: &str) -> String {
     format!(
@@ -226,6 +237,13 @@ pub fn loops_left() -> Vec<String> {
     left.map(|device| device.display().to_string()).collect()
 }
 
+/// Fails where a run has left a loop device that was not there `before`.
+pub fn assert_no_loops_beside(before: &[String]) {
+    let mut loops = loops_left();
+    loops.retain(|device| !before.contains(device));
+    assert_eq!(loops, Vec::<String>::new());
+}
+
 /// What is there of runs whose files lie in `folder`: mounts, processes.
 pub fn left(folder: &Path) -> Vec<String> {
     let name = folder.to_str().expect("UTF-8");
@@ -244,12 +262,7 @@ pub fn left(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_run_that_is_killed_leaves_nothing() {
-    if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip("only root mounts file systems");
-    }
-    let programs = ["losetup", "mkfs.ext4", "mount"];
-    let there = programs.map(|program| ugeom_testkit::program(program).is_some());
-    if there.contains(&false) || !has_files() {
+    if !can_mount(&["mount"]) {
         return;
     }
     let before = loops_left();
@@ -284,18 +297,13 @@ fn a_run_that_is_killed_leaves_nothing() {
         crash.kill().expect("killed");
         crash.wait().expect("it ends");
         wait_for("the end of what is left", || left(folder.path()).is_empty());
-        let mut loops = loops_left();
-        loops.retain(|device| !before.contains(device));
-        assert_eq!(loops, Vec::<String>::new());
+        assert_no_loops_beside(&before);
     }
 }
 
 #[test]
 fn a_daemon_that_a_check_leaves_is_ended() {
-    if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip("only root mounts file systems");
-    }
-    if ugeom_testkit::program("mkfs.ext4").is_none() || !has_files() {
+    if !can_mount(&[]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,19 +1,8 @@
 //! `ugeom crash` on programs whose answer is known. The examples of docs/crash.md run as they stand
 //! there. `UGEOM_CRASH_STATES=10000` is the long mode.
 
-use crate::crash::{PATIENCE, crash, has_files, states};
+use crate::crash::{PATIENCE, can_mount, crash, states};
 use crate::run::{Ended, UGEOM, command, end_within, has, json_of};
-
-/// Whether file systems can be mounted here; says so if not.
-pub fn can_mount(programs: &[&str]) -> bool {
-    if !rustix::process::geteuid().is_root() {
-        ugeom_testkit::skip("only root mounts file systems");
-        return false;
-    }
-    let common = ["losetup", "mkfs.ext4", "stdbuf"];
-    let mut all = common.iter().chain(programs);
-    all.all(|program| ugeom_testkit::program(program).is_some()) && has_files()
-}
 
 /// Runs the example of that name in docs/crash.md, with these variables.
 fn example(

@@ -2,8 +2,8 @@
 //! (generic/455; with reflinks generic/457; with writes by mmap(2) generic/470), and a file system
 //! in order at each barrier (generic/482).
 
-use crate::crash::{crash, states};
-use crate::crash_known::{can_mount, survived};
+use crate::crash::{can_mount, crash, states};
+use crate::crash_known::survived;
 use std::path::Path;
 use ugeom_format::crash_log::{Entry, HEADER_BYTES, Header, RECORD_BYTES, Record};
 

@@ -1,7 +1,9 @@
 //! `ugeom crash` where something goes wrong: commands that fail or hang, Ctrl-C, devices and disks
 //! that are too small, results that must not depend on the moment.
 
-use crate::crash::{PATIENCE, crash, has_files, left, loops_left};
+use crate::crash::{
+    PATIENCE, assert_no_loops_beside, can_mount, crash, has_files, left, loops_left,
+};
 use crate::run::{UGEOM, command, end_within, has, json_of, wait_for};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -115,18 +117,13 @@ fn ctrl_c_ends_it_with_130_and_leaves_nothing() {
         assert_eq!(left(folder.path()), Vec::<String>::new());
         let files = std::fs::read_dir(folder.path().join("tmp")).expect("a folder");
         assert_eq!(files.count(), 0, "files of the run");
-        let mut loops = loops_left();
-        loops.retain(|device| !before.contains(device));
-        assert_eq!(loops, Vec::<String>::new());
+        assert_no_loops_beside(&before);
     }
 }
 
 #[test]
 fn a_device_that_is_too_small_is_refused_by_its_file_system() {
-    if !rustix::process::geteuid().is_root() {
-        return ugeom_testkit::skip("only root mounts file systems");
-    }
-    if ugeom_testkit::program("mkfs.btrfs").is_none() || !has_files() {
+    if !can_mount(&["mkfs.btrfs"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

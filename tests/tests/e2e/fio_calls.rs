@@ -1,6 +1,6 @@
 //! System calls on files: `ugeom run` and fio make the same ones, in the same order.
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, run_in};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -11,9 +11,7 @@ fn calls(strace: &str, program: &[&str], folder: &Path, line: &str) -> Vec<Strin
     let words = ["-f", "-s", "0", "-e", all, "-o", "calls"];
     let words = words.iter().chain(program).copied();
     let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
-    let mut command = command(strace, &words);
-    command.current_dir(folder);
-    let ended = run(command, b"");
+    let ended = run_in(folder, strace, &words);
     assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
     let text = std::fs::read_to_string(folder.join("calls")).expect("calls");
     let job = text.lines().filter(|line| {
@@ -113,9 +111,7 @@ fn folders_of_files_are_made_as_by_fio() {
             let words = program[1..].iter().copied();
             let job = "--name=j --rw=write --size=8k --output=result";
             let words = words.chain(job.split(' ')).chain(line.split(' '));
-            let mut command = command(program[0], &words.collect::<Vec<_>>());
-            command.current_dir(folder.path());
-            let ended = run(command, b"");
+            let ended = run_in(folder.path(), program[0], &words.collect::<Vec<_>>());
             assert_eq!(ended.code == 0, expected.is_some(), "{program:?} {line}");
             let Some(made) = expected.filter(|made| *made != ".") else { continue };
             let about = std::fs::metadata(folder.path().join(made)).expect("a folder");

@@ -1,6 +1,6 @@
 //! Job files and options beside them: `ugeom run` and fio leave the same files behind.
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, command, run, run_in};
 use std::path::Path;
 
 /// The folder in which both programs find the same job files.
@@ -178,9 +178,7 @@ fn reported(program: &[&str], job: &str) -> Vec<String> {
     let folder = folder(&[("f", &[1; 65536])]);
     let line = format!("--name=x --filename=f --size=64k --rw=read --ioengine=libaio {job}");
     let words: Vec<&str> = line.split(' ').collect();
-    let mut command = command(program[0], &[&program[1..], &words].concat());
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(folder.path(), program[0], &[&program[1..], &words].concat());
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let text = ended.text();
     let first = text
@@ -250,10 +248,8 @@ fn exitall_ends_the_jobs_beside() {
              --filename=f --size=64k --rw=read --time_based --runtime=1000"
         );
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut command = command(UGEOM, &words);
-        command.current_dir(folder.path());
         // Without exitall it would hang, which `run` finds.
-        assert_eq!(run(command, b"").code, 0);
+        assert_eq!(run_in(folder.path(), UGEOM, &words).code, 0);
     }
 }
 
@@ -363,9 +359,7 @@ fn jobs_that_lock_their_file_end() {
 /// How many requests a program made, and the files that it left.
 fn made(program: &[&str], words: &[&str]) -> (String, Vec<String>) {
     let folder = folder(&[]);
-    let mut command = command(program[0], &[&program[1..], words].concat());
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(folder.path(), program[0], &[&program[1..], words].concat());
     let text = ended.text();
     let issued = text.lines().find(|line| line.contains("issued rwts"));
     let issued = issued.unwrap_or_else(|| panic!("{words:?}: {text}{}", ended.stderr));
@@ -411,9 +405,7 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
 /// What a line of output begins: terse fields, JSON, or the report of a job.
 fn parts(program: &[&str], words: &[&str]) -> Vec<(String, usize)> {
     let folder = folder(&[]);
-    let mut command = command(program[0], &[&program[1..], words].concat());
-    command.current_dir(folder.path());
-    let text = run(command, b"").text();
+    let text = run_in(folder.path(), program[0], &[&program[1..], words].concat()).text();
     let part = |line: &str| {
         let fields: Vec<&str> = line.split(';').collect();
         match line {
@@ -459,9 +451,11 @@ fn formats_come_in_the_order_of_fio_and_terse_has_its_versions() {
 fn places(program: &[&str], words: &[&str]) -> Vec<String> {
     let folder = folder(&[]);
     let log = ["--name=j", "--write_iops_log=j", "--log_offset=1"];
-    let mut command = command(program[0], &[&program[1..], &log, words].concat());
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(
+        folder.path(),
+        program[0],
+        &[&program[1..], &log, words].concat(),
+    );
     let log = std::fs::read_to_string(folder.path().join("j_iops.1.log"));
     let log = log.unwrap_or_else(|error| panic!("{words:?}: {error}: {}", ended.stderr));
     let offset = |line: &str| line.split(',').nth(4).map(|text| text.trim().to_owned());
@@ -495,9 +489,11 @@ fn engines_are_described_or_refused() {
         ("libaio,hipri", 1, "libaio has no option `hipri`"),
         ("nope", 1, "nope"),
     ] {
-        let mut command = command(UGEOM, &["run", &format!("--enghelp={engine}")]);
-        command.current_dir(folder.path());
-        let ended = run(command, b"");
+        let ended = run_in(
+            folder.path(),
+            UGEOM,
+            &["run", &format!("--enghelp={engine}")],
+        );
         let all = ended.text() + &ended.stderr;
         assert!(all.contains(said), "{engine}: {all}");
         assert_eq!(ended.code, code, "{engine}: {all}");
@@ -525,9 +521,7 @@ fn exit_codes_are_those_of_fio() {
         for program in [&[fio][..], &[UGEOM, "run"]] {
             let folder = folder(&[("f", &[1; 65536])]);
             let words: Vec<&str> = line.split(' ').collect();
-            let mut command = command(program[0], &[&program[1..], &words].concat());
-            command.current_dir(folder.path());
-            let ended = run(command, b"");
+            let ended = run_in(folder.path(), program[0], &[&program[1..], &words].concat());
             assert_eq!(ended.code, expected, "{program:?} {line}: {}", ended.stderr);
         }
     }
@@ -556,9 +550,7 @@ fn logs_and_outputs_of_a_job_are_not_written_over_a_disk() {
             "--rw=write",
             option,
         ];
-        let mut command = command(UGEOM, &job);
-        command.current_dir(folder.path());
-        let ended = run(command, b"");
+        let ended = run_in(folder.path(), UGEOM, &job);
         let said = &ended.stderr;
         assert!(
             ended.code == 1 && said.contains("it carries a GPT"),

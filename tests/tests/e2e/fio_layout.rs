@@ -1,16 +1,14 @@
 //! Files that `ugeom run` makes before a job: their content, their flushes, their names, and an
 //! interrupt meanwhile. What it drops from the cache.
 
-use crate::run::{UGEOM, command, end, other, run, wait_until_it_listens};
+use crate::run::{UGEOM, command, end, other, run, run_in, wait_until_it_listens};
 use std::fs;
 use std::path::Path;
 
 /// Runs a job in a folder; what it printed.
 fn job(folder: &Path, line: &str) -> String {
     let words: Vec<&str> = ["run"].into_iter().chain(line.split(' ')).collect();
-    let mut command = command(UGEOM, &words);
-    command.current_dir(folder);
-    run(command, b"").quiet()
+    run_in(folder, UGEOM, &words).quiet()
 }
 
 #[test]
@@ -56,9 +54,7 @@ fn new_files_are_flushed_once_each_unless_that_is_turned_off() {
              --filesize=4k {option} --create_only=1"
         );
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut command = command(&strace, &words);
-        command.current_dir(folder.path());
-        run(command, b"").quiet();
+        run_in(folder.path(), &strace, &words).quiet();
         let trace = fs::read_to_string(folder.path().join("trace")).expect("a trace");
         trace.lines().filter(|line| line.contains("fsync(")).count()
     };
@@ -128,9 +124,7 @@ fn calls(strace: &Path, call: &str, program: &[&str], job: &str) -> Vec<String> 
     let traced = format!("-f -qq -e trace={call} -o trace");
     let words = traced.split(' ').chain(program.iter().copied());
     let words: Vec<&str> = words.chain(job.split_whitespace()).collect();
-    let mut command = command(strace, &words);
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(folder.path(), strace, &words);
     assert_eq!(ended.code, 0, "{program:?} {job}: {}", ended.stderr);
     let trace = fs::read_to_string(folder.path().join("trace")).expect("a trace");
     trace.lines().map(ToOwned::to_owned).collect()

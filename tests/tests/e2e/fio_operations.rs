@@ -1,7 +1,7 @@
 //! The engines `filecreate`, `filestat` and `filedelete`: `ugeom run` and fio make the same
 //! requests and system calls, measure as many latencies, and leave the same files.
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, run_in};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -24,9 +24,7 @@ fn did(program: &[&str], line: &str, names: &[&str]) -> (i32, Vec<u64>, Vec<Stri
     let words = ["--output-format=json", "--output=result"];
     let words = program[1..].iter().copied().chain(words);
     let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
-    let mut command = command(program[0], &words);
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(folder.path(), program[0], &words);
     let result = std::fs::read_to_string(folder.path().join("result")).unwrap_or_default();
     let json = result.find('{').map_or("null", |at| &result[at..]);
     let json: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
@@ -231,9 +229,7 @@ fn calls(strace: &str, program: &[&str], line: &str) -> Vec<String> {
     let job = "--name=f --filename_format=$jobname.$filenum --nrfiles=3 --filesize=16k --bs=16k";
     let words = words.chain(job.split_whitespace());
     let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
-    let mut command = command(strace, &words);
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(folder.path(), strace, &words);
     assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
     let entries = std::fs::read_dir(folder.path()).expect("the folder");
     let entries = entries.map(|entry| entry.expect("an entry"));
@@ -342,9 +338,7 @@ fn syncs_at_the_end_are_not_reported_as_by_fio() {
             let job = format!("--name=j --rw=write --size=64k {options}");
             let words = job.split(' ').chain(["--output-format=json"]);
             let words: Vec<&str> = program[1..].iter().copied().chain(words).collect();
-            let mut command = command(program[0], &words);
-            command.current_dir(folder.path());
-            let text = run(command, b"").text();
+            let text = run_in(folder.path(), program[0], &words).text();
             let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
             let syncs = &json["jobs"][0]["sync"]["total_ios"];
             assert_eq!(syncs.as_u64(), Some(expected), "{program:?} {job}");
@@ -379,9 +373,7 @@ fn what_is_no_file_is_refused_and_readonly_keeps_files() {
             .into_iter()
             .chain(line.split(' '))
             .collect();
-        let mut command = command(UGEOM, &words);
-        command.current_dir(folder.path());
-        let ended = run(command, b"");
+        let ended = run_in(folder.path(), UGEOM, &words);
         assert_eq!(ended.code, 1, "{line}");
         assert!(ended.stderr.contains(said), "{line}: {}", ended.stderr);
         assert!(folder.path().join("f.0").exists(), "{line}");

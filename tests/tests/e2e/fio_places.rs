@@ -1,6 +1,6 @@
 //! `ugeom run` and fio make the same requests in the same order, random ones included.
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, run_in};
 
 /// Jobs, as options. Each runs on files of its own.
 const JOBS: &[&str] = &[
@@ -70,9 +70,7 @@ fn requests(program: &[&str], job: &str) -> Vec<String> {
     words.extend(["--name=j", "--write_iolog=log", "--output=result"].map(str::to_owned));
     words.extend(options);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut command = command(program[0], &words);
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(folder.path(), program[0], &words);
     assert_eq!(ended.code, 0, "{program:?} {job}: {}", ended.stderr);
     let mut lines = Vec::new();
     for entry in std::fs::read_dir(folder.path()).expect("the folder") {
@@ -124,9 +122,7 @@ fn zones_behind_the_end_of_a_file_are_refused_before_it_is_made() {
         "--rw=randread",
         distribution,
     ];
-    let mut command = command(UGEOM, &words);
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(folder.path(), UGEOM, &words);
     let expected = "the zones end at byte 9437184 of j.0.0, which has 4194304 bytes";
     assert_eq!(ended.code, 1);
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);

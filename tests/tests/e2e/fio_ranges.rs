@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, command, run, run_in};
 
 /// Runs a job on the file `f` of 64 KiB: its exit code, its calls by strace(1), and what it leaves.
 fn did(strace: &str, program: &[&str], job: &str) -> (i32, Vec<String>, Vec<u8>) {
@@ -21,9 +21,7 @@ fn did(strace: &str, program: &[&str], job: &str) -> (i32, Vec<String>, Vec<u8>)
     let words = traced.iter().chain(program).copied();
     let words = words.chain("--name=f --filename=f --size=64k".split(' '));
     let words: Vec<&str> = words.chain(job.split(' ')).collect();
-    let mut command = command(strace, &words);
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let ended = run_in(folder.path(), strace, &words);
     let calls = std::fs::read_to_string(folder.path().join("calls")).expect("calls");
     let calls = calls.lines().filter(|line| line.contains("/f>"));
     // Behind the thread: the call, without the number and the folder of the descriptor.

@@ -1,6 +1,6 @@
 //! Traces: `ugeom run` and fio make the same requests of the same log, each reads the other's.
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, run_in};
 use std::path::Path;
 
 /// Runs a job in a folder; requests and bytes of reads, writes and trims.
@@ -8,9 +8,7 @@ fn counts(program: &[&str], folder: &Path, line: &str) -> Vec<u64> {
     let all = ["--output-format=json", "--output=result"];
     let words = program[1..].iter().copied().chain(all);
     let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
-    let mut command = command(program[0], &words);
-    command.current_dir(folder);
-    let ended = run(command, b"");
+    let ended = run_in(folder, program[0], &words);
     assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
     let job = &result(folder)["jobs"][0];
     let kinds = ["read", "write", "trim"].iter();
@@ -178,9 +176,7 @@ fn a_job_whose_turn_comes_later_finds_what_earlier_ones_have_made() {
             let words = ["j.fio", "--output-format=json", "--output=result"];
             std::fs::write(folder.path().join("j.fio"), jobs).expect("a job file");
             let words: Vec<&str> = program[1..].iter().chain(&words).copied().collect();
-            let mut command = command(program[0], &words);
-            command.current_dir(folder.path());
-            let ended = run(command, b"");
+            let ended = run_in(folder.path(), program[0], &words);
             assert_eq!(
                 ended.code == 0,
                 succeeds,

@@ -194,7 +194,7 @@ fn metadata_of_a_partition_that_shrank_is_found_behind_it() {
         geli(&all)
     };
     assert!(refused(&["recover", &target]).contains("no GELI metadata was found"));
-    let line = "byte 20971008 (behind the present end): version 7, AES-XTS 128, \
+    let line = "byte 20971008 (past the current end): version 7, AES-XTS 128, \
                 for 20971520 bytes, slots 0x01, the key opens slot 0\n";
     for more in [&["-s", "20m"][..], &["--scan"]] {
         assert_eq!(recover(more), line);

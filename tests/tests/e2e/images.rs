@@ -2,7 +2,7 @@
 //! reads, what is written passes `qemu-img check`, names in an image reach no other files.
 
 use crate::run::{
-    Ended, UGEOM, command, has, other, run, ugeom, ugeom_with, wait_for, wait_for_lock,
+    Ended, UGEOM, command, has, other, run, run_in, ugeom, ugeom_with, wait_for, wait_for_lock,
 };
 use crate::serve::{Served, noise};
 use std::path::PathBuf;
@@ -40,9 +40,7 @@ impl Bench {
     }
 
     fn img(&self, arguments: &[&str]) -> Ended {
-        let mut command = command(&self.qemu_img, arguments);
-        command.current_dir(self.folder.path());
-        run(command, b"")
+        run_in(self.folder.path(), &self.qemu_img, arguments)
     }
 
     /// Converts the disk; false where this qemu cannot.
@@ -267,7 +265,7 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
     ] {
         let error = overlay(backing, "hostile.qcow2").failed(1);
         let why = [
-            "not in its folder",
+            "not in its directory",
             "no regular file",
             "no name of a file",
             "No such file",

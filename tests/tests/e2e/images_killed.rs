@@ -3,7 +3,7 @@
 //!
 //! `UGEOM_IMAGE_KILLS=1000` sets the number of kills of one image; the default is some few.
 
-use crate::run::{Ended, UGEOM, command, has, run, ugeom};
+use crate::run::{Ended, UGEOM, command, has, run, run_in, ugeom};
 use crate::serve::{Served, noise};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -40,9 +40,7 @@ impl Image {
     }
 
     fn img(&self, arguments: &[&str]) -> Ended {
-        let mut command = command(&self.qemu_img, arguments);
-        command.current_dir(self.folder.path());
-        run(command, b"")
+        run_in(self.folder.path(), &self.qemu_img, arguments)
     }
 
     /// Runs qemu-img, which succeeds.

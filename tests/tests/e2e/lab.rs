@@ -2,7 +2,7 @@
 //! are worth is tested where they are computed.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, has, json_of, other, run, ugeom, wait_until_it_listens};
+use crate::run::{UGEOM, command, end, has, json_of, other, run_in, ugeom, wait_until_it_listens};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
@@ -10,7 +10,8 @@ use std::time::Duration;
 /// What a debug build says before it measures.
 fn expected_stderr() -> &'static str {
     if cfg!(debug_assertions) {
-        "ugeom: warning: this is a debug build: its figures mean nothing (cargo run --release)\n"
+        "ugeom: warning: this is a debug build, its figures are meaningless: \
+         use `cargo run --release`\n"
     } else {
         ""
     }
@@ -331,11 +332,7 @@ fn a_sweep_finds_the_limits_of_a_simulated_disk_and_saves_them() {
 #[test]
 fn a_sweep_prints_the_lines_of_dd_and_leaves_no_file_behind() {
     let folder = tempfile::tempdir().expect("a folder");
-    let sweep = |arguments: &[&str]| {
-        let mut command = command(UGEOM, arguments);
-        command.current_dir(folder.path());
-        run(command, b"")
-    };
+    let sweep = |arguments: &[&str]| run_in(folder.path(), UGEOM, arguments);
     let ended = sweep(&[
         "lab", "sweep", "--format", "dd", "--bytes", "64k", "--budget", "1s",
     ]);

@@ -42,7 +42,7 @@ impl Bench {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// The disk, compressed.
+    /// Compresses the disk with the program `format`; the path of the result.
     fn packed(&self, format: &str) -> String {
         let path = self.path(&format!("disk.img.{format}"));
         let packed = run(command(format, &["-c", &self.path("disk.img")]), b"");

@@ -301,7 +301,7 @@ fn actions_of_gpart_that_are_not_here_are_named() {
     for name in ["commit", "undo"] {
         let text = refused(&[name, "disk.img"], 2);
         let expected =
-            format!("ugeom: there is no `ugeom part {name}`: each change is written at once\n");
+            format!("ugeom: there is no `ugeom part {name}`: each change is written immediately\n");
         assert_eq!(text, expected);
     }
     let text = refused(&["restor", "disk.img"], 2);

@@ -2,7 +2,7 @@
 //! as judges.
 
 use crate::disks;
-use crate::run::{has, json_of, other, part, ugeom};
+use crate::run::{UGEOM, has, json_of, other, part, run_in, ugeom};
 use std::path::{Path, PathBuf};
 use ugeom_testkit::program;
 
@@ -41,7 +41,7 @@ fn a_missing_protective_mbr_is_reported_and_mended() {
     has(&refused, "recover it first");
     let kept = disks::text(&path.with_extension("kept"));
     let done = part(&["recover", "--keep", &kept, &disk]);
-    let line = format!("disk.img: the sectors that were overwritten are in {kept}\n");
+    let line = format!("disk.img: the overwritten sectors are in {kept}\n");
     assert_eq!(done, format!("disk.img recovered\n{line}"));
     assert!(std::fs::read(&path).expect("the image") == sound);
     if let Some(sfdisk) = program("sfdisk") {
@@ -87,12 +87,8 @@ fn a_table_with_wrong_checksums_is_listed_and_recovered_from_a_named_copy() {
     );
     // The file is made in the current folder, and never over another one.
     let recover = |side: &str| {
-        let mut command = crate::run::command(
-            crate::run::UGEOM,
-            &["part", "recover", "--from", side, &disk],
-        );
-        command.current_dir(folder.path());
-        crate::run::run(command, b"").quiet()
+        let recover = ["part", "recover", "--from", side, &disk];
+        run_in(folder.path(), UGEOM, &recover).quiet()
     };
     assert!(recover("backup").contains("are in disk.img.before-recover\n"));
     assert!(std::fs::read(&path).expect("the image") == sound);
@@ -114,36 +110,30 @@ fn nothing_is_written_where_the_old_sectors_cannot_be_kept() {
     assert!(std::fs::read(&path).expect("the image") == damaged);
 }
 
+/// `show` and `part show` report a table for sectors of another size.
+fn report_other_sectors(target: &str, made_for: u32, here: u32) {
+    let said = format!(
+        "made for sectors of {made_for} bytes, not of {here} as here: \
+         ?sectorsize={made_for} opens it"
+    );
+    for arguments in [["show", target].as_slice(), &["part", "show", target]] {
+        has(&ugeom(arguments).stderr, &said);
+    }
+}
+
 #[test]
 fn other_sector_sizes_are_tried_and_named() {
     let Some(sgdisk) = program("sgdisk") else { return };
     let (_folder, path) = disks::empty_image(16 << 20);
     let disk = disks::text(&path);
     other(sgdisk, &["-n", "1:2048:4095", &disk]);
-    let large = format!("{disk}?sectorsize=4096");
-    for arguments in [["show", &large].as_slice(), &["part", "show", &large]] {
-        let shown = ugeom(arguments);
-        let said = "made for sectors of 512 bytes, not of 4096 as here: ?sectorsize=512 opens it";
-        assert!(
-            shown.stderr.contains(said),
-            "{arguments:?}: {}",
-            shown.stderr
-        );
-    }
+    report_other_sectors(&format!("{disk}?sectorsize=4096"), 512, 4096);
     let (_folder, path) = disks::empty_image(16 << 20);
     let disk = disks::text(&path);
     let large = format!("{disk}?sectorsize=4096");
     part(&["create", "-s", "gpt", &large]);
     part(&["add", "-t", "efi", &large]);
-    for arguments in [["show", &disk].as_slice(), &["part", "show", &disk]] {
-        let shown = ugeom(arguments);
-        let said = "made for sectors of 4096 bytes, not of 512 as here: ?sectorsize=4096 opens it";
-        assert!(
-            shown.stderr.contains(said),
-            "{arguments:?}: {}",
-            shown.stderr
-        );
-    }
+    report_other_sectors(&disk, 4096, 512);
 }
 
 #[test]

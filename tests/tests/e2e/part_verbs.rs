@@ -396,7 +396,7 @@ fn types_are_listed_and_the_nearest_is_named() {
     let text = refused(&["add", "-t", "freebsd-usf", &disk], 1);
     has(&text, "did you mean freebsd-ufs?");
     let text = refused(&["create", "-s", "gpt", "-f", "x", &disk], 2);
-    has(&text, "only C is");
+    has(&text, "only the flag C");
     let text = refused(&["create", "-s", "sgi", &disk], 2);
     has(
         &text,

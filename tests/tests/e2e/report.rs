@@ -322,6 +322,6 @@ fn a_report_is_not_written_over_its_result() {
     let result = measured(folder.path());
     let before = std::fs::read(&result).expect("the result");
     let said = ugeom(&["report", &result, "-o", &result]).failed(2);
-    has(&said, "would be written over this result");
+    has(&said, "would overwrite this result");
     assert!(std::fs::read(&result).expect("the result") == before);
 }

@@ -30,7 +30,7 @@ impl Ended {
         self.text()
     }
 
-    /// Stdout as text.
+    /// Stdout, which is UTF-8.
     pub fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).expect("UTF-8 on stdout")
     }
@@ -116,12 +116,21 @@ pub fn command<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: &[A]) -> 
     command
 }
 
+/// Runs a program in a folder, without input.
+pub fn run_in<A: AsRef<OsStr>>(
+    folder: impl AsRef<Path>,
+    program: impl AsRef<OsStr>,
+    arguments: &[A],
+) -> Ended {
+    let mut command = command(program, arguments);
+    command.current_dir(folder);
+    run(command, b"")
+}
+
 /// Runs a program with its first arguments, and those of a line, in a folder; whether it succeeded.
 pub fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
     let words = program[1..].iter().copied().chain(line.split_whitespace());
-    let mut command = command(program[0], &words.collect::<Vec<_>>());
-    command.current_dir(folder);
-    run(command, b"").code == 0
+    run_in(folder, program[0], &words.collect::<Vec<_>>()).code == 0
 }
 
 /// Runs a command to its end.

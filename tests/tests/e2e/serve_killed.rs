@@ -23,8 +23,9 @@ const BATCH: usize = 16;
 /// The number of the last write to each block that is durable for certain.
 pub type Durable = BTreeMap<u64, u64>;
 
-/// Writes over two connections until the server is gone; what is written over both, a FLUSH over
-/// one covers. A FLUSH that fails covers nothing: what was written before it may be lost.
+/// Writes over two connections until the server has disconnected; what is written over both, a
+/// FLUSH over one covers. A FLUSH that fails covers nothing: what was written before it may be
+/// lost.
 pub fn write_on(
     socket: &Path,
     number: &mut u64,

@@ -12,7 +12,9 @@ const TOUR: &str = include_str!("../../../docs/tour.md");
 /// The steps of the tour from the paragraph on serving to the one after watching, with their paths
 /// in `folder`.
 fn steps(folder: &str) -> Vec<Step> {
-    let (_, text) = TOUR.split_once("**Give any part of it").expect("serving");
+    let (_, text) = TOUR
+        .split_once("**Serve any provider over NBD")
+        .expect("serving");
     let (text, _) = text
         .split_once("**Make any call")
         .expect("what comes behind");

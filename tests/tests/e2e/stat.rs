@@ -366,7 +366,7 @@ fn a_server_that_goes_ends_the_watching_and_what_was_shown_stays() {
     );
     let ended = end(watching);
     assert_eq!(ended.code, 1);
-    has(&ended.stderr, "has gone");
+    has(&ended.stderr, "has ended");
 }
 
 #[test]
@@ -499,7 +499,7 @@ fn a_view_whose_server_goes_ends_with_the_reason_below_the_last_figures() {
     let expected = "raw True\ncode 1\nsame True\nentered 1 left 1\ncursor True\nafter 'dT: ";
     assert!(text.starts_with(expected), "{text}");
     let after = text.split("after").nth(1).expect("the end");
-    let (table, error) = (after.find("md0.nop"), after.find("has gone"));
+    let (table, error) = (after.find("md0.nop"), after.find("has ended"));
     assert!(table.is_some() && table < error, "{text}");
 }
 

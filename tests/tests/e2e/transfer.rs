@@ -160,8 +160,8 @@ fn what_a_cache_cannot_write_is_said_and_is_no_success() {
     assert_eq!(ended.code, 1);
     for words in [
         "ugeom: md0.nop.cache: 65536 bytes from offset 0 on could not be written",
-        "nop was told to fail it",
-        "what the cache holds could not be written below; it is kept",
+        "a failure injected by nop",
+        "dirty data could not be written below; the cache keeps it",
         "ugeom: md0.nop.cache: 65536 bytes that were to be written from offset 0 on are lost",
     ] {
         assert!(

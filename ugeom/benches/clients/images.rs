@@ -70,7 +70,7 @@ struct Reader {
     size_bytes: u64,
     /// Keeps what is open.
     _target: Target,
-    /// Keeps the server.
+    /// The server, which ends when this is dropped.
     _process: Option<Process>,
 }
 

@@ -37,7 +37,7 @@ struct Server {
     opened: Opened,
     /// Keeps what the client has opened.
     _target: Target,
-    /// Keeps the server.
+    /// The server, which ends when this is dropped.
     _process: Process,
 }
 

@@ -116,7 +116,7 @@ fn measure(plans: &[Plan], servers: &[Server], whole: bool) -> Result<Document<(
     let mut cases = Vec::new();
     for plan in plans {
         let server = servers.iter().find(|server| server.kind == plan.kind);
-        cases.push(plan.case(server.ok_or("the server is gone")?)?);
+        cases.push(plan.case(server.ok_or("the server has disconnected")?)?);
     }
     let cancelled = AtomicBool::new(false);
     let mut progress = |_: &Progress<'_>| {};

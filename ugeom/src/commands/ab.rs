@@ -23,14 +23,13 @@ const LONG_ABOUT: &str = "\
 Measures targets, job files or commands in the same rounds, in random order, and prints how much \
 faster or slower each is than the first one, with a confidence interval.
 
-A target is read (--size, --random, --depth). A command is run by a shell, and the time that \
-passes is its result, or with --printed the last number that it prints. A job file runs unchanged \
-(ugeom run), and the time of one request is its result, so that jobs with a runtime= are compared \
-by their IOPS.
+A target is read (--size, --random, --depth). A command is run by a shell; its result is the \
+elapsed time, or with --printed the last number that it prints. A job file runs unchanged (ugeom \
+run); its result is the time of one request, so jobs with a runtime= are compared by IOPS.
 
 A file that ends in .fio or .job is a job file. Anything that is neither a device class nor an \
 existing file is a command if its first word is a program; so is an executable file. ugeom prints \
-how it classified; override with --target, --job or --command.
+the classification; override it with --target, --job or --command.
 
 Targets and job files are measured in fresh processes of this program, and each process is one \
 observation; a command is a fresh process itself. Ctrl-C ends it early and keeps what was measured.
@@ -77,23 +76,23 @@ pub struct Ab {
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     run: Option<u64>,
 
-    /// All are commands
+    /// Every candidate is a command
     #[arg(long, group = "kind")]
     command: bool,
 
-    /// All are targets
+    /// Every candidate is a target
     #[arg(long, group = "kind")]
     target: bool,
 
-    /// All are job files
+    /// Every candidate is a job file
     #[arg(long, group = "kind")]
     job: bool,
 
-    /// Let job files write to what carries a partition table or a file system
+    /// Let job files write to targets with a partition table or a file system
     #[arg(long)]
     destroy: bool,
 
-    /// A name for a candidate, in their order; may be repeated
+    /// Name of a candidate, in order; may be repeated
     #[arg(
         short = 'n',
         long = "name",
@@ -134,15 +133,15 @@ pub struct Ab {
     #[command(flatten)]
     set: SetArgs,
 
-    /// The same for the last candidate only, to compare two settings of one target
+    /// As --set, for the last candidate only, to compare two settings of one target
     #[arg(long, value_name = "KEY=VALUE", value_parser = opening::setting)]
     set_b: Vec<(String, Setting)>,
 
     #[command(flatten)]
     rules: RulesArgs,
 
-    /// For CI: is a candidate more than this slower than the base? Prints PASS, FAIL (exit code 3)
-    /// or UNDECIDED (4); FAIL is wrong in at most 2.5 of 100 runs
+    /// For CI: fail if a candidate is more than this slower than the base. Prints PASS, FAIL (exit
+    /// code 3) or UNDECIDED (4); FAIL is wrong in at most 2.5 of 100 runs
     #[arg(long, value_name = "PERCENT", value_parser = limit)]
     fail_if_slower: Option<f64>,
 

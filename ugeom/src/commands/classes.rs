@@ -19,8 +19,8 @@ seconds), SIZE one with k, m, g, t, p, e or s (sectors; a bare number counts byt
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom classes         which classes are there?
-  ugeom classes nop     what can nop do?";
+  ugeom classes         list the classes
+  ugeom classes nop     the options of nop";
 
 /// List the classes that targets are made of, and their options
 #[derive(Args)]

@@ -45,7 +45,7 @@ pub struct Compare {
     #[arg(long, value_name = "RESULT", num_args = 1.., value_hint = ValueHint::AnyPath)]
     against: Vec<PathBuf>,
 
-    /// The case of a single result that its others are compared with [default: the first]
+    /// The base case of a single result [default: the first]
     #[arg(long, value_name = "CASE")]
     base: Option<String>,
 

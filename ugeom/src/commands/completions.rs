@@ -15,7 +15,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Completions {
-    /// Which shell
+    /// Shell to print completions for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

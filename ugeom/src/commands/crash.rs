@@ -22,7 +22,7 @@ use ugeom_machine::interrupt;
 use ugeom_measure::units::duration_exact;
 use ugeom_report::text::{counted, in_a_shell};
 
-/// How long one command may take, ns, unless the user sets another limit.
+/// Time limit of one command, ns, unless the user sets another limit.
 const TIMEOUT_NS: u64 = 60_000_000_000;
 /// How many logs of one seed are kept beside each other.
 const LOGS_MAX: u32 = 100;
@@ -83,11 +83,11 @@ pub struct Crash {
     #[arg(long, value_name = "NAME", value_parser = str::parse::<FileSystem>)]
     fs: Option<FileSystem>,
 
-    /// Options of the mount
+    /// Mount options
     #[arg(long, value_name = "OPTIONS", requires = "fs", default_value = "")]
     mount_options: String,
 
-    /// Check the file system of each state, too (e2fsck -n, xfs_repair -n, btrfs check)
+    /// Also check the file system of each state (e2fsck -n, xfs_repair -n, btrfs check)
     #[arg(long, requires = "fs")]
     fsck: bool,
 
@@ -112,7 +112,7 @@ pub struct Crash {
     #[arg(long)]
     ordered: bool,
 
-    /// Acknowledged keys may be lost: judge atomicity, and with --ordered order
+    /// Allow the loss of acknowledged keys; check only atomicity, and with --ordered order
     #[arg(long)]
     no_durability: bool,
 
@@ -124,11 +124,11 @@ pub struct Crash {
     #[arg(long, value_name = "STATE", requires = "log", conflicts_with = "run")]
     state: Option<NamedState>,
 
-    /// States that are checked at a time [default: twice the cores]
+    /// States checked in parallel [default: twice the cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 
-    /// How long one command may take
+    /// Time limit of one command
     #[arg(long, value_name = "TIME", default_value = "60s")]
     #[arg(value_parser = crate::commands::lab::duration_ns)]
     timeout: u64,

@@ -184,7 +184,7 @@ impl Which {
         });
         if tracks.is_empty() {
             let name = printable(&self.folder.display().to_string());
-            bail!("{name}: the history holds no such series");
+            bail!("{name}: the history has no such series");
         }
         Ok(tracks)
     }

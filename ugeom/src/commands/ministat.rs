@@ -28,11 +28,11 @@ mean of the middle two, variances are computed in two passes, and the interval i
 includes the spread of the first set. --classic prints what the version up to 2017 prints, which \
 Debian packages. Both versions use the quantiles of 99.8 % for -c 99.5.
 
-It judges as published figures were judged; `ugeom ab` and `ugeom compare` have stricter rules.";
+Use it to compare with published figures; `ugeom ab` and `ugeom compare` have stricter rules.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom ministat before after            did it help, as ministat judges it?
+  ugeom ministat before after            did it help?
   ugeom ministat -c 99 -s before after   at 99 %, each set with a bar of its own
   ugeom ministat -A -C 3 -d , runs.csv   the third column of a file, without the plot";
 
@@ -47,7 +47,7 @@ pub struct Ministat {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 
-    /// Do as the program up to 2017 (and in Debian) does
+    /// Behave like versions up to 2017, including Debian's
     #[arg(long)]
     classic: bool,
 
@@ -67,7 +67,7 @@ pub struct Ministat {
     #[arg(short = 'q')]
     quiet: bool,
 
-    /// The column that holds the numbers
+    /// Column with the numbers
     #[arg(short = 'C', value_name = "N", default_value_t = 1, value_parser = column)]
     column: usize,
 
@@ -137,7 +137,7 @@ impl Ministat {
             quiet: self.quiet,
             width: self.width(),
         };
-        let report = Report::new(&sets, options).context("plotting (-A leaves the plot out)")?;
+        let report = Report::new(&sets, options).context("plotting (-A omits the plot)")?;
         if self.json {
             return output::print_json(&self.document(&report));
         }

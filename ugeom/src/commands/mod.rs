@@ -64,7 +64,7 @@ impl Command {
         matches!(self, Self::Show(_) | Self::Diskinfo(_) | Self::Geli(_))
     }
 
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
     /// What went wrong; `failure.rs` turns it into a message and an exit code.

@@ -19,9 +19,8 @@ Holes of the provider are not read, and zeroes become holes where stdout is a fi
 
 When a read fails, the bytes before it are on stdout, the error names the layer, the offset and \
 the reason, and the exit code is 1. --skip-errors continues after an error: it reads large blocks \
-first, forward and backward, then single sectors. --map keeps a map of the sectors that were read, \
-in the format of GNU ddrescue, so that a later run continues. The exit code is 1 while sectors are \
-missing.";
+first, forward and backward, then single sectors. --map records the sectors read, in the format of \
+GNU ddrescue, so that a later run can continue. The exit code is 1 while sectors are missing.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +37,7 @@ pub struct Read {
     #[command(flatten)]
     from: TransferArgs,
 
-    /// How much to read [default: up to the end of the media]
+    /// Number of bytes to read [default: up to the end of the media]
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
     length: Option<u64>,
 

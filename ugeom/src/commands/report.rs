@@ -123,7 +123,7 @@ impl Report {
         let same = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path == output);
         match self.results.iter().find(same) {
             Some(path) => Err(failure::Usage(format!(
-                "{}: the report would be written over this result",
+                "{}: the report would overwrite this result",
                 path.display()
             ))
             .into()),

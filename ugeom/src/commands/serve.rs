@@ -28,24 +28,23 @@ use ugeom_serve::nbd::{Address, Given, Limits, OnlyClient, Rule, Server, Setting
 use ugeom_serve::ranges::Ranges;
 
 const LONG_ABOUT: &str = "\
-Serves every provider of a target over NBD, the network block device protocol: each is an export \
-by its name; the provider on top, or the addressed one, is the default export. Programs that \
-speak NBD (qemu, nbdcopy, fio, the kernel's nbd-client) then use a partition inside an image, or \
-a stack of layers, like any other disk. With --fuse each provider is a file of a mount, for \
-programs that use files only.
+Serves every provider of a target over NBD, the network block device protocol. Each provider is an \
+export under its name; the top one, or the addressed one, is also the default export. qemu, \
+nbdcopy, fio and the kernel's nbd-client can then use a partition of an image, or a stack of \
+layers, like any other disk. With --fuse, each provider is a file of a mount.
 
-The URI of each address, and the directory of --fuse, is printed on stdout once clients can use \
-it. On SIGTERM or Ctrl-C the server answers the requests that it has read, flushes what was \
-written, and ends. With --run a command is started instead, with the URI in $uri and the \
-directory in $mnt, and the server ends with it. With --stdio one client is served on stdin and \
-stdout. Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are served, too.
+The server prints the URI of each address and the directory of --fuse as soon as clients can use \
+them. On SIGTERM or Ctrl-C it answers the requests that it has read, flushes writes, and exits. \
+--run starts a command with the URI in $uri and the directory in $mnt, and the server exits with \
+it. --stdio serves one client on stdin and stdout. Sockets passed by systemd or by a client such \
+as nbdcopy (LISTEN_FDS) are served, too.
 
-Without --rw all exports are read-only. With it clients follow GEOM's rules: a disk cannot be \
-opened for writing while a partition of it is in use, and its tables are read again when its last \
-writer has closed it. `:ro` behind the name of an export opens it for reading only. Every client \
-that reaches the address is served, unless --tls require --tls-verify-peer demands a certificate. \
-`ugeom stat` shows the load and the cost of each layer, and --metrics serves the same for \
-Prometheus. docs/serve.md has the details.";
+Exports are read-only without --rw. With --rw, GEOM's rules apply: a disk cannot be opened for \
+writing while a partition of it is in use, and its tables are read again after the last writer has \
+closed it. `:ro` after the name of an export opens it read-only. Every client that reaches the \
+address is served, unless --tls require --tls-verify-peer requires a certificate. `ugeom stat` \
+shows the load and the cost of each layer; --metrics serves them for Prometheus. docs/serve.md has \
+the details.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,7 +61,7 @@ pub struct Serve {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Address to listen on: unix:PATH or tcp:HOST:PORT (port 0: one that is free); may be repeated
+    /// Address to listen on: unix:PATH or tcp:HOST:PORT (port 0: a free port); may be repeated
     #[arg(long, value_name = "ADDRESS")]
     nbd: Vec<String>,
 
@@ -79,26 +78,26 @@ pub struct Serve {
     #[arg(long)]
     rw: bool,
 
-    /// Run a shell command with the URI in $uri and the directory in $mnt, and end with it; without
-    /// --nbd and --fuse over a socket of its own
+    /// Run a shell command with the URI in $uri and the directory in $mnt, then exit; without --nbd
+    /// and --fuse, serve a temporary socket
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
 
-    /// Threads that serve [default: one per core]
+    /// Server threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
-    /// Polling time before a thread sleeps, while requests come sooner: uses a core meanwhile, and
-    /// saves synchronous clients one wake-up per request; 0us: never poll
+    /// Poll up to this long before sleeping, while requests arrive faster than that; uses a core
+    /// while polling, and saves synchronous clients one wake-up per request; 0us: never poll
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = duration_ns)]
     spin: u64,
 
-    /// Maximum number of connections; a further one closes the longest idle one
+    /// Maximum number of connections; one more closes the longest idle one
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
 
-    /// Connections of one peer, a user of this machine or another host; beyond it the longest idle
-    /// one of that peer is closed
+    /// Maximum number of connections of one peer (a user of this machine, or another host); one
+    /// more closes the longest idle one of that peer
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections_per_peer)]
     max_connections_per_peer: usize,
 
@@ -106,7 +105,7 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests)]
     max_requests: usize,
 
-    /// Bytes in flight of all connections; of one, a quarter of it
+    /// Bytes in flight of all connections; one connection gets at most a quarter
     #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = opening::size)]
     max_bytes: u64,
 
@@ -114,7 +113,7 @@ pub struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration_ns)]
     handshake_timeout: u64,
 
-    /// Time limit for the rest of a message, and for a client that does not read its replies
+    /// Time limit for the rest of a message, and for a reply that the client does not read
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration_ns)]
     stall_timeout: u64,
 
@@ -128,7 +127,7 @@ pub struct Serve {
     #[command(flatten)]
     metrics: metrics::MetricsArgs,
 
-    /// Print what is served as JSON
+    /// Print URIs, control socket and exports as JSON
     #[arg(long)]
     json: bool,
 }

@@ -36,10 +36,10 @@ their workers, mapped devices, RAID, FUSE servers, disks) and prints where its t
 layer the inclusive and the exclusive time, by phases, with percentiles. Exclusive times add up to \
 the whole.
 
-The events come from BPF programs on raw tracepoints, which need root, or CAP_BPF and \
-CAP_PERFMON; else from an instance of tracefs, else from perf_event_open. The counts of events \
-are compared with /proc/diskstats in each run; where they differ, the trace starts again with the \
-next source. Lost events and requests whose end was not seen are reported, never shown as in flight.
+The events come from BPF programs on raw tracepoints, which need root, or CAP_BPF and CAP_PERFMON; \
+else from an instance of tracefs, else from perf_event_open. The counts of events are compared \
+with /proc/diskstats in each run; where they differ, the trace starts again with the next source. \
+Lost events, and requests without a recorded end, are reported and never shown as in flight.
 
 A DEVICE is a block device, a partition, a mount point or a file on a disk. The trace lasts as \
 long as COMMAND runs, else for --for, else until Ctrl-C. docs/trace.md explains the phases.";
@@ -118,7 +118,7 @@ pub struct Trace {
     #[command(subcommand)]
     sub: Option<Sub>,
 
-    /// How long [default: while COMMAND runs, else until Ctrl-C]
+    /// Duration of the trace [default: while COMMAND runs, else until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     length: Option<Duration>,
 
@@ -127,17 +127,17 @@ pub struct Trace {
     #[arg(long, value_name = "NAME")]
     source: Option<Choice>,
 
-    /// Record only a sample of the requests, so that recording takes at most this share of the time
-    /// of a processor [default: all requests]
+    /// Sample requests, so that recording uses at most this share of one processor [default: all
+    /// requests]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     sample: Option<f64>,
 
-    /// Record all events in this file, too
+    /// Also record all events in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Measure what a trace costs reads of DEVICE, instead, or what it does to runs of COMMAND: in
-    /// turns with and without one. COMMAND runs 13 times, without stdout
+    /// Measure the cost of a trace instead: reads of DEVICE, or runs of COMMAND, alternately with
+    /// and without one. COMMAND runs 13 times, without stdout
     #[arg(long, conflicts_with_all = ["length", "output", "sample", "flame", "heat"])]
     overhead: bool,
 
@@ -385,7 +385,7 @@ impl Recording {
             && let Err(error) = writer.event(event)
         {
             output::warn(&format!(
-                "{}: {error}; the trace goes on without a recording",
+                "{}: {error}; the trace continues without a recording",
                 self.path.display()
             ));
             self.error = Some(error);

@@ -39,15 +39,15 @@ pub struct Write {
     #[command(flatten)]
     to: TransferArgs,
 
-    /// How much to write, exactly [default: all of stdin]
+    /// Exact number of bytes to write [default: all of stdin]
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
     length: Option<u64>,
 
-    /// Overwrite what carries a partition table or a file system
+    /// Overwrite a target with a partition table or a file system
     #[arg(long)]
     destroy: bool,
 
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -46,7 +46,7 @@ pub fn copy(
     out: &mut Sink,
 ) -> Result<u64> {
     let Some(provider) = opened.view() else {
-        bail!("the provider is gone");
+        bail!("the provider is destroyed");
     };
     let mut progress = Progress::new(Some(range.end - range.start));
     let start = range.start;
@@ -75,7 +75,7 @@ pub fn copy(
         let end = (block.wanted.end - block.sectors.start) as usize;
         let bytes = finished.buffer().and_then(|buffer| buffer.get(skip..end));
         let Some(bytes) = bytes else {
-            bail!("a request came back without its buffer");
+            bail!("a request returned without its buffer");
         };
         out.data(bytes)?;
         at = block.wanted.end;

@@ -83,7 +83,7 @@ pub fn copy(
     wanted: &Wanted<'_>,
 ) -> Result<()> {
     let Some(provider) = opened.view() else {
-        bail!("the provider is gone");
+        bail!("the provider is destroyed");
     };
     let geometry = Geometry::of(&provider);
     let sectors = geometry.sectors(&range);

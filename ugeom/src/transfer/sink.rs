@@ -59,7 +59,7 @@ impl Sink {
         self.out.write_all(bytes)
     }
 
-    /// Appends zeroes.
+    /// Appends zeroes, as a hole where stdout is a file that can have one.
     ///
     /// # Errors
     /// As [`Sink::data`].

@@ -45,7 +45,7 @@ pub fn copy(
     from: &mut Input,
 ) -> Result<u64> {
     let Some(provider) = opened.view() else {
-        bail!("the provider is gone");
+        bail!("the provider is destroyed");
     };
     let mut writer = Writer {
         channel,
@@ -59,10 +59,7 @@ pub fn copy(
     let length = range.end - range.start;
     let written = writer.copy(range, from, &mut progress)?;
     writer.settle()?;
-    writer
-        .channel
-        .flush(opened)
-        .context("flushing what was written")?;
+    writer.channel.flush(opened).context("flushing writes")?;
     if from.interrupted() {
         return Ok(written);
     }

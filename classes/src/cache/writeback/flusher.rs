@@ -145,7 +145,7 @@ impl<I: Index> Flusher<I> {
                 None => bio.resume(),
                 Some(_) => bio.fail(
                     Errno::IO,
-                    "what the cache holds could not be written below; it is kept",
+                    "dirty data could not be written below; the cache keeps it",
                 ),
             }
         }

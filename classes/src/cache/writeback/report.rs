@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{IoError, Losses, Unsaved};
 
-const UNKEPT: &str = "what the cache held could not be kept";
+const UNKEPT: &str = "dirty data of the cache could not be kept";
 
 /// What a pass could not write.
 #[derive(Clone)]

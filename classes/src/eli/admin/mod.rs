@@ -108,7 +108,7 @@ impl<'a> EliDisk<'a> {
     /// # Errors
     /// It is gone, or too small for metadata.
     pub fn new(channel: &'a mut Channel, opened: &'a Opened) -> Result<Self, AdminError> {
-        let gone = || StackError::Invalid("the provider is gone".to_owned());
+        let gone = || StackError::Invalid("the provider is destroyed".to_owned());
         let view = opened.view().ok_or_else(gone)?;
         let (media_bytes, sector_bytes) = (view.mediasize_bytes, view.sectorsize_bytes);
         let sectors = media_bytes.checked_div(sector_bytes.into()).unwrap_or(0);
@@ -135,7 +135,7 @@ impl<'a> EliDisk<'a> {
         (size_bytes / sector).saturating_sub(1) * sector
     }
 
-    /// One sector.
+    /// Reads the sector at a byte offset.
     ///
     /// # Errors
     /// `Read`.

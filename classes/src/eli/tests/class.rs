@@ -324,7 +324,7 @@ fn a_provider_that_cannot_be_opened_gives_the_reason() {
     let error = fixture.refused("keyfile=DIR/k,passfile=DIR/p,nopassphrase=1");
     has(&error, "exclude each other");
     let error = fixture.refused("onetime=1,keyfile=DIR/k");
-    has(&error, "no file goes with it");
+    has(&error, "excludes key files");
     let grown = fs::OpenOptions::new()
         .write(true)
         .open(fixture.path().join("disk.img"));

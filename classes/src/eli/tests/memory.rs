@@ -1,4 +1,4 @@
-//! Keys are nowhere in the process's memory once the provider is gone.
+//! Keys are nowhere in the process's memory once the provider is destroyed.
 //!
 //! The test runs in a process of its own: others, in the same one, use the same keys.
 

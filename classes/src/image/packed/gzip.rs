@@ -180,7 +180,7 @@ impl Gzip {
                 Err(gzip::Error::Magic { .. }) if self.state.begun => {
                     return Err(Damage::new(
                         at,
-                        "what follows the last member is no data of gzip",
+                        "the data after the last member is not gzip",
                     ));
                 }
                 Err(error) => return Err(Damage::new(at, error)),

@@ -101,7 +101,7 @@ pub(super) fn plan(
     let reader = opened.map_err(|damage| refused(path, damage.to_string()))?;
     let size_bytes = reader.size_bytes();
     if size_bytes == 0 {
-        return Err(refused(path, "holds a disk of 0 bytes".into()));
+        return Err(refused(path, "contains a disk of 0 bytes".into()));
     }
     let shown = path.to_owned();
     let pool = Pool::start(move |bio| work(&reader, &shown, bio));

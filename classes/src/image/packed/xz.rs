@@ -85,7 +85,7 @@ fn stream(file: &Arc<File>, mut end: u64) -> Result<Option<(u64, Vec<Block>)>, D
     while end >= 4 && bytes(end - 4, 4)? == [0; 4] {
         end -= 4;
     }
-    let cut = "the file is cut off, or what follows the data is damaged";
+    let cut = "the file is truncated, or damaged after the data";
     let Some(at) = end.checked_sub(EDGE_BYTES as u64) else {
         return match end {
             0 => Ok(None),

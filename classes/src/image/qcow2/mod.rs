@@ -85,7 +85,9 @@ impl Geom for Qcow2Geom {
             provider: self.name.clone(),
             offset_bytes: 0,
             length_bytes: 0,
-            reason: "the image could not be closed: its header says so, and qemu repairs it".into(),
+            reason:
+                "the image could not be closed: its header is marked dirty, and qemu repairs it"
+                    .into(),
         })
     }
 
@@ -105,7 +107,7 @@ impl Geom for Qcow2Geom {
     }
 }
 
-/// Opens a chain.
+/// Opens an image with the chain of images that back it.
 ///
 /// # Errors
 /// A file is in use, or an image is damaged.

@@ -48,7 +48,8 @@ impl ThreadEngine {
             offset,
             length,
         };
-        self.engine.submit(op, (Carrier::new(bio, 1), self.failures.count()));
+        self.engine
+            .submit(op, (Carrier::new(bio, 1), self.failures.count()));
     }
 }
 
@@ -84,7 +85,7 @@ impl ThreadState for ThreadEngine {
                         completions.push(bio, Ok(length));
                     }
                     Ok(bytes) if bytes < bio.length() => {
-                        completions.push_failed(bio, Errno::IO, "the file takes no more");
+                        completions.push_failed(bio, Errno::IO, "a short write to the file");
                     }
                     Ok(bytes) => {
                         if bio.command() == Command::Write {

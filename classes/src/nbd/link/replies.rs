@@ -306,7 +306,10 @@ impl Link {
             let covered = flight.got;
             // A reply without any is no answer, and nothing could follow it.
             let told = (covered > 0).then_some(covered);
-            let outcome = told.ok_or((Errno::IO, "the server has told nothing of what was asked"));
+            let outcome = told.ok_or((
+                Errno::IO,
+                "the server returned nothing about the requested range",
+            ));
             return self.finish(index, outcome);
         }
         flight.done += flight.part;

@@ -144,19 +144,29 @@ fn a_flush_that_is_not_answered_may_have_failed() {
     });
 }
 
+/// Two durable writes over two connections; `answers` gets the FLUSH of each.
+fn two_durable_writes(answers: impl FnOnce(Asked, Asked), expected: Result<u64, Errno>) {
+    let (folder, asked) = asked_of(MANY);
+    let target = open(&target_of(&folder, "", ""));
+    std::thread::scope(|scope| {
+        let durable = |block| {
+            let ended = submit(scope, &target, block, Flags::FUA);
+            next(&asked, command::WRITE).answer(0);
+            (ended, next(&asked, command::FLUSH))
+        };
+        let (one, flush_of_one) = durable(1);
+        let (other, flush_of_other) = durable(2);
+        answers(flush_of_one, flush_of_other);
+        assert_eq!(one.join().expect("joined"), expected);
+        assert_eq!(other.join().expect("joined"), expected);
+    });
+}
+
 #[test]
 fn of_two_flushes_over_two_connections_none_succeeds_when_one_fails() {
     for first_fails in [true, false] {
-        let (folder, asked) = asked_of(MANY);
-        let target = open(&target_of(&folder, "", ""));
-        std::thread::scope(|scope| {
-            let one = submit(scope, &target, 1, Flags::FUA);
-            next(&asked, command::WRITE).answer(0);
-            let flush_of_one = next(&asked, command::FLUSH);
-            let other = submit(scope, &target, 2, Flags::FUA);
-            next(&asked, command::WRITE).answer(0);
-            let flush_of_other = next(&asked, command::FLUSH);
-            let (good, bad) = match first_fails {
+        let answers = |flush_of_one, flush_of_other| {
+            let (good, bad): (Asked, Asked) = match first_fails {
                 true => (flush_of_other, flush_of_one),
                 false => (flush_of_one, flush_of_other),
             };
@@ -164,27 +174,18 @@ fn of_two_flushes_over_two_connections_none_succeeds_when_one_fails() {
             // Time for a wrong success to be used.
             std::thread::sleep(Duration::from_millis(20));
             bad.answer(error::EIO);
-            assert_eq!(one.join().expect("joined"), Err(Errno::IO));
-            assert_eq!(other.join().expect("joined"), Err(Errno::IO));
-        });
+        };
+        two_durable_writes(answers, Err(Errno::IO));
     }
 }
 
 #[test]
 fn two_flushes_over_two_connections_succeed_when_both_are_answered_well() {
-    let (folder, asked) = asked_of(MANY);
-    let target = open(&target_of(&folder, "", ""));
-    std::thread::scope(|scope| {
-        let one = submit(scope, &target, 1, Flags::FUA);
-        next(&asked, command::WRITE).answer(0);
-        let flush_of_one = next(&asked, command::FLUSH);
-        let other = submit(scope, &target, 2, Flags::FUA);
-        next(&asked, command::WRITE).answer(0);
-        next(&asked, command::FLUSH).answer(0);
+    let answers = |flush_of_one: Asked, flush_of_other: Asked| {
+        flush_of_other.answer(0);
         flush_of_one.answer(0);
-        assert_eq!(one.join().expect("joined"), Ok(BLOCK));
-        assert_eq!(other.join().expect("joined"), Ok(BLOCK));
-    });
+    };
+    two_durable_writes(answers, Ok(BLOCK));
 }
 
 #[test]

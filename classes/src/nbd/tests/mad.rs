@@ -81,7 +81,11 @@ fn less_than_a_sector_is_data_and_so_is_all_of_which_nothing_is_told() {
     };
     answers(vec![told(0), told(100)], |opened, channel| {
         let all = [(1 << 20, ExtentKind::Data)];
-        assert_eq!(extents_of(opened, channel), all, "nbdkit's blocksize-policy does so");
+        assert_eq!(
+            extents_of(opened, channel),
+            all,
+            "nbdkit's blocksize-policy does so"
+        );
         assert_eq!(extents_of(opened, channel), [(512, ExtentKind::Data)]);
     });
 }
@@ -113,11 +117,14 @@ fn data_that_is_sent_twice_does_not_stand_for_data_that_is_not_sent() {
         let chunks = [(1024, 0), (0, 0), (512, chunk::DONE)];
         chunks.map(|(at, flags)| data(request, at, flags)).concat()
     };
-    answers(vec![Box::new(twice), Box::new(backwards)], |opened, channel| {
-        let mut bytes = [0; 1536];
-        let error = channel.read(opened, 0, &mut bytes).expect_err("a gap");
-        assert_eq!(error.errno, Errno::IO);
-        channel.read(opened, 0, &mut bytes).expect("in any order");
-        assert_eq!(bytes, [6; 1536]);
-    });
+    answers(
+        vec![Box::new(twice), Box::new(backwards)],
+        |opened, channel| {
+            let mut bytes = [0; 1536];
+            let error = channel.read(opened, 0, &mut bytes).expect_err("a gap");
+            assert_eq!(error.errno, Errno::IO);
+            channel.read(opened, 0, &mut bytes).expect("in any order");
+            assert_eq!(bytes, [6; 1536]);
+        },
+    );
 }

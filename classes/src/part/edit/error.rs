@@ -11,7 +11,7 @@ use ugeom_stack::IoError;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum EditError {
     /// The provider went away.
-    #[error("the provider is gone")]
+    #[error("the provider is destroyed")]
     Gone,
     /// A sector size that no table here is defined for.
     #[error(

@@ -52,7 +52,7 @@ pub struct Added {
     pub provider: String,
     /// First sector on the provider, from 0.
     pub start: u64,
-    /// Length, sectors.
+    /// Length on the provider, sectors.
     pub sectors: u64,
 }
 

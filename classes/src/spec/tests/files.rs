@@ -254,7 +254,7 @@ fn size_depth_and_layers_of_a_file_are_bounded() {
     };
     assert!(StackFile::parse("s.toml", &tower(BASES_MAX + 1), CLASSES).is_ok());
     let error = StackFile::parse("s.toml", &tower(BASES_MAX + 2), CLASSES).unwrap_err();
-    assert_eq!(error.message, "more than 16 stacks stand on one another");
+    assert_eq!(error.message, "a stack has more than 16 bases");
 
     let wide = |layers: usize| {
         let upper = "\"mbr\", ".repeat(layers - 1);

@@ -13,7 +13,7 @@ pub const OUT_HEADER_BYTES: usize = 16;
 pub struct InHeader {
     /// The length of header, argument and the rest, bytes.
     pub length_bytes: u32,
-    /// See [`super::opcode`].
+    /// One of [`super::opcode`], or one that this program does not know.
     pub opcode: u32,
     /// The kernel's word, which comes back with the reply.
     pub unique: u64,
@@ -28,7 +28,7 @@ pub struct InHeader {
 }
 
 impl InHeader {
-    /// Reads it.
+    /// Decodes `struct fuse_in_header`, in the byte order of the machine.
     ///
     /// # Errors
     /// There are fewer than [`IN_HEADER_BYTES`].
@@ -103,7 +103,7 @@ impl OutHeader {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes `struct fuse_out_header`, in the byte order of the machine.
     ///
     /// # Errors
     /// There are fewer than [`OUT_HEADER_BYTES`].

@@ -21,7 +21,7 @@ pub struct InitReply {
     pub minor: u32,
     /// How far the kernel may read ahead, bytes.
     pub max_readahead_bytes: u32,
-    /// See [`super::init_flag`].
+    /// Features that both sides use: bits of [`super::init_flag`].
     pub flags: u64,
     /// The most background requests (asynchronous I/O, read-ahead) in flight.
     pub max_background: u16,
@@ -52,7 +52,7 @@ impl InitReply {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes `struct fuse_init_out`, in the byte order of the machine.
     ///
     /// # Errors
     /// There are fewer than [`INIT_REPLY_BYTES`].
@@ -73,7 +73,7 @@ impl InitReply {
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// A directory (`S_IFDIR`).
+    /// A directory: `S_IFDIR` in the mode.
     Directory,
     /// A regular file (`S_IFREG`).
     File,
@@ -97,7 +97,7 @@ pub struct Attributes {
     pub kind: FileKind,
     /// Who may do what with it: the low 12 bits of a mode.
     pub permissions: u32,
-    /// Size in bytes.
+    /// Size of the file, bytes.
     pub size_bytes: u64,
     /// How much of it is no hole, bytes.
     pub allocated_bytes: u64,
@@ -161,7 +161,7 @@ impl Entry {
 pub struct OpenReply {
     /// The server's word for what it has opened.
     pub handle: u64,
-    /// See [`super::open_flag`].
+    /// How the kernel treats the open file: bits of [`super::open_flag`].
     pub flags: u32,
 }
 
@@ -193,7 +193,7 @@ pub fn lseek_reply(offset: u64) -> [u8; 8] {
 /// The reply to STATFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Its size, blocks.
+    /// Its size in blocks of `block_bytes`.
     pub blocks: u64,
     /// The size of a block, bytes.
     pub block_bytes: u32,

@@ -25,11 +25,11 @@ pub const fn argument_bytes(opcode: u32) -> usize {
 pub struct Init {
     /// The kernel's version of the protocol.
     pub major: u32,
-    /// See `major`.
+    /// The minor version that belongs to `major`.
     pub minor: u32,
     /// How far the kernel reads ahead at most, bytes.
     pub max_readahead_bytes: u32,
-    /// See [`super::init_flag`].
+    /// Features that the kernel has: bits of [`super::init_flag`].
     pub flags: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Transfer {
 /// SETATTR, as far as it can be about a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetAttributes {
-    /// See [`super::set_flag`].
+    /// Which fields change: bits of [`super::set_flag`].
     pub which: u32,
     /// The size that is wanted, bytes.
     pub size_bytes: u64,
@@ -64,7 +64,7 @@ pub struct Fallocate {
     pub handle: u64,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Length in bytes.
+    /// Length of the range, bytes.
     pub length_bytes: u64,
     /// Flags of fallocate(2), as `FALLOC_FL_PUNCH_HOLE`.
     pub mode: u32,

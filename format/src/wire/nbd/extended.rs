@@ -22,9 +22,9 @@ const STATUS_HEAD_BYTES: usize = 8;
 message! {
     /// What a client asks, with a 64-bit length.
     ExtendedRequest, "an extended request", EXTENDED_REQUEST_BYTES, REQUEST_MAGIC:
-    /// See [`super::command_flag`].
+    /// Modifiers: bits of [`super::command_flag`].
     4 flags: u16,
-    /// See [`super::command`].
+    /// What to do: one of [`super::command`].
     6 command: u16,
     /// The client's word, which comes back with the reply.
     8 cookie: u64,
@@ -64,9 +64,9 @@ impl From<Request> for ExtendedRequest {
 message! {
     /// What stands before each chunk of a reply.
     ExtendedChunkHeader, "an extended chunk of a reply", EXTENDED_CHUNK_HEADER_BYTES, CHUNK_MAGIC:
-    /// [`super::chunk::DONE`] or nothing.
+    /// [`super::chunk::DONE`] in the last chunk of a reply, else 0.
     4 flags: u16,
-    /// See [`super::chunk`].
+    /// What the payload is: one of [`super::chunk`].
     6 kind: u16,
     /// The cookie of the request.
     8 cookie: u64,

@@ -3,7 +3,7 @@
 use super::{Error, expect, handshake_flag, hint, magic};
 use crate::bytes::{put, put_u32_be, u16_be, u32_be, u64_be};
 
-/// `NBDMAGIC`.
+/// The text `NBDMAGIC`, with which a server begins.
 const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// `IHAVEOPT`: newstyle, and before each option.
 const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
@@ -29,7 +29,7 @@ const EXPORT_REPLY_BYTES: usize = 10;
 /// The server's first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// See [`super::handshake_flag`].
+    /// What the server can do: bits of [`super::handshake_flag`].
     pub flags: u16,
 }
 
@@ -44,7 +44,7 @@ impl Greeting {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the first 18 bytes of a server.
     ///
     /// # Errors
     /// The peer is no NBD server, or one that speaks the old handshake only.
@@ -72,7 +72,7 @@ impl Greeting {
 /// What stands before the data of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionHeader {
-    /// See [`super::option`].
+    /// What is negotiated: one of [`super::option`].
     pub option: u32,
     /// The length of the data that follows, bytes. Any 32-bit number.
     pub length: u32,
@@ -89,7 +89,7 @@ impl OptionHeader {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the header before the data of an option.
     ///
     /// # Errors
     /// The magic number is another, as of a client that speaks TLS or HTTP.
@@ -109,7 +109,7 @@ impl OptionHeader {
 pub struct OptionReplyHeader {
     /// The option that is answered.
     pub option: u32,
-    /// See [`super::option_reply`].
+    /// Success, data or error: one of [`super::option_reply`].
     pub reply: u32,
     /// The length of the data that follows, bytes.
     pub length: u32,
@@ -127,7 +127,7 @@ impl OptionReplyHeader {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the header before the data of a reply.
     ///
     /// # Errors
     /// The magic number is another.
@@ -153,7 +153,7 @@ impl OptionReplyHeader {
 pub struct ExportReply {
     /// The size of the export, bytes.
     pub size_bytes: u64,
-    /// See [`super::export_flag`].
+    /// What the export can do: bits of [`super::export_flag`].
     pub flags: u16,
 }
 

@@ -47,7 +47,7 @@ macro_rules! message {
                 bytes
             }
 
-            /// Reads it.
+            /// Decodes the bytes, big-endian, magic number first.
             ///
             /// # Errors
             /// The magic number is another: where the next message begins cannot be known any more.

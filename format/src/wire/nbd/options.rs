@@ -117,7 +117,7 @@ impl InfoRequest {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the data behind the header of the option.
     ///
     /// # Errors
     /// Lengths that do not fit, a name that is no text.
@@ -155,7 +155,7 @@ impl MetaRequest {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the data behind the header of the option.
     ///
     /// # Errors
     /// Lengths that do not fit, strings that are no text.
@@ -191,7 +191,7 @@ impl Listed {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the data of a reply of type SERVER.
     ///
     /// # Errors
     /// Lengths that do not fit, strings that are no text.
@@ -221,7 +221,7 @@ impl MetaContext {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the data of a reply of type META_CONTEXT.
     ///
     /// # Errors
     /// It is too short, or its name no text.
@@ -241,7 +241,7 @@ pub enum Info {
     Export {
         /// Size of the export in bytes.
         size_bytes: u64,
-        /// See [`super::export_flag`].
+        /// What the export can do: bits of [`super::export_flag`].
         flags: u16,
     },
     /// The name under which the server knows it.

@@ -21,15 +21,15 @@ const STATUS_BYTES: usize = 8;
 message! {
     /// What a client asks.
     Request, "a request", REQUEST_BYTES, REQUEST_MAGIC:
-    /// See [`super::command_flag`].
+    /// Modifiers: bits of [`super::command_flag`].
     4 flags: u16,
-    /// See [`super::command`].
+    /// What to do: one of [`super::command`].
     6 command: u16,
     /// The client's word, which comes back with the reply.
     8 cookie: u64,
     /// Byte offset in the export.
     16 offset_bytes: u64,
-    /// Length in bytes.
+    /// Length of the range, bytes.
     24 length_bytes: u32,
 }
 
@@ -65,9 +65,9 @@ impl SimpleReply {
 message! {
     /// What stands before each chunk of a structured reply.
     ChunkHeader, "a chunk of a reply", CHUNK_HEADER_BYTES, CHUNK_MAGIC:
-    /// [`chunk::DONE`] or nothing.
+    /// [`chunk::DONE`] in the last chunk of a reply, else 0.
     4 flags: u16,
-    /// See [`chunk`].
+    /// What the payload is: one of [`chunk`].
     6 kind: u16,
     /// The cookie of the request.
     8 cookie: u64,
@@ -102,7 +102,7 @@ impl Hole {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes the payload of the chunk.
     ///
     /// # Errors
     /// Its length is another.
@@ -118,7 +118,7 @@ impl Hole {
 /// The data of a chunk of kind ERROR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorChunk {
-    /// One of [`super::error`].
+    /// The error of the request: one of [`super::error`].
     pub error: u32,
     /// In plain words; may be empty.
     pub message: String,
@@ -164,7 +164,7 @@ impl ErrorChunk {
 pub struct Status {
     /// Length of the range in bytes.
     pub length_bytes: u32,
-    /// See [`super::state`].
+    /// Hole, zeroes or data: bits of [`super::state`].
     pub flags: u32,
 }
 

@@ -153,7 +153,7 @@ fn who_may_open_what_follows_geom() {
     let peer = Peer::greeted(running.connect());
     let (reply, text) = peer.go("md0").err().expect("a second writer");
     assert_eq!(reply, option_reply::ERR_POLICY);
-    assert!(text.contains("it is held exclusively"), "{text}");
+    assert!(text.contains("it is opened exclusively"), "{text}");
     drop(held);
     let client = running.client("md0", false);
     let refused = running.stack.open(provider, Delta::EXCLUSIVE);

@@ -14,7 +14,7 @@ fn half_a_handshake_and_silence_ends_in_time() {
     let mut half = Peer::greeted(running.connect());
     half.0.write_all(b"IHAVEOPT\0\0").expect("half an option");
     assert_eq!(half.0.read(&mut [0; 1]).expect("the end"), 0);
-    running.wait_for("no end of its handshake within 0.05 s");
+    running.wait_for("the handshake is not complete after 0.05 s");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn half_a_message_and_silence_ends_in_time_and_idleness_does_not() {
         .write_all(&[1; 100])
         .expect("a part of the data");
     assert_eq!(half.until_closed(), 0);
-    running.wait_for("fell silent in the middle of a message");
+    running.wait_for("timeout in the middle of a message");
     assert_eq!(idle.read(0, 512), [0; 512], "nothing of it was written");
 }
 

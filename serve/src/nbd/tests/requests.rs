@@ -160,7 +160,7 @@ fn a_small_read_that_fails_or_waits_is_answered_like_any_other() {
         for _ in 0..5 {
             let reply = client.ask(command::READ, 0, 700, 4096);
             assert_eq!(reply.error, ugeom_format::wire::nbd::error::EIO);
-            assert_eq!(reply.message.contains("told to fail"), structured);
+            assert_eq!(reply.message.contains("injected by nop"), structured);
             assert_eq!(client.write(0, 512, &[5; 512]).error, 0);
         }
         // The disk below does not fail, and its holes are zeroes.

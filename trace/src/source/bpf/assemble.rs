@@ -55,7 +55,7 @@ const STORE_CONSTANT: u8 = 0x62;
 const LOAD_CONSTANT: u8 = 0x18;
 /// `BPF_PSEUDO_MAP_VALUE`: the address of a byte of an array's first element.
 const MAP_VALUE: u8 = 2;
-/// `BPF_PSEUDO_KFUNC_CALL`.
+/// `BPF_PSEUDO_KFUNC_CALL`: the call of a kernel function by its BTF id.
 const KERNEL_CALL: u8 = 2;
 
 impl Assembler {

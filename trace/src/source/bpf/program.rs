@@ -17,11 +17,11 @@ use crate::event::Kind;
 use ugeom_format::btf::Btf;
 use ugeom_machine::bpf::Instruction;
 
-/// `bpf_ktime_get_ns`: CLOCK_MONOTONIC.
+/// `bpf_ktime_get_ns`: CLOCK_MONOTONIC, in ns.
 const TIME: i32 = 5;
-/// `bpf_get_smp_processor_id`.
+/// `bpf_get_smp_processor_id`: the number of this processor.
 const PROCESSOR: i32 = 8;
-/// `bpf_get_current_pid_tgid`.
+/// `bpf_get_current_pid_tgid`: process in the upper half, thread in the lower.
 const THREAD: i32 = 14;
 
 /// Devices that a program compares with, at most; beyond, all devices are recorded.

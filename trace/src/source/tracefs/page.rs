@@ -30,7 +30,7 @@ const LENGTH: u64 = 0xf_ffff;
 const TIME_BITS: u32 = 59;
 
 impl PageForm {
-    /// Reads `events/header_page`.
+    /// Parses `events/header_page`: where the head of a page has which field.
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = |name: &str| {
             let line = text.lines().find(|line| {

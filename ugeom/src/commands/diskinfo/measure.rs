@@ -39,11 +39,11 @@ pub struct MeasureArgs {
     #[arg(short = 'w', requires = "writes")]
     writable: bool,
 
-    /// Overwrite what carries a partition table or a file system
+    /// Overwrite a target with a partition table or a file system
     #[arg(long, requires = "writable")]
     destroy: bool,
 
-    /// How long -i and -S take for each size of block [default: 3s for -i, 1s for -S]
+    /// Time of -i and -S for each block size [default: 3s for -i, 1s for -S]
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     time: Option<u64>,
 
@@ -128,7 +128,9 @@ impl MeasureArgs {
 pub fn run(diskinfo: &Diskinfo) -> Result<()> {
     let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
     if cfg!(debug_assertions) {
-        output::warn("this is a debug build: its figures mean nothing (cargo run --release)");
+        output::warn(
+            "this is a debug build, its figures are meaningless: use `cargo run --release`",
+        );
     }
     let mut documents = Vec::new();
     let mut failed = false;
@@ -137,7 +139,7 @@ pub fn run(diskinfo: &Diskinfo) -> Result<()> {
             Ok((document, ended)) => {
                 documents.push(document);
                 if ended == Ended::Early {
-                    output::warn("it was stopped: what is printed is what was measured");
+                    output::warn("interrupted: only completed measurements are printed");
                     break;
                 }
             }

@@ -210,13 +210,13 @@ impl Running {
     }
 
     pub fn detach(&self) -> Result<()> {
-        let instead = format!("end the `ugeom serve` that holds {}", self.target());
+        let instead = format!("stop the `ugeom serve` that uses {}", self.target());
         refuse("detach", &instead)
     }
 
     pub fn suspend(&self) -> Result<()> {
         let instead = format!(
-            "end the `ugeom serve` that holds {}, which wipes its keys",
+            "stop the `ugeom serve` that uses {}, which wipes its keys",
             self.target()
         );
         refuse("suspend", &instead)

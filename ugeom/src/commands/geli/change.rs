@@ -355,7 +355,7 @@ Examples:
   ugeom geli kill --destroy disk.img@p2
   ugeom geli kill -a --destroy disk.img      all its encrypted partitions";
 
-/// Destroy the metadata, and with it the only way to the data
+/// Destroy the metadata, without which the data is unreadable
 #[derive(Args)]
 #[command(long_about = KILL_ABOUT, after_help = KILL_EXAMPLES)]
 pub struct Kill {
@@ -431,7 +431,7 @@ const RESIZE_EXAMPLES: &str = "\
 Examples:
   ugeom geli resize -s 1g disk.img        disk.img had 1 GiB and has more now";
 
-/// Tell a provider that it has grown
+/// Update the metadata of a provider that has grown
 #[derive(Args)]
 #[command(long_about = RESIZE_ABOUT, after_help = RESIZE_EXAMPLES)]
 pub struct Resize {

@@ -157,7 +157,7 @@ impl Source<'_> {
         ask: impl FnOnce() -> Result<Secret<Passphrase>>,
     ) -> Result<KeyComponents> {
         if let Err(error) = secret::forbid_dumps() {
-            log::warn!("core dumps cannot be forbidden, and may hold keys: {error}");
+            log::warn!("core dumps cannot be disabled and may contain keys: {error}");
         }
         let mut components = KeyComponents::new()?;
         for path in self.keyfiles {

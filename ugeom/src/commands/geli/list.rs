@@ -195,7 +195,7 @@ const STATUS_EXAMPLES: &str = "\
 Examples:
   ugeom geli status disk.img";
 
-/// Print which providers of a target are encrypted
+/// Print the encrypted providers of a target
 #[derive(Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {

@@ -18,9 +18,7 @@ use ugeom_stack::{Channel, Delta, Opened};
 
 const LONG_ABOUT: &str = "\
 Makes, changes and shows encrypted providers, with the verbs and options of FreeBSD's geli. To \
-read \
-and write what is inside, put the layer eli on the provider: `disk.img | eli:keyfile=k` is a \
-target \
+read and write the data, put the layer eli on the provider: `disk.img | eli:keyfile=k` is a target \
 of every command, and `ugeom serve` exports it.
 
 Each change is one durable write of the metadata. The old metadata is saved to a file first, \

@@ -33,7 +33,7 @@ Examples:
   ugeom geli recover -s 1g -p -k geli.key disk.img
   ugeom geli recover --from-backup disk.eli -p -k geli.key --write disk.img";
 
-/// Look for metadata that a new size has hidden
+/// Search for metadata at the end of a former size
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Recover {
@@ -219,7 +219,7 @@ impl Recover {
                 if !one.is_in_place(disk.sector_bytes) {
                     continue;
                 }
-                let place = format!("byte {} (behind the present end)", one.offset);
+                let place = format!("byte {} (past the current end)", one.offset);
                 found.push(judge.judged(place, one.metadata)?);
             }
         }
@@ -299,7 +299,7 @@ impl Recover {
         if metadata.provider_bytes == disk.media_bytes
             && disk.metadata().is_ok_and(|there| there == metadata)
         {
-            return output::print("The last sector holds it already.\n");
+            return output::print("The last sector already has it.\n");
         }
         self.backup.save_before_change(disk, false)?;
         metadata.provider_bytes = disk.media_bytes;

@@ -39,7 +39,7 @@ Examples:
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Iostat {
-    /// A device or a path on it, then the interval (2, 500ms, 5m), then how many reports
+    /// A device or a path on it, then the interval (2, 500ms, 5m), then the number of reports
     #[arg(value_name = "TARGET INTERVAL COUNT", num_args = 0..=3, value_hint = ValueHint::FilePath,
           value_parser = crate::opening::word())]
     words: Vec<String>,

@@ -23,7 +23,7 @@ pub struct All<'a> {
     pub report: Option<&'a Path>,
 }
 
-/// Runs one experiment.
+/// Runs one experiment with its options.
 type One<A> = fn(&A) -> Result<Done>;
 
 /// An experiment that has ended.

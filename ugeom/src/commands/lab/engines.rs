@@ -18,8 +18,8 @@ asynchronous.
 Without a TARGET a temporary file is written in full into the current folder, and removed \
 afterwards. A TARGET is overwritten, which needs --destroy.
 
---schedulers repeats the job with every I/O scheduler of the device, and restores its own, also \
-after Ctrl-C. It needs root.";
+--schedulers repeats the job with every I/O scheduler of the device, and restores the original \
+one, also after Ctrl-C. It needs root.";
 
 const ENGINES_EXAMPLES: &str = "\
 Examples:
@@ -37,7 +37,7 @@ pub struct Engines {
     #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
     target: Option<PathBuf>,
 
-    /// Overwrite TARGET, whatever it holds
+    /// Overwrite TARGET, whatever it contains
     #[arg(long, requires = "target")]
     destroy: bool,
 
@@ -46,11 +46,11 @@ pub struct Engines {
           value_parser = clap::value_parser!(u32).range(1..=32_768))]
     depth: Vec<u32>,
 
-    /// The part of the file that is used [default: 256m]
+    /// Used part of the file [default: 256m]
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     size: Option<u64>,
 
-    /// Repeat the job with every I/O scheduler that the device can have
+    /// Repeat the job with every available I/O scheduler
     #[arg(long)]
     schedulers: bool,
 

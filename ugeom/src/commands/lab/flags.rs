@@ -94,14 +94,14 @@ impl Flags {
     pub fn announce(&self, experiments: u64) {
         let limit_ns = self.common().limit_ns();
         let Some(limit_ns) = limit_ns else {
-            output::remark("no time limit (--full): some minutes; Ctrl-C keeps what is measured");
+            output::remark("no time limit (--full): some minutes; Ctrl-C keeps the results so far");
             return;
         };
         let all_ns = limit_ns.saturating_mul(experiments);
         if all_ns > LONG_NS {
             let time = duration_human(all_ns as f64);
             output::remark(&format!(
-                "measuring for about {time}; Ctrl-C keeps what is measured"
+                "measuring for about {time}; Ctrl-C keeps the results so far"
             ));
         }
     }

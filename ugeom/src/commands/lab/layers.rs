@@ -20,17 +20,16 @@ use ugeom_trace::tree::{Class, KernelTree};
 const LAYERS_ABOUT: &str = "\
 Repeats the GEOM benchmarks of 2002 on this machine: 512-byte reads of sector 0 of a memory disk, \
 of its slice, and of the partition in that slice, with GEOM and without. Further cases explain the \
-figures: sizes, stacks of N layers, statistics, dispatch. The published figures are printed \
-beside.
+figures: sizes, stacks of N layers, statistics, dispatch. It prints the published figures, too.
 
 With a TARGET it measures the providers of the target, which is only read.
 
 With --kernel it reads each device of a chain of the kernel directly (O_DIRECT; 512 bytes and 4 \
 KiB, queue depth 1 and 32), with idle processors and with processors kept awake. The cost of a \
 layer is the difference to the one below within rounds. At queue depth 1 the same reads are \
-traced, too (this needs root): the exclusive time of each layer, and where workers wake. With \
---faithful the program of 2002 runs on each layer instead. It is measured in one process, so that \
---processes, --full and --goals are refused.";
+traced, too (this needs root): the exclusive time of each layer, and the processors on which \
+workers wake. With --faithful the program of 2002 runs on each layer instead. It measures in one \
+process and refuses --processes, --full and --goals.";
 
 const LAYERS_EXAMPLES: &str = "\
 Examples:
@@ -61,9 +60,8 @@ pub struct Layers {
           conflicts_with_all = ["target", "full", "processes", "goals"])]
     kernel: Option<String>,
 
-    /// Bottom of the chain of --kernel: its own device, or memory, which makes its loop devices and
-    /// partitions again over a file in /dev/shm for each pass, so that no disk hides the cost of a
-    /// layer
+    /// Bottom of the chain of --kernel: its device, or memory, which rebuilds the loop devices and
+    /// partitions over a file in /dev/shm for each pass, so that no disk hides the cost of a layer
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Bottom::Device,
           requires = "kernel")]
     bottom: Bottom,

@@ -35,7 +35,9 @@ pub fn with_progress<T>(
 ) -> Result<T> {
     let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
     if cfg!(debug_assertions) {
-        output::warn("this is a debug build: its figures mean nothing (cargo run --release)");
+        output::warn(
+            "this is a debug build, its figures are meaningless: use `cargo run --release`",
+        );
     }
     let bar = Bar::new();
     let mut progress = |progress: &Progress<'_>| bar.show(progress);
@@ -80,7 +82,7 @@ pub fn interrupted() -> Result<()> {
 }
 
 fn stopped_early() -> anyhow::Error {
-    Interrupted("stopped by Ctrl-C: the results are those until then".to_owned()).into()
+    Interrupted("interrupted by Ctrl-C: these are the results so far".to_owned()).into()
 }
 
 /// What became of a result.

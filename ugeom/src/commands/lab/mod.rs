@@ -80,7 +80,7 @@ pub(in crate::commands) fn duration_ns(text: &str) -> Result<u64, String> {
 /// Reads the time that a measurement may take.
 pub(in crate::commands) fn budget_ns(text: &str) -> Result<u64, String> {
     match duration_ns(text)? {
-        0 => Err("a measurement takes time: more than 0, such as 15s".to_owned()),
+        0 => Err("a measurement needs more than 0, such as 15s".to_owned()),
         budget_ns => Ok(budget_ns),
     }
 }

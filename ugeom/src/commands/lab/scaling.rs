@@ -24,7 +24,7 @@ Examples:
 #[derive(Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub struct Scaling {
-    /// How many workers, a column each [default: 1, the number of cores, 4, 8 and 16]
+    /// Numbers of workers, one column each [default: 1, the number of cores, 4, 8 and 16]
     #[arg(long, value_name = "N,N,...", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(1..=WORKERS_MAX))]
     workers: Vec<u64>,

@@ -16,10 +16,10 @@ in turns, and prints the limit: IOPS, bandwidth or the processor, and from which
 Beside each block size it prints the device's own counters, as iostat does, which show whether a \
 cache answered, or blocks were merged or split.
 
-A TARGET is a file, a block device or any stack. It is only read, unless --write is given. \
-Without one a temporary file in the current folder is measured, and a simulated disk of 2004.
+A TARGET is a file, a block device or any stack. It is only read, unless --write is given. Without \
+a TARGET, it measures a temporary file in the current directory and a simulated disk of 2004.
 
-To fit the budget, repetitions are left out first, then bytes; the report says which.";
+To fit the budget, it reduces repetitions first, then bytes; the report states both.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,11 +38,11 @@ pub struct Sweep {
           value_parser = crate::opening::word())]
     target: Option<String>,
 
-    /// The smallest block
+    /// Smallest block size
     #[arg(long, value_name = "SIZE", default_value = "512", value_parser = opening::size)]
     min: u64,
 
-    /// The largest block
+    /// Largest block size
     #[arg(long, value_name = "SIZE", default_value = "512k", value_parser = opening::size)]
     max: u64,
 
@@ -54,7 +54,7 @@ pub struct Sweep {
     #[arg(long)]
     write: bool,
 
-    /// Overwrite what carries a partition table or a file system
+    /// Overwrite a target with a partition table or a file system
     #[arg(long, requires = "write")]
     destroy: bool,
 
@@ -70,7 +70,7 @@ pub struct Sweep {
     #[arg(long, group = "way")]
     buffered: bool,
 
-    /// How to print it: the report, or the lines of dd and csh
+    /// Output format: the report, or the lines of dd and csh
     #[arg(long, value_name = "FORMAT", default_value = "report")]
     format: Format,
 

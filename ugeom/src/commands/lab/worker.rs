@@ -18,12 +18,12 @@ impl Worker {
         // A worker without its parent would go on measuring in vain.
         let ends =
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-        ends.context("asking to end with the parent")?;
+        ends.context("setting the signal at the parent's end")?;
         let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
         let mut request = String::new();
         std::io::stdin()
             .read_to_string(&mut request)
-            .context("reading what to measure")?;
+            .context("reading the request")?;
         let mut progress = |_: &Progress<'_>| {};
         let mut control = Control {
             progress: &mut progress,

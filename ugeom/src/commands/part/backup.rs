@@ -64,7 +64,7 @@ pub struct Restore {
     #[arg(short = 'f', value_name = "FLAGS", value_parser = flags, help_heading = "Advanced")]
     _flags: Option<Committed>,
 
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -27,8 +27,8 @@ Makes, changes and shows partition tables with the verbs and options of FreeBSD'
 BSD64, EBR, GPT, MBR, PC98 and VTOC8. Tables of other kinds are found by `ugeom show`, and not \
 written.
 
-Each change is written at once, in an order that leaves the table before it or the one after it at \
-every moment. A table whose partitions are in use is not changed.";
+Each change is written immediately, in an order that leaves either the old or the new table after \
+a crash. Tables with partitions in use are not changed.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,7 +105,7 @@ fn no_such_action(words: &[OsString]) -> Usage {
     let name = name.unwrap_or_default();
     if ELSEWHERE.contains(&name.as_ref()) {
         return Usage(format!(
-            "there is no `ugeom part {name}`: each change is written at once"
+            "there is no `ugeom part {name}`: each change is written immediately"
         ));
     }
     let near = nearest(&name, ACTIONS).map(|near| format!(": did you mean {near}?"));
@@ -125,7 +125,7 @@ struct Common {
     #[arg(short = 'f', value_name = "FLAGS", value_parser = flags, help_heading = "Advanced")]
     _flags: Option<Committed>,
 
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -137,7 +137,7 @@ struct Committed;
 fn flags(text: &str) -> Result<Committed, String> {
     match text.contains('C') {
         true => Ok(Committed),
-        false => Err("changes that wait for `commit` are not here: only C is".to_owned()),
+        false => Err("only the flag C is supported: there are no pending changes".to_owned()),
     }
 }
 

@@ -16,16 +16,16 @@ use ugeom_format::gpt::Side;
 use ugeom_stack::Delta;
 
 const RECOVER_ABOUT: &str = "\
-Makes a damaged GPT whole: both copies from the good one, the backup at the end of the media, a \
-protective MBR in sector 0. A BSD64 label is taken from the copy behind its partitions. A healthy \
-table is left as it is.
+Repairs a damaged GPT: both copies from the valid one, the backup at the end of the media, a \
+protective MBR in sector 0. A BSD64 label is taken from the copy behind its partitions. A valid \
+table stays unchanged.
 
-When neither copy is good, --from takes one as it stands, although its checksum is wrong: compare \
-the two with --dry-run first. A disk that is a member of a mirror has the mirror's metadata where \
-the backup would be written: recover the table on the mirror, --destroy overwrites the metadata. \
-With --from, an ordinary MBR in sector 0 is replaced, too.
+If neither copy is valid, --from uses one despite its wrong checksum; compare both with --dry-run \
+first. A disk that is a member of a mirror has the mirror's metadata where the backup would be \
+written: recover the table on the mirror, --destroy overwrites the metadata. With --from, an \
+ordinary MBR in sector 0 is replaced, too.
 
-The old sectors are kept in a file, whose name is printed: a hex dump with offsets on the \
+The old sectors are saved in a file, whose name is printed: a hex dump with offsets on the \
 provider, for `xxd -r FILE disk.img`.";
 
 const RECOVER_EXAMPLES: &str = "\
@@ -35,14 +35,14 @@ Examples:
   ugeom part recover disk.img
   ugeom part recover --from backup disk.img";
 
-/// Make a damaged GPT whole from its good copy
+/// Repair a damaged GPT from its valid copy
 #[derive(Args)]
 #[command(long_about = RECOVER_ABOUT, after_help = RECOVER_EXAMPLES)]
 pub struct Recover {
     #[command(flatten)]
     common: Common,
 
-    /// Take this copy, also where its checksum is wrong: primary or backup
+    /// Use this copy even if its checksum is wrong: primary or backup
     #[arg(long, value_name = "COPY", value_parser = side)]
     from: Option<Side>,
 
@@ -50,11 +50,11 @@ pub struct Recover {
     #[arg(long)]
     dry_run: bool,
 
-    /// Overwrite other metadata in the place of a copy, such as that of a mirror
+    /// Overwrite other metadata in place of a copy, such as that of a mirror
     #[arg(long)]
     destroy: bool,
 
-    /// Keep what is overwritten in this new file [default: NAME.before-recover]
+    /// Save the overwritten sectors in this new file [default: NAME.before-recover]
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     keep: Option<PathBuf>,
 }
@@ -124,7 +124,7 @@ impl Recover {
         };
         let refused = || {
             let name = path.display();
-            format!("nothing was written: {name} cannot be made to keep the old sectors (--keep)")
+            format!("nothing was written: creating {name} for the old sectors (--keep)")
         };
         let mut file = file.map(BufWriter::new).with_context(refused)?;
         dump(&mut file, recovery)
@@ -182,10 +182,7 @@ impl Recover {
         let _ = writeln!(text, "{name} recovered");
         if let Some(kept) = kept {
             let kept = output::printable(&kept.display().to_string());
-            let _ = writeln!(
-                text,
-                "{name}: the sectors that were overwritten are in {kept}"
-            );
+            let _ = writeln!(text, "{name}: the overwritten sectors are in {kept}");
         }
         text
     }

@@ -54,7 +54,7 @@ pub struct SearchPart {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Look only where partitions usually begin
+    /// Search only the usual first sectors of partitions
     #[arg(long)]
     quick: bool,
 
@@ -62,7 +62,7 @@ pub struct SearchPart {
     #[arg(long, value_enum, conflicts_with = "json")]
     format: Option<Format>,
 
-    /// Which table to offer: gpt or mbr [default: gpt where its copies have room, else mbr]
+    /// Scheme of the offered table: gpt or mbr [default: gpt if its copies fit, else mbr]
     #[arg(short = 's', long, value_enum)]
     scheme: Option<Offered>,
 
@@ -247,7 +247,7 @@ impl SearchPart {
         }
         match complete {
             true => Ok(()),
-            false => Err(Interrupted("the search was ended early".to_owned()).into()),
+            false => Err(Interrupted("the search ended early".to_owned()).into()),
         }
     }
 
@@ -307,7 +307,7 @@ impl SearchPart {
         }
         if search.overflowed() {
             output::warn(&format!(
-                "{name} has more superblocks than are kept: the list is not complete"
+                "{name} has too many superblocks: the list is incomplete"
             ));
         }
     }
@@ -365,7 +365,7 @@ fn listing(lost: &[Lost], contents: &[Vec<Content>], sector: u64) -> String {
         let note = match one {
             Lost {
                 over: Some(other), ..
-            } => format!("lies over the one at {other}: left out"),
+            } => format!("overlaps the one at {other}: omitted"),
             Lost { cut: true, .. } => "reaches past the end".to_owned(),
             Lost {
                 guessed_end: true, ..

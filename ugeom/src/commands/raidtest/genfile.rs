@@ -30,7 +30,7 @@ pub struct Genfile {
           default_value = "512")]
     sectorsize: u64,
 
-    /// How many requests
+    /// Number of requests
     #[arg(short = 'n', long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=REQUESTS_MAX))]
     requests: u64,
@@ -46,7 +46,7 @@ pub struct Genfile {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 

@@ -14,8 +14,8 @@ raidtest(8): genfile makes a file of random requests, test sends them to a devic
 workers and prints the IOPS. The files are those of the original.
 
 Differences: every request is sent (the original drops the remainder of a division by the number \
-of processes), a failed request ends the test, times are not cut to whole seconds, and only a test \
-with writes opens the device for writing.";
+of processes), a failed request ends the test, times are not truncated to whole seconds, and only \
+a test with writes opens the device for writing.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -46,7 +46,7 @@ pub struct Test {
           value_parser = crate::opening::word())]
     device: String,
 
-    /// How many workers
+    /// Number of workers
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     processes: u32,
@@ -57,7 +57,7 @@ pub struct Test {
     #[command(flatten)]
     set: SetArgs,
 
-    /// Write to what carries a partition table or a file system
+    /// Write to a target with a partition table or a file system
     #[arg(long)]
     destroy: bool,
 

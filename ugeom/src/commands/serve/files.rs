@@ -9,19 +9,19 @@ use ugeom_serve::ranges::Ranges;
 
 #[derive(Args)]
 pub struct FilesArgs {
-    /// Mount here, with a file for each provider: an empty directory
+    /// Mount a file for each provider on this empty directory
     #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
 
-    /// Let other users use the files, too: the umask decides who may do what
+    /// Let other users use the files, with permissions by the umask
     #[arg(long, requires = "fuse")]
     allow_other: bool,
 
-    /// Transport of FUSE requests: io_uring where the kernel offers it (auto), or only one way
+    /// Transport of FUSE requests; auto: io_uring if the kernel offers it, else classic
     #[arg(long, value_name = "HOW", requires = "fuse", default_value = "auto")]
     fuse_transport: How,
 
-    /// Threads that serve files over the classic channel [default: one per core, at least 2]
+    /// Threads of the classic transport [default: one per core, at least 2]
     #[arg(long, value_name = "N", requires = "fuse")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     fuse_threads: Option<u16>,

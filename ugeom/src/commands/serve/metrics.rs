@@ -12,8 +12,8 @@ use ugeom_stack::Stack;
 
 #[derive(Args)]
 pub struct MetricsArgs {
-    /// Serve OpenMetrics text for Prometheus over HTTP at /metrics: tcp:HOST:PORT (port 0: one that
-    /// is free) or unix:PATH
+    /// Serve OpenMetrics text for Prometheus over HTTP at /metrics: tcp:HOST:PORT (port 0: a free
+    /// port) or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
 }

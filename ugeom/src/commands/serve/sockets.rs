@@ -18,8 +18,7 @@ const COPY_BYTES: usize = 256 << 10;
 
 #[derive(Args)]
 pub struct SocketArgs {
-    /// Serve one NBD client on stdin and stdout, and end with it; sockets that are passed by
-    /// LISTEN_FDS go before it
+    /// Serve one NBD client on stdin and stdout, then exit; no effect with sockets from LISTEN_FDS
     #[arg(short = 's', long, conflicts_with_all = ["nbd", "run", "json", "fuse"])]
     pub stdio: bool,
 }

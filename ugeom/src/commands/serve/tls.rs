@@ -8,21 +8,22 @@ use ugeom_serve::nbd::{Rule, ServerTls, Tls};
 
 #[derive(Args)]
 pub struct TlsArgs {
-    /// TLS for NBD clients: off, on (a client may use it), require (a client has to)
+    /// TLS for NBD clients: off, on (optional), require
     #[arg(long, value_name = "MODE", default_value = "off")]
     tls: Mode,
 
-    /// The folder with ca-cert.pem, server-cert.pem and server-key.pem
+    /// Directory with ca-cert.pem, server-cert.pem and server-key.pem
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     tls_certificates: Option<PathBuf>,
 
-    /// Refuse clients without a certificate that ca-cert.pem has signed
+    /// Refuse TLS clients without a certificate signed by ca-cert.pem
     #[arg(long, requires = "tls_certificates")]
     tls_verify_peer: bool,
 
     /// Show an export to this client only, EXPORT=CLIENT; may be repeated. CLIENT is uid:N (Unix
     /// socket), cn:NAME or san:NAME (certificate, with --tls-verify-peer), or any. EXPORT `*` is
-    /// every export, an empty one the default. With --allow, clients without a rule see no export
+    /// every export, an empty one the default. With --allow, clients without a matching rule see no
+    /// export
     #[arg(long, value_name = "EXPORT=CLIENT", conflicts_with = "fuse")]
     allow: Vec<String>,
 

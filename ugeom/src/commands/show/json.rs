@@ -26,7 +26,7 @@ pub struct Provider<'a> {
     pub(super) sectors: u64,
     pub(super) stripesize_bytes: u64,
     pub(super) stripeoffset_bytes: u64,
-    /// Access counts, `r0w0e0`.
+    /// Access counts of readers, writers and exclusive openers: `r0w0e0`.
     pub(super) mode: String,
     /// What a user must see: it reaches past the end of its parent, say.
     pub(super) mark: Option<&'a str>,

@@ -131,7 +131,7 @@ impl Drawing<'_> {
         }
         if !first {
             self.table
-                .note(format!("{below}{trunk}(what stands on it is shown above)"));
+                .note(format!("{below}{trunk}(its layers are shown above)"));
         }
         for (number, next) in above.iter().enumerate() {
             let (branch, trunk) = match number + 1 < above.len() {

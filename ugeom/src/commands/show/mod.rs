@@ -32,7 +32,7 @@ Examples:
   ugeom show disk.img                        what is on this disk?
   ugeom show -v disk.img                     with the settings of each layer
   ugeom show --json disk.img | jq .          the same for programs
-  ugeom show --kernel                        the kernel's disks, and what stands on them
+  ugeom show --kernel                        the kernel's disks and the layers on them
   ugeom show --kernel /dev/loop0             from the disk up to this loop device
   ugeom show --dot 'md:1m | nop' | dot -Tsvg  a picture of the stack";
 
@@ -54,19 +54,19 @@ pub struct Show {
           conflicts_with_all = ["target", "dot", "xml", "no_taste"])]
     kernel: Option<Option<String>>,
 
-    /// Show the settings of each layer, too, such as the engine of a file and why it was taken
+    /// Also show the settings of each layer, such as the engine of a file and the reason for it
     #[arg(short, long, conflicts_with = "form")]
     verbose: bool,
 
-    /// Print JSON: sizes in bytes, what stands on a provider as its `geoms`
+    /// Print JSON: sizes in bytes, the layers on a provider as its `geoms`
     #[arg(long, group = "form")]
     json: bool,
 
-    /// Print the graph in graphviz's language, as FreeBSD's kern.geom.confdot has it
+    /// Print the graph for graphviz, in the format of FreeBSD's kern.geom.confdot
     #[arg(long, group = "form")]
     dot: bool,
 
-    /// Print XML, as FreeBSD's kern.geom.confxml has it
+    /// Print XML, in the format of FreeBSD's kern.geom.confxml
     #[arg(long, group = "form")]
     xml: bool,
 }

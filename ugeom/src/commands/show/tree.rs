@@ -127,7 +127,7 @@ impl<'a> Drawing<'a> {
         }
         if !first {
             self.table
-                .note(format!("{below}{trunk}(what stands on it is shown above)"));
+                .note(format!("{below}{trunk}(its layers are shown above)"));
         }
         for (number, (geom, provider)) in above.iter().enumerate() {
             let (branch, trunk) = if number + 1 < above.len() {
@@ -191,7 +191,7 @@ fn kind(provider: &ProviderView) -> String {
 fn faults(provider: &ProviderView) -> impl Iterator<Item = String> {
     let error = provider
         .error
-        .map(|errno| format!("gone or broken: {errno}"));
+        .map(|errno| format!("destroyed or failed: {errno}"));
     provider.mark.clone().into_iter().chain(error)
 }
 

@@ -5,12 +5,12 @@
 pub enum Key {
     Char(char),
     Enter,
-    /// Backspace or Delete.
+    /// Backspace, as 0x7f or 0x08.
     Backspace,
     Escape,
-    /// Control and C.
+    /// Control and C (0x03).
     Interrupt,
-    /// Control and L.
+    /// Control and L (0x0c).
     Redraw,
     /// The cursor keys (`ESC [ A` to `ESC [ D`).
     Up,

@@ -37,12 +37,12 @@ the share and the sampling cost. An exclusive time below five clock readings is 
 it is mostly the cost of the clock. docs/stat.md has the columns, the keys and the formulas.
 
 With --kernel the rows are the kernel's devices, printed and not redrawn: counts from \
-/proc/diskstats, excl ns from a trace of every request (docs/trace.md), which needs root. Where \
-a device stands on a file of a FUSE server of ugeom, the server's layers stand below it.";
+/proc/diskstats, excl ns from a trace of every request (docs/trace.md), which needs root. For a \
+device on a file of a FUSE server of ugeom, the server's layers are rows, too.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom stat                       watch the server that runs
+  ugeom stat                       watch the running server
   ugeom stat -f 's1|s2' -I 250ms   only these partitions, four times a second
   ugeom stat -b -a                 only busy providers, once
   ugeom stat -C -n 60 > stat.csv   a minute, for a spreadsheet
@@ -54,7 +54,7 @@ Examples:
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Stat {
-    /// The server's control socket [default: that of the only server that runs]
+    /// The server's control socket [default: that of the only running server]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     socket: Option<PathBuf>,
 
@@ -87,11 +87,11 @@ pub struct Stat {
     #[arg(short = 'd')]
     deletes: bool,
 
-    /// Only names that this regular expression matches
+    /// Only names matching this regular expression
     #[arg(short = 'f', value_name = "REGEX", value_parser = regex)]
     filter: Option<Regex>,
 
-    /// Length of an interval: 500ms, 2s; as with gstat, a bare number is microseconds
+    /// Length of an interval: 500ms, 2s; a bare number counts microseconds, as in gstat
     #[arg(short = 'I', value_name = "INTERVAL", default_value = "1s", value_parser = interval)]
     interval: Duration,
 
@@ -99,7 +99,7 @@ pub struct Stat {
     #[arg(short = 'o')]
     others: bool,
 
-    /// Only providers at the bottom, which stand on no other
+    /// Only bottom providers
     #[arg(short = 'p')]
     physical: bool,
 
@@ -326,7 +326,7 @@ mod tests {
         };
         let silent = Found {
             path: "/run/9.sock".into(),
-            facts: Err("it has gone".to_owned()),
+            facts: Err("it has ended".to_owned()),
         };
         let path = the_only(vec![silent.clone(), found(7)]).unwrap();
         assert_eq!(path, PathBuf::from("/run/7.sock"));
@@ -337,7 +337,7 @@ mod tests {
             "{error}"
         );
         let error = the_only(vec![silent]).unwrap_err().to_string();
-        assert!(error.contains("/run/9.sock   it has gone"), "{error}");
+        assert!(error.contains("/run/9.sock   it has ended"), "{error}");
         let error = the_only(Vec::new()).unwrap_err().to_string();
         assert!(error.contains("ugeom serve"), "{error}");
     }

@@ -63,7 +63,7 @@ impl Screen {
     pub fn open() -> Result<Self> {
         let signals = interrupt::end_signals().context("listening for signals")?;
         let stdin = io::stdin();
-        let before = tcgetattr(&stdin).context("asking how the terminal is set")?;
+        let before = tcgetattr(&stdin).context("reading the terminal settings")?;
         let mut raw = before.clone();
         raw.make_raw();
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);

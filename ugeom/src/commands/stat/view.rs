@@ -23,11 +23,11 @@ const FRAME: usize = 4;
 
 /// What the keys do.
 const HELP: &[&str] = &[
-    "q         end                          p, space  pause, and go on",
-    "s         sort by the next column      r         the other way round",
-    "t         the order of the tree        f, /      show only names that match",
+    "q         quit                         p, space  pause, continue",
+    "s         sort by the next column      r         reverse the order",
+    "t         tree order                   f, /      filter the names",
     "up, down  choose a layer               h, Enter  the latencies of that layer",
-    "z         forget the latencies so far  a         only what does something",
+    "z         reset the latencies          a         only active providers",
     "+, -      longer and shorter intervals ?         this help",
 ];
 
