@@ -59,7 +59,6 @@ const MET: &[(&str, &[&str])] = &[
     ("log_store_compressed", &["0"]),
     ("mem", &["malloc", "mmap"]),
     ("nowait", &["0"]),
-    ("numa_mem_policy", &["default"]),
     ("rate_ignore_thinktime", &["0"]),
     ("significant_figures", &["3", "4"]),
     ("softrandommap", &["0"]),

@@ -27,6 +27,7 @@ pub mod lease;
 pub mod lock;
 pub mod mailbox;
 pub mod mapping;
+pub mod memory_policy;
 pub mod mounts;
 pub mod perf;
 pub mod prefetch;

@@ -17,6 +17,7 @@ use ugeom_load::door::{EngineDoor, NullDoor, StackDoor};
 use ugeom_load::places::Below as _;
 use ugeom_machine::cpu::Affinity;
 use ugeom_machine::io_priority::{io_priority, set_io_priority};
+use ugeom_machine::memory_policy::set_memory_policy;
 use ugeom_stack::Delta;
 
 use super::sampling::Sampling;
@@ -277,6 +278,10 @@ fn ready(copy: &Copy) -> Result<Ready, JobError> {
         // On Linux that is of the thread.
         rustix::process::setpriority_process(None, job.nice)
             .map_err(|error| JobError::caused(&job.name, format!("nice={}", job.nice), error))?;
+    }
+    if let Some(policy) = &job.memory_policy {
+        set_memory_policy(policy)
+            .map_err(|error| JobError::caused(&job.name, "numa_mem_policy", error))?;
     }
     if let Some((class, level)) = job.io_priority {
         set_io_priority(io_priority(class, level))

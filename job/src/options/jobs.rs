@@ -1,9 +1,10 @@
 //! Options that say what a job is called, how many there are of it, and beside which others it
 //! runs.
 
+use super::numa::{memory_policy, node_cores};
 use super::priorities::{priority_class, priority_level};
-use super::values::{count, mask, node_cores};
-use super::{OptionEntry, idle, switch, with};
+use super::values::{count, mask};
+use super::{OptionEntry, switch, with};
 use crate::settings::{ExitWhat, Job};
 use crate::value::{cores, microseconds, nonzero, number32};
 use ugeom_classes::set_field;
@@ -188,11 +189,16 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
             Ok(())
         },
     ),
-    idle(
+    with(
         "numa_mem_policy",
         &[],
-        "default|prefer|bind|interleave|local",
-        "no effect: the system places memory",
+        "POLICY[:NODES]",
+        Value("default"),
+        "NUMA nodes of the job's memory: default, local, prefer:N, bind:0,2-3, interleave[:0,2-3]",
+        |job, text| {
+            job.memory_policy = memory_policy(text)?;
+            Ok(())
+        },
     ),
     with(
         "prio",

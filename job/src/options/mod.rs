@@ -9,6 +9,7 @@ mod files;
 mod jobs;
 mod leading;
 mod measured;
+mod numa;
 mod priorities;
 mod refused;
 mod requests;

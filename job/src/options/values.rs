@@ -561,22 +561,3 @@ pub fn mask(text: &str) -> Result<Vec<usize>, String> {
         true => Err("a mask without a bit leaves no processor".to_owned()),
     }
 }
-
-/// `numa_cpu_nodes=`: the processors of these nodes.
-pub fn node_cores(text: &str) -> Result<Vec<usize>, String> {
-    let mut cores = Vec::new();
-    for node in value::cores(text)? {
-        let path = format!("/sys/devices/system/node/node{node}/cpulist");
-        let list = std::fs::read_to_string(&path)
-            .map_err(|error| format!("there is no node {node}: {path}: {error}"))?;
-        if !list.trim().is_empty() {
-            cores.extend(value::cores(list.trim())?);
-        }
-    }
-    cores.sort_unstable();
-    cores.dedup();
-    match cores.is_empty() {
-        false => Ok(cores),
-        true => Err(format!("the nodes {text} have no processors")),
-    }
-}

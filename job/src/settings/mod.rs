@@ -3,6 +3,7 @@
 mod kinds;
 
 use ugeom_engine::GuasiOptions;
+use ugeom_machine::memory_policy::MemoryPolicy;
 
 use super::error::Origin;
 use ugeom_measure::units::Size;
@@ -109,6 +110,8 @@ pub struct Job {
     pub exec_prerun: Option<String>,
     pub exec_postrun: Option<String>,
     pub nice: i32,
+    /// Nodes that the memory comes from; `None`: as the program.
+    pub memory_policy: Option<MemoryPolicy>,
     /// Class and level of the I/O priority; `None`: that of the program.
     pub io_priority: Option<(u8, u8)>,
     pub uid: Option<u32>,

@@ -28,6 +28,7 @@ mod fio_program;
 mod fio_ranges;
 mod fio_ratio;
 mod fio_states;
+mod fio_threads;
 mod fio_traces;
 mod flush_failures;
 mod freenas;
