@@ -54,7 +54,6 @@ const MET: &[(&str, &[&str])] = &[
         "iomem_align",
         &["1", "512", "1k", "2k", "4k", "4096", "$pagesize"],
     ),
-    ("lockmem", &["0"]),
     ("log_compression", &["0"]),
     ("log_store_compressed", &["0"]),
     ("mem", &["malloc", "mmap"]),

@@ -30,6 +30,7 @@ pub mod mapping;
 pub mod memory_policy;
 pub mod mounts;
 pub mod perf;
+pub mod pinned;
 pub mod prefetch;
 pub mod region;
 pub mod result_file;

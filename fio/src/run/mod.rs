@@ -5,6 +5,7 @@ mod disks;
 mod prepare;
 mod sampling;
 mod states;
+mod thread;
 mod wave;
 
 use std::collections::BTreeMap;

@@ -7,21 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::process::{Gid, Uid};
-use rustix::thread::{set_thread_gid, set_thread_uid};
 use ugeom_classes::result_file::refuse_carrying;
 
 use ugeom_engine::{Choice, EngineError, EngineOptions};
 use ugeom_harness::crew;
 use ugeom_load::door::{EngineDoor, NullDoor, StackDoor};
 use ugeom_load::places::Below as _;
-use ugeom_machine::cpu::Affinity;
-use ugeom_machine::io_priority::{io_priority, set_io_priority};
-use ugeom_machine::memory_policy::set_memory_policy;
 use ugeom_stack::Delta;
 
 use super::sampling::Sampling;
-use super::{Copy, Watcher, commands, states};
+use super::{Copy, Watcher, commands, states, thread};
 use crate::draws::Purpose;
 use crate::files::{open_files, remove_files};
 use crate::outcome::{JobOutcome, Outcome};
@@ -34,9 +29,6 @@ use ugeom_job::error::JobError;
 
 /// How often the watching thread looks, ms.
 const TICK_MS: u64 = 20;
-
-/// The number of no user and no group: setuid(2).
-const NO_ID: u32 = u32::MAX;
 
 /// How long a report waits for a job: longer than one sleeps that has nothing to do.
 const ANSWER_MAX: Duration = Duration::from_millis(300);
@@ -221,11 +213,12 @@ impl Drop for EndsPhase<'_> {
 /// A thread of a wave, from its beginning to its end.
 fn work(shared: &Shared<'_>, copy: &Copy, live: &Live, stop: &AtomicBool) -> Ended {
     let _ends = EndsPhase(live);
-    let ready = ready(copy);
+    let pinned = thread::set_up(copy);
+    let ready = pinned.and_then(|pinned| Ok((ready(copy)?, pinned)));
     shared.start.wait();
     wait_for_others(shared, copy, stop);
     let begun_unix_ms = since_1970().as_millis() as u64;
-    let done = ready.and_then(|ready| {
+    let done = ready.and_then(|(ready, _pinned)| {
         wait_for_start(copy, stop);
         commands::before(&copy.job, shared.notes)?;
         let done = through_door(shared, copy, ready, live, stop);
@@ -274,40 +267,6 @@ fn since_1970() -> Duration {
 
 fn ready(copy: &Copy) -> Result<Ready, JobError> {
     let job = &copy.job;
-    if job.nice != 0 {
-        // On Linux that is of the thread.
-        rustix::process::setpriority_process(None, job.nice)
-            .map_err(|error| JobError::caused(&job.name, format!("nice={}", job.nice), error))?;
-    }
-    if let Some(policy) = &job.memory_policy {
-        set_memory_policy(policy)
-            .map_err(|error| JobError::caused(&job.name, "numa_mem_policy", error))?;
-    }
-    if let Some((class, level)) = job.io_priority {
-        set_io_priority(io_priority(class, level))
-            .map_err(|error| JobError::caused(&job.name, "prio, prioclass", error))?;
-    }
-    if !job.cpus_allowed.is_empty() {
-        let cores = match job.cpus_split {
-            true => {
-                let index = copy.number as usize % job.cpus_allowed.len();
-                vec![job.cpus_allowed[index]]
-            }
-            false => job.cpus_allowed.clone(),
-        };
-        let pinned = Affinity::of(&cores).and_then(|affinity| affinity.apply());
-        pinned.map_err(|error| JobError::caused(&job.name, "cpus_allowed", error))?;
-    }
-    // On Linux they are those of the thread; the group first, while it may still be changed.
-    let of_job = |ids: rustix::io::Result<()>, option: &str| {
-        ids.map_err(|error| JobError::caused(&job.name, option, error))
-    };
-    if let Some(group) = job.gid.filter(|id| *id != NO_ID) {
-        of_job(set_thread_gid(Gid::from_raw(group)), "gid")?;
-    }
-    if let Some(user) = job.uid.filter(|id| *id != NO_ID) {
-        of_job(set_thread_uid(Uid::from_raw(user)), "uid")?;
-    }
     match (&copy.target, &copy.stack) {
         (Meaning::Paths(_), _) if job.file_operation().is_some() => Ok(Ready::Nothing),
         (Meaning::Paths(paths), _) => open_files(job, paths).map(Ready::Files),

@@ -438,7 +438,7 @@ fn a_rate_is_too_low_when_a_request_says_so() {
     assert_eq!(with("rate_min=64k"), None);
     let trouble = with("rate_iops_min=50").expect("too slow");
     assert!(
-        trouble.message.contains("rate_iops_min=50 is not reached"),
+        trouble.message.contains("rate_iops_min=50 was not reached"),
         "{}",
         trouble.message
     );

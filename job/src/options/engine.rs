@@ -4,7 +4,7 @@ use super::priorities::{of_reads_and_writes, priority_class, priority_level, pri
 use super::values::{count, count_or_none, engine};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{Job, StatCall};
-use crate::value::{percentage, truth};
+use crate::value::{bytes, percentage, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::spec::values::choice;
@@ -238,10 +238,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "SIZE",
         "no effect: buffers are anonymous memory",
     ),
-    idle(
+    with(
         "lockmem",
         &[],
         "SIZE",
-        "no effect: memory is left to the other programs",
+        Value("0"),
+        "memory that each job takes from the system while it runs, to measure with less page cache",
+        set_field!(lockmem_bytes = bytes),
     ),
 ];

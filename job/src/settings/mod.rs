@@ -110,6 +110,8 @@ pub struct Job {
     pub exec_prerun: Option<String>,
     pub exec_postrun: Option<String>,
     pub nice: i32,
+    /// Memory that is locked while the job runs.
+    pub lockmem_bytes: u64,
     /// Nodes that the memory comes from; `None`: as the program.
     pub memory_policy: Option<MemoryPolicy>,
     /// Class and level of the I/O priority; `None`: that of the program.

@@ -11,7 +11,7 @@ fn calls(strace: &str, program: &[&str], option: &str) -> Vec<String> {
         "-f",
         "-qq",
         "-e",
-        "trace=set_mempolicy,ioprio_set",
+        "trace=set_mempolicy,ioprio_set,mlock",
         "-o",
         "calls",
     ];
@@ -30,7 +30,14 @@ fn calls(strace: &str, program: &[&str], option: &str) -> Vec<String> {
     let of_job = calls
         .lines()
         .filter(|line| !has_probes || number(line) != first);
-    let call = |line: &str| line.split_once(' ').map(|(_, call)| call.trim().to_owned());
+    let call = |line: &str| {
+        let call = line.split_once(' ')?.1.trim();
+        // Addresses differ.
+        let length = call
+            .strip_prefix("mlock(0x")
+            .and_then(|call| call.split_once(", "));
+        Some(length.map_or(call.to_owned(), |(_, length)| format!("mlock({length}")))
+    };
     of_job.filter_map(call).collect()
 }
 
@@ -45,6 +52,7 @@ fn memory_and_priorities_of_a_thread_are_set_as_by_fio() {
         ("--numa_mem_policy=interleave:0", 1),
         ("--numa_mem_policy=interleave", 1),
         ("--numa_mem_policy=local", 1),
+        ("--lockmem=1m", 1),
         ("--prio=3", 1),
         ("--prioclass=3", 1),
     ] {
