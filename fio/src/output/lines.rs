@@ -1,6 +1,6 @@
 //! Lines about jobs before and while they run.
 
-use super::number::{binary, decimal};
+use super::number::Numbers;
 use crate::run::Progress;
 use crate::tally::Phase;
 use ugeom_job::settings::{Job, READ, Sizes, TRIM, WRITE};
@@ -8,7 +8,11 @@ use ugeom_job::settings::{Job, READ, Sizes, TRIM, WRITE};
 /// The line that says what a job is.
 #[must_use]
 pub fn title(job: &Job, group: u32) -> String {
-    let sizes = |sizes: &Sizes| format!("{}-{}", binary(sizes.min, "B"), binary(sizes.max, "B"));
+    let size = |bytes: u64| {
+        let [size, _] = Numbers::of(job).size(bytes);
+        size
+    };
+    let sizes = |sizes: &Sizes| format!("{}-{}", size(sizes.min), size(sizes.max));
     format!(
         "{}: (g={group}): rw={}, bs=(R) {}, (W) {}, (T) {}, ioengine={}, iodepth={}",
         job.name,
@@ -56,11 +60,14 @@ pub fn progress_line(progress: &Progress<'_>) -> String {
     }
     let kinds = ["r", "w", "t"].into_iter().zip(progress.rates);
     let busy: Vec<(&str, (f64, f64))> = kinds.filter(|(_, rate)| rate.1 > 0.0).collect();
-    if !busy.is_empty() {
-        let bytes =
-            |(kind, rate): &(&str, (f64, f64))| format!("{kind}={}", binary(rate.0 as u64, "B/s"));
+    if let Some((job, _)) = progress.jobs.last().filter(|_| !busy.is_empty()) {
+        let numbers = Numbers::of(job);
+        let bytes = |(kind, rate): &(&str, (f64, f64))| {
+            let [rate, _] = numbers.rate(rate.0 as u64);
+            format!("{kind}={rate}")
+        };
         let requests =
-            |(kind, rate): &(&str, (f64, f64))| format!("{kind}={}", decimal(rate.1 as u64, ""));
+            |(kind, rate): &(&str, (f64, f64))| format!("{kind}={}", numbers.count(rate.1 as u64));
         let bytes: Vec<String> = busy.iter().map(bytes).collect();
         let requests: Vec<String> = busy.iter().map(requests).collect();
         line.push_str(&format!(

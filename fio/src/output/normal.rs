@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ugeom_machine::clock::local_time_text;
 use ugeom_measure::Histogram;
 
-use super::number::{binary, decimal, short};
+use super::number::{Numbers, short};
 use super::{BUCKET_ENDS, LATE_NS, late, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
 use crate::tally::{Samples, Side, Tally};
@@ -66,12 +66,12 @@ fn one_job(out: &mut String, job: &JobOutcome, outcome: &Outcome) {
     if let Some(steady) = &job.steady {
         let yes = if steady.attained { "yes" } else { "no" };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let numbers = Numbers::of(&job.job);
+        let [bw, other_bw] = numbers.rate(mean(&steady.bw) as u64);
         let _ = writeln!(
             out,
-            "  steadystate  : attained={yes}, bw={} ({}), iops={}, {} mean dev={:.3}",
-            binary(mean(&steady.bw) as u64, "B/s"),
-            decimal(mean(&steady.bw) as u64, "B/s"),
-            decimal(mean(&steady.iops) as u64, ""),
+            "  steadystate  : attained={yes}, bw={bw} ({other_bw}), iops={}, {} mean dev={:.3}",
+            numbers.count(mean(&steady.iops) as u64),
             steady.wanted.split([':', '_']).next().unwrap_or(""),
             steady.criterion
         );
@@ -91,19 +91,18 @@ fn one_side(
     kind: Option<usize>,
     side: &Side,
 ) {
-    let bytes = per_second(side.bytes, side.runtime_ns);
+    let numbers = Numbers::of(&job.job);
+    let [bw, other_bw] = numbers.rate(per_second(side.bytes, side.runtime_ns));
+    let [size, _] = numbers.size(side.bytes);
     let zones = match kind {
         Some(WRITE | TRIM) => "; 0 zone resets",
         _ => "",
     };
     let _ = writeln!(
         out,
-        "  {}: IOPS={}, BW={} ({})({}/{}msec){zones}",
+        "  {}: IOPS={}, BW={bw} ({other_bw})({size}/{}msec){zones}",
         kind.map_or("mixed", |kind| DIRECTIONS[kind]),
-        decimal(per_second(side.issued(), side.runtime_ns), ""),
-        binary(bytes, "B/s"),
-        decimal(bytes, "B/s"),
-        binary(side.bytes, "B"),
+        numbers.count(per_second(side.issued(), side.runtime_ns)),
         side.runtime_ms()
     );
     let wanted = job.job.percentiles;
@@ -235,11 +234,7 @@ fn samples(
         .map(|side| per_second(side.bytes, side.runtime_ns))
         .sum();
     let share = (side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64).min(100.0);
-    let (unit, by) = if side.bw.mean() > 1024.0 * 1024.0 {
-        ("MiB", 1024.0)
-    } else {
-        ("KiB", 1.0)
-    };
+    let (unit, by) = Numbers::of(&job.job).sampled(side.bw.mean());
     let sampled = |samples: &Samples, by: f64| {
         let (min, max) = samples.ends();
         let (min, max) = (min / by as u64, max / by as u64);
@@ -380,6 +375,9 @@ fn groups(out: &mut String, outcome: &Outcome) {
     for group in groups {
         let _ = writeln!(out, "\nRun status group {group} (all jobs):");
         let jobs = || outcome.jobs.iter().filter(|job| job.group == group);
+        let Some(last) = jobs().last() else { continue };
+        // As fio: its structure of a group has what the last job has set.
+        let numbers = Numbers::of(&last.job);
         for (kind, name) in DIRECTIONS.iter().enumerate() {
             let sides: Vec<&Side> = jobs()
                 .filter(|job| job.job.unified != Unified::Mixed)
@@ -387,18 +385,18 @@ fn groups(out: &mut String, outcome: &Outcome) {
                 .filter(|side| side.requests > 0)
                 .collect();
             if !sides.is_empty() {
-                group_line(out, name, &sides);
+                group_line(out, name, &sides, numbers);
             }
         }
         let unified = jobs().filter(|job| job.job.unified != Unified::No);
         let mixed: Vec<Side> = unified.map(|job| job.tally.mixed()).collect();
         if mixed.iter().any(|side| side.requests > 0) {
-            group_line(out, "mixed", &mixed.iter().collect::<Vec<&Side>>());
+            group_line(out, "mixed", &mixed.iter().collect::<Vec<&Side>>(), numbers);
         }
     }
 }
 
-fn group_line(out: &mut String, name: &str, sides: &[&Side]) {
+fn group_line(out: &mut String, name: &str, sides: &[&Side], numbers: Numbers) {
     let rates = sides
         .iter()
         .map(|side| per_second(side.bytes, side.runtime_ns));
@@ -407,17 +405,16 @@ fn group_line(out: &mut String, name: &str, sides: &[&Side]) {
     let longest_ns = sides.iter().map(|side| side.runtime_ns).max().unwrap_or(1);
     let (min, max) = (rates.clone().min().unwrap_or(0), rates.max().unwrap_or(0));
     let all = per_second(bytes, longest_ns);
-    let both = |bytes: u64, unit: &str| (binary(bytes, unit), decimal(bytes, unit));
-    let (all, all_decimal) = both(all, "B/s");
-    let (min, min_decimal) = both(min, "B/s");
-    let (max, max_decimal) = both(max, "B/s");
-    let (io, io_decimal) = both(bytes, "B");
+    let [all, other_all] = numbers.rate(all);
+    let [min, other_min] = numbers.rate(min);
+    let [max, other_max] = numbers.rate(max);
+    let [io, other_io] = numbers.size(bytes);
     let name = name.to_uppercase();
     let (first, last) = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
     let _ = writeln!(
         out,
-        "{name:>7}: bw={all} ({all_decimal}), {min}-{max} ({min_decimal}-{max_decimal}), \
-         io={io} ({io_decimal}), run={first}-{last}msec"
+        "{name:>7}: bw={all} ({other_all}), {min}-{max} ({other_min}-{other_max}), \
+         io={io} ({other_io}), run={first}-{last}msec"
     );
 }
 

@@ -275,11 +275,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "no effect: errors end the job, or are counted",
     ),
-    idle(
+    with(
         "significant_figures",
         &[],
         "N",
-        "no effect: numbers have three digits, as by default in fio",
+        Value("4"),
+        "characters of a number in the normal output, 1 to 10",
+        |job, text| {
+            let figures = text.trim().parse().ok();
+            let figures = figures.filter(|figures| (1..=10).contains(figures));
+            job.figures = figures.ok_or_else(|| format!("`{text}` is not within 1 to 10"))?;
+            Ok(())
+        },
     ),
     with(
         "kb_base",
@@ -296,5 +303,19 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
             Ok(())
         },
     ),
-    idle("unit_base", &[], "0|1|8", "no effect: rates are in bytes"),
+    with(
+        "unit_base",
+        &[],
+        "0|1|8",
+        Value("0"),
+        "unit of rates in the normal output: 1 bits, 8 bytes, 0 that of the engine, bytes",
+        |job, text| {
+            job.rates_in_bits = match text.trim() {
+                "1" => true,
+                "0" | "8" => false,
+                _ => return Err(format!("`{text}` is not one of 0, 1, 8").into()),
+            };
+            Ok(())
+        },
+    ),
 ];

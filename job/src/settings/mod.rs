@@ -42,6 +42,10 @@ pub struct Job {
     pub description: Option<String>,
     /// `kb_base=1000`: `k` is 1000 and `ki` 1024.
     pub decimal_units: bool,
+    /// Characters of a number in the normal output, prefix and unit aside.
+    pub figures: usize,
+    /// Rates of the normal output are in bits.
+    pub rates_in_bits: bool,
     pub rw: Pattern,
     pub sizes: [Sizes; 3],
     /// Until the job is understood: the first size is for sequential requests, the second for
@@ -231,6 +235,7 @@ impl Job {
             iodepth_batch_complete_min: 1,
             numjobs: 1,
             thread: true,
+            figures: 4,
             rwmixread: 50,
             thinktime_blocks: 1,
             random_percent: [100; 3],

@@ -185,6 +185,44 @@ fn logs_have_the_priority_of_each_request() {
     }
 }
 
+/// The units of a report, without the numbers.
+fn units(program: &[&str], line: &str) -> Vec<String> {
+    let job = "--name=a --rw=read --ioengine=null --size=1g --bs=1m --rate=64m --runtime=1";
+    let words = program[1..].iter().copied().chain(job.split(' '));
+    let words: Vec<&str> = words.chain(line.split(' ')).collect();
+    let report = run(command(program[0], &words), b"").quiet();
+    let of_rates = |line: &&str| {
+        ["rw=", "IOPS=", "bw (", "bw="]
+            .iter()
+            .any(|sign| line.contains(sign))
+    };
+    let parts = report.lines().filter(of_rates).map(|line| {
+        let digits = |c: char| c.is_ascii_digit() || c == '.' || c == ' ';
+        line.replace(digits, "")
+    });
+    parts.collect()
+}
+
+#[test]
+fn units_of_reports_are_those_of_fio() {
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for (line, part) in [
+        ("--kb_base=1024", "BW=MiB/s(MB/s)"),
+        ("--kb_base=1000", "BW=MB/s(MiB/s)"),
+        ("--unit_base=1", "BW=Mibit/s(Mbit/s)"),
+        ("--unit_base=8 --significant_figures=6", "BW=KiB/s(kB/s)"),
+        ("--unit_base=1 --kb_base=1000", "bw(kB/s)"),
+    ] {
+        let ours = units(&[UGEOM, "run"], line);
+        assert!(
+            ours.iter().any(|line| line.contains(part)),
+            "{line}: {ours:?}"
+        );
+        assert_eq!(ours, units(&[fio, "--thread"], line), "{line}");
+    }
+}
+
 /// fio 3.33 hangs with this mode now and then on a loaded machine, so it is not asked.
 #[test]
 fn the_mode_of_submission_changes_no_request() {
