@@ -443,7 +443,7 @@ if how == "keys":
     os.write(master, b"ps")
     at = look(b"sort: ops/s", at)
     os.write(master, b"\x1b[B?")
-    at = look(b"forget the latencies", at)
+    at = look(b"reset the latencies", at)
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 60, 0, 0))
     os.write(master, b"?")
     at = look(b"\x1b[J", at)

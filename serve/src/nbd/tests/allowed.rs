@@ -35,8 +35,8 @@ fn a_hidden_export_is_answered_like_an_unknown_one() {
             "gone=any".parse().expect("a rule"),
         ];
     });
-    assert!(running.logged("about `gone`"));
-    assert!(!running.logged("about `md0`") && !running.logged("about `md0.nop`"));
+    assert!(running.logged("the export `gone`"));
+    assert!(!running.logged("the export `md0`") && !running.logged("the export `md0.nop`"));
     let options = [
         option::INFO,
         option::GO,

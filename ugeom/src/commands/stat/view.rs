@@ -23,7 +23,7 @@ const FRAME: usize = 4;
 
 /// What the keys do.
 const HELP: &[&str] = &[
-    "q         quit                         p, space  pause, continue",
+    "q         end                          p, space  pause, continue",
     "s         sort by the next column      r         reverse the order",
     "t         tree order                   f, /      filter the names",
     "up, down  choose a layer               h, Enter  the latencies of that layer",
