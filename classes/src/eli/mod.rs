@@ -38,6 +38,7 @@ mod taste;
 mod tests;
 
 pub use crate::build::KeyOptions;
+pub use open::read_backup;
 use crate::build::{BuildContext, BuildError};
 use crate::entry::{Build, ClassEntry, Role};
 use crate::physpath::{self, PHYSPATH};

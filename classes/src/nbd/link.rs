@@ -56,7 +56,7 @@ const PART_BYTES_MAX: u64 = 1 << 30;
 /// How long to poll for replies before sleeping, when they have lately come sooner, ns.
 const POLL_NS: u64 = 50_000;
 
-/// How long to wait before connecting again.
+/// How long to wait before connecting again, at most.
 const PAUSE_NS: u64 = 100_000_000;
 
 /// What a request comes to: the bytes done, or an error with a reason.
@@ -69,7 +69,8 @@ pub(super) struct Flight {
     pub serial: u32,
     /// The order in which requests were made.
     number: u64,
-    /// Since when it waits for a server: since it was submitted, or its connection was lost.
+    /// Since when it waits for a server: since it was submitted, or its connection was lost; 0 if
+    /// the server was known to be gone.
     since_ns: u64,
     /// Its connection was lost, and nothing of it was answered after that.
     pub lost: bool,
@@ -469,7 +470,7 @@ impl Link {
         let spoke_ns = self.heard_ns.saturating_sub(self.up_ns);
         let was_there = was_up && u128::from(spoke_ns) >= self.remote.retry.as_nanos();
         self.stage = Stage::Down {
-            again_ns: self.now_ns + PAUSE_NS,
+            again_ns: self.now_ns + self.pause_ns(),
         };
         self.out = Vec::new();
         self.sent = 0;
@@ -505,15 +506,23 @@ impl Link {
         }
         again.sort_unstable();
         self.queue = again.into_iter().map(|(_, index)| index).collect();
-        self.give_up(why);
+        self.give_up(why, true);
     }
 
-    /// Fails the requests that have waited long enough for a server that is gone.
-    fn give_up(&mut self, why: &'static str) {
+    fn pause_ns(&self) -> u64 {
+        let quarter = self.remote.retry.as_nanos() as u64 / 4;
+        PAUSE_NS.min(quarter)
+    }
+
+    /// Fails the requests that have waited long enough for a server that is gone. Those that came
+    /// when it was known to be gone wait until it was `tried` once: one that breaks connections
+    /// over a bad sector is there for the next request.
+    fn give_up(&mut self, why: &'static str, tried: bool) {
         let limit = self.remote.retry.as_nanos();
         for index in std::mem::take(&mut self.queue) {
             let Some(flight) = &self.flights[index as usize] else { continue };
-            if u128::from(self.now_ns.saturating_sub(flight.since_ns)) >= limit {
+            let waited = u128::from(self.now_ns.saturating_sub(flight.since_ns));
+            if waited >= limit && (tried || flight.since_ns > 0) {
                 self.together.set_gone(true);
                 self.finish(index, Err((Errno::IO, why)));
             } else {
@@ -534,7 +543,7 @@ impl Link {
         }
         let silent_ns = u128::from(self.now_ns.saturating_sub(self.heard_ns));
         match self.stage {
-            Stage::Down { .. } => self.give_up("the server is gone"),
+            Stage::Down { .. } => self.give_up("the server is gone", false),
             _ if silent_ns > self.remote.timeout.as_nanos() => {
                 self.lose("the server does not answer");
             }

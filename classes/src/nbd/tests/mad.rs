@@ -22,6 +22,35 @@ fn a_request_over_which_every_connection_breaks_fails_in_the_end() {
     assert_eq!(error.errno, Errno::IO);
 }
 
+/// qemu-nbd breaks the connection where its disk cannot be read.
+#[test]
+fn a_read_beside_one_that_breaks_every_connection_succeeds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    std::thread::spawn(move || {
+        // As long as the test runs.
+        loop {
+            serve_once(&listener, |mut stream| {
+                while let Some(request) = next_request(&mut stream) {
+                    if request.command == command::DISC || request.offset_bytes == 4096 {
+                        return;
+                    }
+                    let (error, cookie) = (0, request.cookie);
+                    let head = SimpleReply { error, cookie }.encode();
+                    let data = vec![6; request.length_bytes as usize];
+                    let _ = stream.write_all(&[&head[..], &data].concat());
+                }
+            });
+        }
+    });
+    let target = open(&target_of(&folder, "", "&retry=200ms"));
+    let (opened, mut channel) = opened(&target);
+    for _ in 0..3 {
+        channel.read(&opened, 4096, &mut [0; 512]).expect_err("bad");
+        channel.read(&opened, 0, &mut [0; 512]).expect("good");
+    }
+}
+
 /// A reply of one chunk.
 fn chunk_of(request: &Request, (kind, flags): (u16, u16), data: &[u8]) -> Vec<u8> {
     let header = ChunkHeader {
