@@ -76,6 +76,8 @@ pub(super) struct Flight {
     pub lost: bool,
     /// The server owes an answer.
     pub asked: bool,
+    /// Connections that broke while it did.
+    breaks: u32,
     /// Bytes of the request that are done.
     pub done: u64,
     /// Bytes that the server was asked for now.
@@ -240,6 +242,7 @@ impl Link {
             },
             lost: false,
             asked: false,
+            breaks: 0,
             done: 0,
             part: 0,
             got: 0,
@@ -491,6 +494,7 @@ impl Link {
             if let Some(flight) = flight {
                 flight.got = 0;
                 flight.failure = None;
+                flight.breaks += u32::from(flight.asked);
                 flight.asked = false;
                 if was_there || (was_up && !flight.lost && !self.together.is_gone()) {
                     flight.lost = true;
@@ -510,8 +514,8 @@ impl Link {
     }
 
     fn pause_ns(&self) -> u64 {
-        let quarter = self.remote.retry.as_nanos() as u64 / 4;
-        PAUSE_NS.min(quarter)
+        let part = self.remote.retry.as_nanos() as u64 / 16;
+        PAUSE_NS.min(part)
     }
 
     /// Fails the requests that have waited long enough for a server that is gone. Those that came
@@ -522,7 +526,8 @@ impl Link {
         for index in std::mem::take(&mut self.queue) {
             let Some(flight) = &self.flights[index as usize] else { continue };
             let waited = u128::from(self.now_ns.saturating_sub(flight.since_ns));
-            if waited >= limit && (tried || flight.since_ns > 0) {
+            let is_over = waited >= limit && (tried || flight.since_ns > 0);
+            if is_over || flight.breaks >= self.remote.breaks_max {
                 self.together.set_gone(true);
                 self.finish(index, Err((Errno::IO, why)));
             } else {

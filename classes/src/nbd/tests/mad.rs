@@ -1,6 +1,7 @@
 //! Servers that break every connection over a request, and such as tell less than a sector.
 
 use super::*;
+use ugeom_stack::{Stack, StackKnobs};
 use ugeom_format::wire::nbd::{ChunkHeader, Status, chunk, encode_block_status, state};
 
 #[test]
@@ -49,6 +50,40 @@ fn a_read_beside_one_that_breaks_every_connection_succeeds() {
         channel.read(&opened, 4096, &mut [0; 512]).expect_err("bad");
         channel.read(&opened, 0, &mut [0; 512]).expect("good");
     }
+}
+
+/// As qemu-nbd does, with an image that cannot be read: looking at it takes dozens of reads.
+#[test]
+fn a_server_of_our_own_is_asked_three_times_over_broken_connections() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("s");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let (tell, breaks) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        // As long as the test runs.
+        loop {
+            serve_once(&listener, |mut stream| {
+                if next_request(&mut stream).is_some_and(|it| it.command == command::READ) {
+                    let _ = tell.send(());
+                }
+            });
+        }
+    });
+    let plan = crate::nbd::private(crate::nbd::Private {
+        name: "image".into(),
+        socket,
+        sector_bytes: 512,
+        writable: false,
+        config: Vec::new(),
+        keeps: Box::new(()),
+    });
+    let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
+    let image = stack.create("NBD", plan.expect("a plan"), &[]).expect("a geom")[0];
+    let opened = stack.open(image, Delta::READ).expect("opens");
+    let mut channel = stack.channel(1).expect("a channel");
+    let read = channel.read(&opened, 0, &mut [0; 512]);
+    assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+    assert!(breaks.try_iter().count() <= 3);
 }
 
 /// A reply of one chunk.
