@@ -38,12 +38,12 @@ mod taste;
 mod tests;
 
 pub use crate::build::KeyOptions;
-pub use open::read_backup;
 use crate::build::{BuildContext, BuildError};
 use crate::entry::{Build, ClassEntry, Role};
 use crate::physpath::{self, PHYSPATH};
 use crate::spec::LayerArguments;
 use crypt::Crypt;
+pub use open::read_backup;
 use options::Settings;
 use pending::PendingBuffers;
 use std::sync::Arc;

@@ -131,7 +131,9 @@ impl ThreadEngine {
         };
         let makes_durable = matches!(kind, OpKind::Flush | OpKind::Write { durable: true });
         let generation = makes_durable.then(|| self.durable.begin());
-        let ticket = self.engine.submit(op, (Carrier::new(bio, self.align_bytes), before));
+        let ticket = self
+            .engine
+            .submit(op, (Carrier::new(bio, self.align_bytes), before));
         self.tickets.insert(id, (ticket, generation));
     }
 }
@@ -223,7 +225,9 @@ impl ThreadState for ThreadEngine {
                 Err(errno) => {
                     if bio.flags().contains(Flags::FUA) && errno != Errno::CANCELED {
                         // The kernel may have told of older writes with it, and tells once.
-                        failures.losses().record("the system failed to make writes durable");
+                        failures
+                            .losses()
+                            .record("the system failed to make writes durable");
                     }
                     completions.push_failed(bio, errno, "the system failed it");
                 }

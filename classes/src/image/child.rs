@@ -259,7 +259,9 @@ fn holds_its_table(header: &[u8], path: &Path) -> Result<bool, BuildError> {
     };
     let bits = |at: usize| u32::from(header.get(at).copied().unwrap_or_default());
     let covered = 1_u64.checked_shl(bits(32) + bits(33));
-    let table = word(24).div_ceil(covered.unwrap_or(u64::MAX)).saturating_mul(8);
+    let table = word(24)
+        .div_ceil(covered.unwrap_or(u64::MAX))
+        .saturating_mul(8);
     let file_bytes = std::fs::metadata(path).map_err(|error| BuildError::Os {
         operation: "looking at",
         path: text_of(path),

@@ -6,8 +6,9 @@
 
 use super::Content;
 use super::ContentUse::Image;
-use super::signature::{At, Field, Magic, Signature, magic, magic_from_end,
-    magic_from_end_of_file};
+use super::signature::{
+    At, Field, Magic, Signature, magic, magic_from_end, magic_from_end_of_file,
+};
 use super::text;
 use super::view::View;
 

@@ -42,13 +42,22 @@ impl Engine<Carried> for Scripted {
         if std::thread::panicking() {
             // The channel waits for what is in flight.
             let all = self.submitted.drain(..).flatten();
-            all.for_each(|(_, memory)| done(Completion { memory, result: Err(Errno::IO) }));
+            all.for_each(|(_, memory)| {
+                done(Completion {
+                    memory,
+                    result: Err(Errno::IO),
+                })
+            });
             return;
         }
         let ended = std::mem::take(&mut *self.script.lock().expect("the script"));
         for (number, error) in ended {
             let (op, memory) = self.submitted[number].take().expect("in flight");
-            let bytes = if op.kind == OpKind::Flush { 0 } else { op.length };
+            let bytes = if op.kind == OpKind::Flush {
+                0
+            } else {
+                op.length
+            };
             let result = error.map_or(Ok(bytes), Err);
             done(Completion { memory, result });
         }
@@ -94,7 +103,11 @@ impl Rig {
         let engines = scripts.each_ref().map(|script| {
             let script = Arc::clone(script);
             let (inner, submitted) = (SyncEngine::new(), Vec::new());
-            Box::new(Scripted { inner, script, submitted }) as Box<dyn Engine<Carried>>
+            Box::new(Scripted {
+                inner,
+                script,
+                submitted,
+            }) as Box<dyn Engine<Carried>>
         });
         let engines = Engines::of(engines.into_iter().rev().collect());
         let image = open::open(path, wanted).expect("open");

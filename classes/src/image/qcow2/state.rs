@@ -48,7 +48,8 @@ impl ThreadEngine {
             offset,
             length,
         };
-        self.engine.submit(op, (Carrier::new(bio, 1), self.failures.count()));
+        self.engine
+            .submit(op, (Carrier::new(bio, 1), self.failures.count()));
     }
 }
 

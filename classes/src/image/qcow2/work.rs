@@ -52,11 +52,14 @@ impl Worked {
             return flush(&self.image, &self.failures).and_then(|()| {
                 // Another one may have failed between the write and this one.
                 let is_alone = self.failures.count() == before;
-                is_alone.then_some(()).ok_or_else(|| io::Error::other(BESIDE))
+                is_alone
+                    .then_some(())
+                    .ok_or_else(|| io::Error::other(BESIDE))
             });
         }
         if is_change {
-            self.failures.wrote(bio.offset()..bio.offset() + bio.length(), before);
+            self.failures
+                .wrote(bio.offset()..bio.offset() + bio.length(), before);
         }
         Ok(())
     }

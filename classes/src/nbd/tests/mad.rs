@@ -1,8 +1,8 @@
 //! Servers that break every connection over a request, and such as tell less than a sector.
 
 use super::*;
-use ugeom_stack::{Stack, StackKnobs};
 use ugeom_format::wire::nbd::{ChunkHeader, Status, chunk, encode_block_status, state};
+use ugeom_stack::{Stack, StackKnobs};
 
 #[test]
 fn a_request_over_which_every_connection_breaks_fails_in_the_end() {
@@ -78,7 +78,9 @@ fn a_server_of_our_own_is_asked_three_times_over_broken_connections() {
         keeps: Box::new(()),
     });
     let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
-    let image = stack.create("NBD", plan.expect("a plan"), &[]).expect("a geom")[0];
+    let image = stack
+        .create("NBD", plan.expect("a plan"), &[])
+        .expect("a geom")[0];
     let opened = stack.open(image, Delta::READ).expect("opens");
     let mut channel = stack.channel(1).expect("a channel");
     let read = channel.read(&opened, 0, &mut [0; 512]);
@@ -106,11 +108,11 @@ fn status_of(request: &Request, context: u32, flags: u16, length_bytes: u32) -> 
     chunk_of(request, (chunk::BLOCK_STATUS, flags), &data)
 }
 
+/// What a server makes of a request.
+type Answer = Box<dyn Fn(&Request) -> Vec<u8> + Send>;
+
 /// A server that gives these answers over one connection after that of the probe, and then leaves.
-fn answers(
-    answers: Vec<Box<dyn Fn(&Request) -> Vec<u8> + Send>>,
-    test: impl FnOnce(&Opened, &mut Channel),
-) {
+fn answers(answers: Vec<Answer>, test: impl FnOnce(&Opened, &mut Channel)) {
     let folder = tempfile::tempdir().expect("a folder");
     let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
     let server = std::thread::spawn(move || {
@@ -140,12 +142,15 @@ fn extents_of(opened: &Opened, channel: &mut Channel) -> Vec<(u64, ExtentKind)> 
 
 #[test]
 fn less_than_a_sector_is_data_and_so_is_all_of_which_nothing_is_told() {
-    let told = |length| -> Box<dyn Fn(&Request) -> Vec<u8> + Send> {
-        Box::new(move |request| status_of(request, 1, chunk::DONE, length))
-    };
+    let told =
+        |length| -> Answer { Box::new(move |request| status_of(request, 1, chunk::DONE, length)) };
     answers(vec![told(0), told(100)], |opened, channel| {
         let all = [(1 << 20, ExtentKind::Data)];
-        assert_eq!(extents_of(opened, channel), all, "nbdkit's blocksize-policy does so");
+        assert_eq!(
+            extents_of(opened, channel),
+            all,
+            "nbdkit's blocksize-policy does so"
+        );
         assert_eq!(extents_of(opened, channel), [(512, ExtentKind::Data)]);
     });
 }
@@ -177,11 +182,14 @@ fn data_that_is_sent_twice_does_not_stand_for_data_that_is_not_sent() {
         let chunks = [(1024, 0), (0, 0), (512, chunk::DONE)];
         chunks.map(|(at, flags)| data(request, at, flags)).concat()
     };
-    answers(vec![Box::new(twice), Box::new(backwards)], |opened, channel| {
-        let mut bytes = [0; 1536];
-        let error = channel.read(opened, 0, &mut bytes).expect_err("a gap");
-        assert_eq!(error.errno, Errno::IO);
-        channel.read(opened, 0, &mut bytes).expect("in any order");
-        assert_eq!(bytes, [6; 1536]);
-    });
+    answers(
+        vec![Box::new(twice), Box::new(backwards)],
+        |opened, channel| {
+            let mut bytes = [0; 1536];
+            let error = channel.read(opened, 0, &mut bytes).expect_err("a gap");
+            assert_eq!(error.errno, Errno::IO);
+            channel.read(opened, 0, &mut bytes).expect("in any order");
+            assert_eq!(bytes, [6; 1536]);
+        },
+    );
 }
