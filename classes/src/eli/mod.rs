@@ -43,6 +43,7 @@ use crate::entry::{Build, ClassEntry, Role};
 use crate::physpath::{self, PHYSPATH};
 use crate::spec::LayerArguments;
 use crypt::Crypt;
+pub use open::read_backup;
 use options::Settings;
 use pending::PendingBuffers;
 use std::sync::Arc;

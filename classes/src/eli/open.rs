@@ -8,7 +8,8 @@ use super::options::{OneTime, Settings};
 use super::passphrase::{self, PassphraseError};
 use crate::build::{BuildContext, BuildError};
 use std::fs::File;
-use ugeom_format::eli::{Authentication, EliFlags, Metadata};
+use std::io::{self, Read};
+use ugeom_format::eli::{Authentication, EliFlags, METADATA_BYTES, Metadata};
 use ugeom_machine::secret;
 use ugeom_stack::{Delta, ProviderView};
 
@@ -104,6 +105,17 @@ impl OneTime {
     }
 }
 
+/// The beginning of a backup of metadata, which is all that counts: `/dev/zero` has no end.
+///
+/// # Errors
+/// It cannot be opened or read.
+pub fn read_backup(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    file.take(METADATA_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn read_metadata(
     context: &BuildContext<'_>,
     settings: &Settings,
@@ -111,7 +123,7 @@ fn read_metadata(
 ) -> Result<Metadata, String> {
     let metadata = match &settings.metadata {
         Some(path) => {
-            let bytes = std::fs::read(path);
+            let bytes = read_backup(path);
             let bytes = bytes.map_err(|error| format!("reading {path}: {error}"))?;
             Metadata::decode(&bytes).map_err(|error| format!("{path}: {error}"))?
         }

@@ -241,7 +241,33 @@ fn check_backing(settings: &Settings<'_>, path: &Path) -> Result<(), BuildError>
         let problem = format!("a {format} image that is based on another is not read here");
         return Err(refused(settings.path, problem));
     }
+    if settings.format == ImageFormat::Qcow && !holds_its_table(&bytes, path)? {
+        let problem = "its header gives a table of clusters that ends behind the end of the file";
+        return Err(refused(settings.path, problem.to_owned()));
+    }
     Ok(())
+}
+
+/// Whether the first table of a qcow image of version 1 lies in its file, as whoever makes one
+/// writes it. qemu reads up to 2 GiB of a table into memory, whatever the file has of it.
+fn holds_its_table(header: &[u8], path: &Path) -> Result<bool, BuildError> {
+    // qemu, block/qcow.c: the size of the disk at byte 24, the bits of a place in a cluster and in
+    // a second table at 32 and 33, the offset of the first table at 40; its entries have 8 bytes.
+    let word = |at: usize| {
+        let bytes = header.get(at..).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    };
+    let bits = |at: usize| u32::from(header.get(at).copied().unwrap_or_default());
+    let covered = 1_u64.checked_shl(bits(32) + bits(33));
+    let table = word(24)
+        .div_ceil(covered.unwrap_or(u64::MAX))
+        .saturating_mul(8);
+    let file_bytes = std::fs::metadata(path).map_err(|error| BuildError::Os {
+        operation: "looking at",
+        path: text_of(path),
+        error,
+    })?;
+    Ok(word(40).saturating_add(table) <= file_bytes.len())
 }
 
 fn start_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {

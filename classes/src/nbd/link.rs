@@ -56,7 +56,7 @@ const PART_BYTES_MAX: u64 = 1 << 30;
 /// How long to poll for replies before sleeping, when they have lately come sooner, ns.
 const POLL_NS: u64 = 50_000;
 
-/// How long to wait before connecting again.
+/// How long to wait before connecting again, at most.
 const PAUSE_NS: u64 = 100_000_000;
 
 /// What a request comes to: the bytes done, or an error with a reason.
@@ -69,12 +69,15 @@ pub(super) struct Flight {
     pub serial: u32,
     /// The order in which requests were made.
     number: u64,
-    /// Since when it waits for a server: since it was submitted, or its connection was lost.
+    /// Since when it waits for a server: since it was submitted, or its connection was lost; 0 if
+    /// the server was known to be gone.
     since_ns: u64,
     /// Its connection was lost, and nothing of it was answered after that.
     pub lost: bool,
     /// The server owes an answer.
     pub asked: bool,
+    /// Connections that broke while it did.
+    breaks: u32,
     /// Bytes of the request that are done.
     pub done: u64,
     /// Bytes that the server was asked for now.
@@ -239,6 +242,7 @@ impl Link {
             },
             lost: false,
             asked: false,
+            breaks: 0,
             done: 0,
             part: 0,
             got: 0,
@@ -469,7 +473,7 @@ impl Link {
         let spoke_ns = self.heard_ns.saturating_sub(self.up_ns);
         let was_there = was_up && u128::from(spoke_ns) >= self.remote.retry.as_nanos();
         self.stage = Stage::Down {
-            again_ns: self.now_ns + PAUSE_NS,
+            again_ns: self.now_ns + self.pause_ns(),
         };
         self.out = Vec::new();
         self.sent = 0;
@@ -490,6 +494,7 @@ impl Link {
             if let Some(flight) = flight {
                 flight.got = 0;
                 flight.failure = None;
+                flight.breaks += u32::from(flight.asked);
                 flight.asked = false;
                 if was_there || (was_up && !flight.lost && !self.together.is_gone()) {
                     flight.lost = true;
@@ -505,15 +510,24 @@ impl Link {
         }
         again.sort_unstable();
         self.queue = again.into_iter().map(|(_, index)| index).collect();
-        self.give_up(why);
+        self.give_up(why, true);
     }
 
-    /// Fails the requests that have waited long enough for a server that is gone.
-    fn give_up(&mut self, why: &'static str) {
+    fn pause_ns(&self) -> u64 {
+        let part = self.remote.retry.as_nanos() as u64 / 16;
+        PAUSE_NS.min(part)
+    }
+
+    /// Fails the requests that have waited long enough for a server that is gone. Those that came
+    /// when it was known to be gone wait until it was `tried` once: one that breaks connections
+    /// over a bad sector is there for the next request.
+    fn give_up(&mut self, why: &'static str, tried: bool) {
         let limit = self.remote.retry.as_nanos();
         for index in std::mem::take(&mut self.queue) {
             let Some(flight) = &self.flights[index as usize] else { continue };
-            if u128::from(self.now_ns.saturating_sub(flight.since_ns)) >= limit {
+            let waited = u128::from(self.now_ns.saturating_sub(flight.since_ns));
+            let is_over = waited >= limit && (tried || flight.since_ns > 0);
+            if is_over || flight.breaks >= self.remote.breaks_max {
                 self.together.set_gone(true);
                 self.finish(index, Err((Errno::IO, why)));
             } else {
@@ -534,7 +548,7 @@ impl Link {
         }
         let silent_ns = u128::from(self.now_ns.saturating_sub(self.heard_ns));
         match self.stage {
-            Stage::Down { .. } => self.give_up("the server is unreachable"),
+            Stage::Down { .. } => self.give_up("the server is unreachable", false),
             _ if silent_ns > self.remote.timeout.as_nanos() => {
                 self.lose("the server does not answer");
             }

@@ -162,6 +162,8 @@ pub(super) struct Remote {
     timeout: Duration,
     /// Absence of a server.
     retry: Duration,
+    /// Connections that may break over one request.
+    breaks_max: u32,
     /// Acknowledged writes that are lost, of all links.
     losses: Arc<Losses>,
     together: Arc<Together>,
@@ -256,6 +258,7 @@ fn build(
         sector_bytes,
         timeout,
         retry,
+        breaks_max: u32::MAX,
         together: Together::new(&losses),
         losses,
     });
@@ -310,6 +313,9 @@ pub(crate) struct Private {
 const PRIVATE_TIMEOUT: Duration = Duration::from_secs(600);
 /// A server that was started here does not come back.
 const PRIVATE_RETRY: Duration = Duration::from_millis(100);
+/// qemu-nbd breaks the connection where the image cannot be read: trying for longer would only make
+/// each look at a damaged image take longer.
+const PRIVATE_BREAKS_MAX: u32 = 3;
 
 /// The default export of a server that was started for this geom.
 ///
@@ -329,6 +335,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         sector_bytes,
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
+        breaks_max: PRIVATE_BREAKS_MAX,
         together: Together::new(&losses),
         losses,
     });

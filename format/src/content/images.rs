@@ -6,7 +6,9 @@
 
 use super::Content;
 use super::ContentUse::Image;
-use super::signature::{At, Field, Magic, Signature, magic, magic_from_end};
+use super::signature::{
+    At, Field, Magic, Signature, magic, magic_from_end, magic_from_end_of_file,
+};
 use super::text;
 use super::view::View;
 
@@ -49,7 +51,7 @@ pub const SIGNATURES: &[Signature] = &[
         magic(0, 0, b"WithouFreSpacExt")])
         .inner(|view, _| view.u64_le(36).saturating_mul(512)),
     image("bochs", "a Bochs image", "bochs", &[magic(0, 0, b"Bochs Virtual HD Image")]),
-    image("dmg", "an Apple disk image", "dmg", &[magic_from_end(1, 0, b"koly")])
+    image("dmg", "an Apple disk image", "dmg", &[magic_from_end_of_file(512, b"koly")])
         .inner(|view, base| view.u64_be(base + 492).saturating_mul(512)),
     image("sparseimage", "an Apple sparse image", "sparseimage", &[magic(0, 0, b"sprs")]),
     image("cloop", "a compressed loop image", "cloop", &[

@@ -10,6 +10,8 @@ pub enum At {
     Start(u64),
     /// So many sectors of 512 bytes before the end.
     End(u64),
+    /// So many bytes before the end.
+    EndBytes(u64),
 }
 
 /// A magic number: where the structure begins, and where in it the number stands.
@@ -64,6 +66,15 @@ pub const fn magic_from_end(sectors: u64, offset: u64, bytes: &'static [u8]) -> 
     Magic {
         base: At::End(sectors),
         offset,
+        bytes,
+    }
+}
+
+/// A magic number so many bytes before the end of a file, whose size need not be whole sectors.
+pub const fn magic_from_end_of_file(before: u64, bytes: &'static [u8]) -> Magic {
+    Magic {
+        base: At::EndBytes(before),
+        offset: 0,
         bytes,
     }
 }
@@ -123,12 +134,11 @@ impl Signature {
         let mut found: Option<Content> = None;
         for magic in self.magics {
             let base = match magic.base {
-                At::Start(base) => base,
-                At::End(sectors) => match view.sector_before_end(sectors, 0) {
-                    Some(base) => base,
-                    None => continue,
-                },
+                At::Start(base) => Some(base),
+                At::End(sectors) => view.sector_before_end(sectors, 0),
+                At::EndBytes(before) => view.size_bytes().checked_sub(before),
             };
+            let Some(base) = base else { continue };
             let place = base + magic.offset;
             if !view.has(place, magic.bytes) || self.check.is_some_and(|check| !check(view, base)) {
                 continue;

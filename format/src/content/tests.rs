@@ -92,6 +92,7 @@ fn every_magic_number_of_every_row_is_recognised_where_it_stands() {
             let base = match magic.base {
                 At::Start(base) => base,
                 At::End(sectors) => SIZE - sectors * 512,
+                At::EndBytes(before) => SIZE - before,
             };
             let mut medium = Medium::new(SIZE).with(base + magic.offset, magic.bytes);
             for (at, bytes) in besides(row, magic.bytes) {
@@ -318,6 +319,7 @@ proptest! {
             let base = match magic.base {
                 At::Start(base) => base,
                 At::End(sectors) => size.saturating_sub(sectors * 512),
+                At::EndBytes(before) => size.saturating_sub(before),
             };
             medium = medium.with(base + magic.offset, magic.bytes);
         }
@@ -332,6 +334,16 @@ proptest! {
             prop_assert!(!content.to_string().chars().any(char::is_control));
         }
     }
+}
+
+/// hdiutil ends an image where its last block of any length ends, with `koly` behind it.
+#[test]
+fn an_apple_disk_image_has_any_size() {
+    for size in [1 << 20, (1 << 20) + 365, 512] {
+        let contents = Medium::new(size).with(size - 512, b"koly").identify();
+        assert_eq!(contents[0].name, "dmg", "{size}");
+    }
+    assert!(Medium::new(511).with(0, b"koly").identify().is_empty());
 }
 
 /// The text of a group stands at the end of its ring, and goes on at the beginning.

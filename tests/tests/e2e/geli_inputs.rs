@@ -227,3 +227,13 @@ fn one_key_is_tried_on_every_copy_that_a_backup_leads_to() {
     let skipped = found.lines().filter(|line| line.ends_with("-p tries it"));
     assert_eq!(skipped.count(), 2, "{found}");
 }
+
+/// `/dev/zero` has no end: no more of it is read than a backup is long.
+#[test]
+fn a_backup_without_an_end_is_refused() {
+    let it = Unchanged::new();
+    it.refuses(&["restore", "/dev/zero"], 1, "no GELI metadata");
+    it.refuses(&["recover", "--from-backup", "/dev/zero"], 1, "/dev/zero");
+    let target = format!("{} | eli:metadata=/dev/zero", it.files.image);
+    has(&ugeom(&["show", &target]).failed(1), "/dev/zero");
+}

@@ -5,6 +5,7 @@ use crate::run::{
     Ended, UGEOM, command, has, other, run, run_in, ugeom, ugeom_with, wait_for, wait_for_lock,
 };
 use crate::serve::{Served, noise};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use ugeom_testkit::program;
@@ -294,6 +295,28 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
         std::fs::write(bench.path("hostile.vmdk"), text).expect("a descriptor");
         let error = ugeom(&["read", &bench.path("hostile.vmdk")]).failed(1);
         has(&error, "its extent");
+    }
+}
+
+/// qemu reads the whole table of such an image into memory: 1 GiB for one of 256 TiB.
+#[test]
+fn an_old_image_whose_table_is_not_in_the_file_is_refused() {
+    let Some(bench) = Bench::new() else { return };
+    assert!(bench.convert("qcow", &[], "disk.qcow"));
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(bench.path("disk.qcow"));
+    let file = file.expect("the image");
+    for (at, value) in [(24, 1_u64 << 48), (40, 1 << 40)] {
+        let mut before = [0; 8];
+        let image = std::fs::read(bench.path("disk.qcow")).expect("the image");
+        before.copy_from_slice(&image[at..at + 8]);
+        file.write_all_at(&value.to_be_bytes(), at as u64)
+            .expect("damaged");
+        let shown = ugeom(&["show", &bench.path("disk.qcow")]).failed(1);
+        assert!(shown.contains("ends behind the end of the file"), "{shown}");
+        file.write_all_at(&before, at as u64).expect("as before");
+        ugeom(&["show", &bench.path("disk.qcow")]).quiet();
     }
 }
 

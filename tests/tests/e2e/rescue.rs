@@ -176,6 +176,19 @@ fn ddrescue_and_ugeom_continue(
 }
 
 #[test]
+fn a_map_without_an_end_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    for map in ["/dev/zero", "/dev/full", "/"] {
+        let arguments = ["read", "md:1m", "--skip-errors", "--map", map];
+        let out = File::create(&out).expect("a file");
+        let read = with_files(&arguments, None, Some(out));
+        assert_eq!(read.code, 1);
+        has(&read.stderr, "is not a regular file");
+    }
+}
+
+#[test]
 fn a_rescue_needs_a_file_and_does_not_forget_what_was_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();

@@ -133,14 +133,17 @@ fn output_file() -> Result<File> {
 fn continued(path: &Path, sectors: &Range<u64>, out: &File) -> Result<Map> {
     let shown = path.display();
     refuse_disk(path).with_context(|| format!("the map {shown}"))?;
-    let size = match std::fs::metadata(path) {
+    let about = match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Map::new(sectors.clone()));
         }
-        found => found.with_context(|| format!("looking at {shown}"))?.len(),
+        found => found.with_context(|| format!("looking at {shown}"))?,
     };
-    if size > MAP_BYTES_MAX {
-        bail!("{shown} has {size} bytes: too large for a map");
+    if !about.is_file() {
+        bail!("the map {shown} is not a regular file");
+    }
+    if about.len() > MAP_BYTES_MAX {
+        bail!("{shown} has {} bytes: too large for a map", about.len());
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
     let mut map = Map::parse(&text).with_context(|| format!("{shown} is no map"))?;

@@ -11,8 +11,16 @@ use ugeom_stack::{Channel, Command, Delta, Errno, Flags, Opened, Stack, StackKno
 
 const SECTOR: usize = 512;
 
-/// Operations that the test lets end, by number, with their errors.
-type Script = Arc<Mutex<Vec<(usize, Option<Errno>)>>>;
+/// What the test and an engine tell each other.
+#[derive(Default)]
+struct Stage {
+    /// Operations that are to end, by number, with their errors.
+    ends: Vec<(usize, Option<Errno>)>,
+    /// Operations in flight, by number.
+    flying: Vec<(usize, Op)>,
+}
+
+type Script = Arc<Mutex<Stage>>;
 
 /// An engine whose operations end in the order, and with the results, of a script.
 struct Scripted {
@@ -32,6 +40,8 @@ impl Engine<Carried> for Scripted {
     }
 
     fn submit(&mut self, op: Op, memory: Carried) -> Ticket {
+        let mut stage = self.script.lock().expect("the script");
+        stage.flying.push((self.submitted.len(), op));
         self.submitted.push(Some((op, memory)));
         self.inner.submit(op, Buffer::new(0))
     }
@@ -50,7 +60,11 @@ impl Engine<Carried> for Scripted {
             });
             return;
         }
-        let ended = std::mem::take(&mut *self.script.lock().expect("the script"));
+        let mut stage = self.script.lock().expect("the script");
+        let ended = std::mem::take(&mut stage.ends);
+        let is_over = |number: usize| ended.iter().any(|(it, _)| *it == number);
+        stage.flying.retain(|(number, _)| !is_over(*number));
+        drop(stage);
         for (number, error) in ended {
             let (op, memory) = self.submitted[number].take().expect("in flight");
             let bytes = if op.kind == OpKind::Flush {
@@ -115,7 +129,7 @@ impl Rig {
         let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
         let provider = stack.create("FILE", plan, &[]).expect("a geom")[0];
         let opened = stack.open(provider, Delta::READ_WRITE).expect("open");
-        let channels = [0, 1].map(|_| stack.channel(16).expect("a channel"));
+        let channels = [0, 1].map(|_| stack.channel(64).expect("a channel"));
         Self {
             opened,
             channels,
@@ -142,8 +156,8 @@ impl Rig {
 
     /// Ends an operation of a thread; the result of the request that completes with it, if any.
     fn end(&mut self, thread: usize, operation: usize, error: Option<Errno>) -> Option<bool> {
-        let script = &self.scripts[thread];
-        script.lock().expect("the script").push((operation, error));
+        let stage = self.scripts[thread].lock();
+        stage.expect("the script").ends.push((operation, error));
         self.channels[thread].poll();
         let finished = self.channels[thread].finished()?;
         Some(finished.result().is_ok())
@@ -201,5 +215,151 @@ fn a_durable_zero_beside_a_failing_flush_fails() {
         }
         let durable = ended.or_else(|| rig.end(0, zero + 1, None));
         assert_eq!(durable, Some(false), "the zeroes may be lost");
+    }
+}
+
+/// The kernel's side: what it has of the writes, and the error that it reports to each open file
+/// once.
+#[derive(Default)]
+struct Kernel {
+    /// Sectors that were written to the page cache.
+    cached: Vec<u64>,
+    /// Those of them that have not come to the media.
+    dirty: Vec<u64>,
+    /// Those that never will.
+    lost: Vec<u64>,
+    errors: u32,
+    /// The errors that the open file of each thread has reported.
+    seen: [u32; 2],
+}
+
+impl Kernel {
+    fn writes(&mut self, sector: u64) {
+        if !self.cached.contains(&sector) {
+            self.cached.push(sector);
+            self.dirty.push(sector);
+        }
+    }
+
+    fn writes_back(&mut self, fails: bool) {
+        if !fails {
+            return self.dirty.clear();
+        }
+        self.errors += u32::from(!self.dirty.is_empty());
+        self.lost.append(&mut self.dirty);
+    }
+
+    fn flush(&mut self, thread: usize) -> Option<Errno> {
+        self.writes_back(false);
+        let is_new = self.seen[thread] < self.errors;
+        self.seen[thread] = self.errors;
+        is_new.then_some(Errno::IO)
+    }
+}
+
+/// What the user of the disk knows.
+#[derive(Default)]
+struct User {
+    /// Acknowledged sectors of which no FLUSH has failed since.
+    written: Vec<u64>,
+    /// Those that each FLUSH in flight has to cover, by its cookie.
+    covers: Vec<(u64, Vec<u64>)>,
+}
+
+impl User {
+    fn finished(&mut self, cookie: u64, good: bool, kernel: &Kernel, seed: u64) {
+        let Some(at) = self.covers.iter().position(|(it, _)| *it == cookie) else {
+            return self.written.push(cookie);
+        };
+        let (_, covered) = self.covers.remove(at);
+        if good {
+            let is_lost = |it: &&u64| kernel.lost.contains(it) && self.written.contains(it);
+            let lost = covered.iter().find(is_lost);
+            assert_eq!(lost, None, "seed {seed}: a FLUSH succeeds over a loss");
+            self.written.retain(|it| !covered.contains(it));
+        } else {
+            self.written.clear();
+        }
+    }
+}
+
+#[test]
+fn in_no_history_of_two_threads_does_a_flush_succeed_over_a_loss() {
+    for seed in 0..500 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut rig, mut kernel, mut user) = (Rig::new(), Kernel::default(), User::default());
+        for number in 0..64_u64 {
+            let thread = random.usize(..2);
+            if random.u8(..3) == 0 {
+                user.covers.push((number, user.written.clone()));
+                rig.submit_as(thread, number, None);
+            } else {
+                rig.submit_as(thread, number, Some(number));
+            }
+            for _ in 0..random.usize(..9) {
+                rig.step(&mut random, &mut kernel);
+            }
+            rig.collect(|cookie, good| user.finished(cookie, good, &kernel, seed));
+        }
+        while rig.step(&mut random, &mut kernel) {
+            rig.collect(|cookie, good| user.finished(cookie, good, &kernel, seed));
+        }
+    }
+}
+
+impl Rig {
+    /// Submits a write of this sector, or a FLUSH.
+    fn submit_as(&mut self, thread: usize, cookie: u64, sector: Option<u64>) {
+        let channel = &mut self.channels[thread];
+        let draft = channel.bio().expect("a bio");
+        let draft = match sector {
+            Some(sector) => draft.write(sector * SECTOR as u64, Buffer::new(SECTOR)),
+            None => draft.flush(),
+        };
+        channel.submit(&self.opened, draft.cookie(cookie));
+    }
+
+    /// Something happens in the kernel. False when there is nothing in flight.
+    fn step(&mut self, random: &mut fastrand::Rng, kernel: &mut Kernel) -> bool {
+        let is_idle = |at: usize| {
+            self.scripts[at]
+                .lock()
+                .expect("the script")
+                .flying
+                .is_empty()
+        };
+        let thread = random.usize(..2);
+        let thread = if is_idle(thread) { 1 - thread } else { thread };
+        let mut stage = self.scripts[thread].lock().expect("the script");
+        let Some((number, op)) = random.choice(stage.flying.clone()) else { return false };
+        let sector = op.offset / SECTOR as u64;
+        match random.u8(..4) {
+            0 if op.kind != OpKind::Flush => kernel.writes(sector),
+            1 => kernel.writes_back(random.bool()),
+            _ => {}
+        }
+        if random.bool() {
+            return true;
+        }
+        let error = match op.kind {
+            OpKind::Flush => kernel.flush(thread),
+            _ => {
+                kernel.writes(sector);
+                None
+            }
+        };
+        stage.flying.retain(|(it, _)| *it != number);
+        stage.ends.push((number, error));
+        true
+    }
+
+    /// Hands out what has completed, with its cookie.
+    fn collect(&mut self, mut finished: impl FnMut(u64, bool)) {
+        for channel in &mut self.channels {
+            channel.poll();
+            while let Some(one) = channel.finished() {
+                finished(one.cookie(), one.result().is_ok());
+            }
+        }
     }
 }

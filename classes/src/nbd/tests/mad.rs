@@ -2,6 +2,7 @@
 
 use super::*;
 use ugeom_format::wire::nbd::{ChunkHeader, Status, chunk, encode_block_status, state};
+use ugeom_stack::{Stack, StackKnobs};
 
 #[test]
 fn a_request_over_which_every_connection_breaks_fails_in_the_end() {
@@ -20,6 +21,71 @@ fn a_request_over_which_every_connection_breaks_fails_in_the_end() {
     let (opened, mut channel) = opened(&target);
     let error = channel.read(&opened, 0, &mut [0; 512]).expect_err("never");
     assert_eq!(error.errno, Errno::IO);
+}
+
+/// qemu-nbd breaks the connection where its disk cannot be read.
+#[test]
+fn a_read_beside_one_that_breaks_every_connection_succeeds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    std::thread::spawn(move || {
+        // As long as the test runs.
+        loop {
+            serve_once(&listener, |mut stream| {
+                while let Some(request) = next_request(&mut stream) {
+                    if request.command == command::DISC || request.offset_bytes == 4096 {
+                        return;
+                    }
+                    let (error, cookie) = (0, request.cookie);
+                    let head = SimpleReply { error, cookie }.encode();
+                    let data = vec![6; request.length_bytes as usize];
+                    let _ = stream.write_all(&[&head[..], &data].concat());
+                }
+            });
+        }
+    });
+    let target = open(&target_of(&folder, "", "&retry=200ms"));
+    let (opened, mut channel) = opened(&target);
+    for _ in 0..3 {
+        channel.read(&opened, 4096, &mut [0; 512]).expect_err("bad");
+        channel.read(&opened, 0, &mut [0; 512]).expect("good");
+    }
+}
+
+/// As qemu-nbd does, with an image that cannot be read: looking at it takes dozens of reads.
+#[test]
+fn a_server_of_our_own_is_asked_three_times_over_broken_connections() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("s");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let (tell, breaks) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        // As long as the test runs.
+        loop {
+            serve_once(&listener, |mut stream| {
+                if next_request(&mut stream).is_some_and(|it| it.command == command::READ) {
+                    let _ = tell.send(());
+                }
+            });
+        }
+    });
+    let plan = crate::nbd::private(crate::nbd::Private {
+        name: "image".into(),
+        socket,
+        sector_bytes: 512,
+        writable: false,
+        config: Vec::new(),
+        keeps: Box::new(()),
+    });
+    let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
+    let image = stack
+        .create("NBD", plan.expect("a plan"), &[])
+        .expect("a geom")[0];
+    let opened = stack.open(image, Delta::READ).expect("opens");
+    let mut channel = stack.channel(1).expect("a channel");
+    let read = channel.read(&opened, 0, &mut [0; 512]);
+    assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+    assert!(breaks.try_iter().count() <= 3);
 }
 
 /// A reply of one chunk.
@@ -42,11 +108,11 @@ fn status_of(request: &Request, context: u32, flags: u16, length_bytes: u32) -> 
     chunk_of(request, (chunk::BLOCK_STATUS, flags), &data)
 }
 
+/// What a server makes of a request.
+type Answer = Box<dyn Fn(&Request) -> Vec<u8> + Send>;
+
 /// A server that gives these answers over one connection after that of the probe, and then leaves.
-fn answers(
-    answers: Vec<Box<dyn Fn(&Request) -> Vec<u8> + Send>>,
-    test: impl FnOnce(&Opened, &mut Channel),
-) {
+fn answers(answers: Vec<Answer>, test: impl FnOnce(&Opened, &mut Channel)) {
     let folder = tempfile::tempdir().expect("a folder");
     let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
     let server = std::thread::spawn(move || {
@@ -76,9 +142,8 @@ fn extents_of(opened: &Opened, channel: &mut Channel) -> Vec<(u64, ExtentKind)> 
 
 #[test]
 fn less_than_a_sector_is_data_and_so_is_all_of_which_nothing_is_told() {
-    let told = |length| -> Box<dyn Fn(&Request) -> Vec<u8> + Send> {
-        Box::new(move |request| status_of(request, 1, chunk::DONE, length))
-    };
+    let told =
+        |length| -> Answer { Box::new(move |request| status_of(request, 1, chunk::DONE, length)) };
     answers(vec![told(0), told(100)], |opened, channel| {
         let all = [(1 << 20, ExtentKind::Data)];
         assert_eq!(

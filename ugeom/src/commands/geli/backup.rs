@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use ugeom_classes::eli::admin::{self, EliDisk};
+use ugeom_classes::eli::read_backup;
 use ugeom_classes::result_file;
 use ugeom_format::content::{Content, ContentUse};
 
@@ -233,7 +234,7 @@ pub struct Restore {
 
 impl Restore {
     pub fn run(&self) -> Result<()> {
-        let bytes = std::fs::read(&self.file);
+        let bytes = read_backup(&self.file);
         let bytes = bytes.with_context(|| format!("Cannot open {}", self.file))?;
         let mut ready = self.change.open(&self.target)?;
         let mut disk = ready.disk()?;

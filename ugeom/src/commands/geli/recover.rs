@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use ugeom_classes::eli::admin::{self, AdminError, Candidate, EliDisk};
 use ugeom_classes::eli::error::EliKeyError;
 use ugeom_classes::eli::keys::{KeyComponents, open_slot};
+use ugeom_classes::eli::read_backup;
 use ugeom_format::eli::{Cipher, Metadata};
 use ugeom_machine::interrupt;
 use ugeom_stack::{Channel, Delta, Opened, ProviderView, Tree};
@@ -245,7 +246,7 @@ impl Recover {
     fn backups(&self) -> Result<Vec<(&str, Metadata)>> {
         let mut backups = Vec::new();
         for path in &self.from_backup {
-            let bytes = std::fs::read(path).with_context(|| format!("Cannot open {path}"))?;
+            let bytes = read_backup(path).with_context(|| format!("Cannot open {path}"))?;
             let metadata = Metadata::decode(&bytes);
             let metadata = metadata.map_err(|error| AdminError::of_format(error, path))?;
             backups.push((path.as_str(), metadata));
