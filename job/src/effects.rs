@@ -70,6 +70,7 @@ const MET: &[(&str, &[&str])] = &[
     ("unit_base", &["0", "8"]),
     ("userspace_reap", &["0"]),
     ("verifysort", &["1", ""]),
+    ("write_barrier", &["0"]),
     ("write_hint", &["none"]),
 ];
 
@@ -87,7 +88,14 @@ fn is_met(job: &Job, option: &str) -> bool {
 /// Settings of writes, in a job that makes none.
 fn without_writes(job: &Job, say: &mut dyn FnMut(&str, &str)) {
     if !job.rw.does[WRITE] {
-        for option in ["fsync", "fdatasync", "sync", "overwrite", "refill_buffers"] {
+        for option in [
+            "fsync",
+            "fdatasync",
+            "sync_file_range",
+            "sync",
+            "overwrite",
+            "refill_buffers",
+        ] {
             say(option, "the job writes nothing");
         }
     }

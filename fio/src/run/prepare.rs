@@ -168,6 +168,7 @@ fn needs_files(job: &Job, stack: &str) -> JobError {
 fn say_options_of_files(job: &Job, target: &str, watcher: &mut dyn Watcher) {
     for option in [
         "sync",
+        "sync_file_range",
         "overwrite",
         "fadvise_hint",
         "create_on_open",

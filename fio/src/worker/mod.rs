@@ -27,6 +27,7 @@ mod pace;
 mod passes;
 mod plain;
 mod priorities;
+mod range_syncs;
 mod read_back;
 mod state;
 mod syncs;
@@ -250,7 +251,7 @@ impl<'a, D: Door> Worker<'a, D> {
             held: task.locks.of(job, task.number, task.regions),
             operations: Operations::of(task),
             passes: Passes::of(task),
-            syncs: Syncs::of(job),
+            syncs: Syncs::of(task),
             batch_max: batch_max(job),
             unmeasured: match job.file_operation() {
                 Some(_) => Unmeasured::ALL,
@@ -576,11 +577,11 @@ impl<'a, D: Door> Worker<'a, D> {
             return self.next_of_trace(now);
         }
         let kind = self.waiting_kind.take();
-        if self.syncs.is_some()
-            && kind.is_none()
-            && let Some(sync) = self.due_sync()
-        {
-            return Some((sync, now));
+        if self.syncs.is_some() && kind.is_none() {
+            let sync = self.due_sync();
+            if sync.is_some() || self.not_before.is_some() {
+                return sync.map(|sync| (sync, now));
+            }
         }
         let kind = kind.unwrap_or_else(|| self.choose_kind());
         let mut due = now;
@@ -637,9 +638,9 @@ impl<'a, D: Door> Worker<'a, D> {
             }
             self.restart_places();
             kind = None;
-            if let Some(sync) = self.due_sync() {
-                // The next request is chosen after it.
-                self.next_up = Some((sync, None));
+            // The next request is chosen after it.
+            self.next_up = self.due_sync().map(|sync| (sync, None));
+            if self.next_up.is_some() || self.not_before.is_some() {
                 return None;
             }
         }
