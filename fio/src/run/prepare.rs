@@ -92,7 +92,7 @@ impl Entry<'_> {
         watcher.seeded(&job.name, self.number, seeds.all());
         let (mut stack, mut layouts) = (None, Vec::new());
         let regions = match &target {
-            Meaning::Nothing => null_regions(job, clone)?,
+            Meaning::Nothing => null_regions(job, clone, &seeds)?,
             Meaning::Stack(text) => {
                 let open = self.stack(job, text, jobs, stacks, watcher)?;
                 let region = stack_region(job, clone, &open)?;

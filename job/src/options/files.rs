@@ -28,6 +28,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(directory = text),
     ),
     with(
+        "opendir",
+        &[],
+        "PATH",
+        Absent,
+        "the files in this directory and all below it, beside those of `filename`",
+        set_field!(opendir = text),
+    ),
+    with(
         "nrfiles",
         &[],
         "N",

@@ -39,7 +39,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "merge_blktrace_file",
         "merge traces before, as with `sort -m`",
     ),
-    ("opendir", "name the files, as with the shell's globs"),
     ("profile", "write the job that the profile stands for"),
     (
         "random_sequence_stride",

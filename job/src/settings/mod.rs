@@ -52,6 +52,7 @@ pub struct Job {
     pub offset_increment: Size,
     pub filename: Option<String>,
     pub directory: Option<String>,
+    pub opendir: Option<String>,
     pub nrfiles: u32,
     pub filesize: Option<(u64, u64)>,
     pub number_ios: u64,

@@ -41,6 +41,8 @@ const JOBS: &[&str] = &[
     "rw=randread size=1m io_size=3m",
     "rw=randrw size=1m loops=3 io_size=300k bsrange=4k-16k",
     "rw=read bs=16k size=1000k loops=3 io_size=2m",
+    "rw=read nrfiles=3 filesize=16k-128k ioengine=null",
+    "rw=randtrimwrite nrfiles=3 filesize=16k-128k size=200k ioengine=null",
     "rw=write bs=8k size=100k loops=2 io_size=2m",
     "rw=write bs=8k size=100k io_size=197k",
     "rw=randread bsrange=1k-8k size=100k loops=3 io_size=450k",
