@@ -41,8 +41,11 @@ pub(super) struct Limits {
     /// fio begins no pass for less.
     io_bytes: u64,
     largest_bytes: u64,
-    /// Bytes from which `bytes_left` began.
+    /// Bytes from which `bytes_left` and `bytes_beyond` began.
     bytes: u64,
+    /// Bytes after which a pass ends wherever its places are, and those for the passes after it.
+    pass_bytes: u64,
+    bytes_beyond: u64,
     /// Of all loops, reads that check included.
     pub(super) requests_left: u64,
     /// What is to be transferred is no multiple of the requests: fio looks for another one, and
@@ -62,6 +65,8 @@ impl Limits {
             io_bytes: 0,
             largest_bytes: task.job.largest_bytes(),
             bytes: 0,
+            pass_bytes: pass_bytes(task),
+            bytes_beyond: 0,
             requests_left: match task.job.number_ios {
                 0 => u64::MAX,
                 // A trim and its write are one, as by fio.
@@ -89,6 +94,7 @@ impl Limits {
             (_, Some(bytes)) => bytes.saturating_mul(job.loops),
         };
         self.bytes = self.bytes_left;
+        self.bytes_beyond = 0;
         self.io_bytes = io_bytes(task).unwrap_or(0);
         let unlimited = self.bytes_left == u64::MAX || (self.io_bytes > 0 && has_no_end(task));
         self.passes_left = match (parts, unlimited) {
@@ -96,6 +102,13 @@ impl Limits {
             (_, true) => u64::MAX,
             (parts, false) => job.loops / parts,
         };
+        self.begin_pass();
+    }
+
+    fn begin_pass(&mut self) {
+        let bytes = self.bytes_left.saturating_add(self.bytes_beyond);
+        self.bytes_left = bytes.min(self.pass_bytes);
+        self.bytes_beyond = bytes - self.bytes_left;
         self.pass_is_new = true;
     }
 }
@@ -105,20 +118,37 @@ impl Limits {
     /// A request is made. As by fio, the last one may be more than what was left.
     #[inline]
     pub(super) fn take(&mut self, bytes: u64) {
-        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => self.bytes_left = left,
+            None => self.overshoot(bytes),
+        }
         self.pass_is_new = false;
         self.requests_left -= 1;
     }
 
-    /// No place is left in this pass: whether another one begins.
+    /// The last request of a pass is more than what was left.
+    #[cold]
+    fn overshoot(&mut self, bytes: u64) {
+        let over = bytes - self.bytes_left;
+        self.bytes_left = 0;
+        self.bytes_beyond = self.bytes_beyond.saturating_sub(over);
+    }
+
+    /// Whether bytes are left in this pass or for those after it.
+    #[inline]
+    pub(super) fn has_bytes(&self) -> bool {
+        self.bytes_left > 0 || self.bytes_beyond > 0
+    }
+
+    /// No place is left in this pass, or none of its bytes: whether another one begins.
     pub(super) fn next_pass(&mut self) -> bool {
-        let moved = self.bytes - self.bytes_left;
+        let moved = self.bytes - self.bytes_left - self.bytes_beyond;
         let fills_up = self.io_bytes >= moved.saturating_add(self.largest_bytes);
         if (self.passes_left <= 1 && !fills_up) || self.pass_is_new {
             return false;
         }
         self.passes_left = self.passes_left.saturating_sub(1);
-        self.pass_is_new = true;
+        self.begin_pass();
         true
     }
 }
@@ -146,6 +176,25 @@ pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
             }
         }
         (false, None) => passes,
+    }
+}
+
+/// After how many bytes a pass ends wherever its places are: as by fio, with engines that have a
+/// queue, since it counts requests when they are queued.
+fn pass_bytes(task: &Task<'_>) -> u64 {
+    let job = task.job;
+    let is_timed = job.time_based || job.read_iolog.is_some();
+    if task.blocking || is_timed || job.verifying.backlog > 0 || loops_apart(task) > 1 {
+        return u64::MAX;
+    }
+    let whole: u64 = task.regions.iter().map(|region| region.length).sum();
+    let size = match job.size {
+        Some(Size::Bytes(bytes)) if bytes > 0 => bytes.min(whole),
+        _ => whole,
+    };
+    match job.rw.random && job.rw.does[WRITE] && !job.visits_once() {
+        true => size.max(io_bytes(task).unwrap_or(0)),
+        false => size,
     }
 }
 

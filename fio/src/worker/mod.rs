@@ -616,13 +616,15 @@ impl<'a, D: Door> Worker<'a, D> {
     #[inline]
     fn next_place(&mut self, kind: usize) -> Option<(usize, Place)> {
         let mut kind = Some(kind);
-        while self.limits.requests_left > 0 && self.limits.bytes_left > 0 {
+        while self.limits.requests_left > 0 && self.limits.has_bytes() {
             let (job, pace) = (self.task.job, self.pace.as_ref());
             let mut choose = || {
                 let kind = kind.take();
                 kind.unwrap_or_else(|| self.mix.kind(job, pace))
             };
-            if let Some((kind, place)) = self.places.next(&mut choose) {
+            if self.limits.bytes_left > 0
+                && let Some((kind, place)) = self.places.next(&mut choose)
+            {
                 // As by fio, the writes of ranges that were trimmed fill the amount.
                 let counts = kind != TRIM || !job.rw.trim_then_write;
                 self.limits

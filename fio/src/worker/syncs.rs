@@ -136,7 +136,7 @@ impl<D: Door> Worker<'_, D> {
         let sync = syncs.due()?;
         // No write follows the last one, where they fill the amount.
         let limits = &self.limits;
-        if (limits.bytes_left == 0 && !limits.has_rest) || limits.requests_left == 0 {
+        if (!limits.has_bytes() && !limits.has_rest) || limits.requests_left == 0 {
             return None;
         }
         let file = self.places.next_file()?;
