@@ -102,13 +102,13 @@ impl Side {
 
     /// Requests that were issued, whether they failed or not.
     #[must_use]
-    pub fn issued(&self) -> u64 {
+    pub(crate) fn issued(&self) -> u64 {
         self.requests + self.failed
     }
 
     /// IOPS as fio counts them: of all requests that were issued; 0 where all have failed.
     #[must_use]
-    pub fn iops_issued(&self) -> f64 {
+    pub(crate) fn iops_issued(&self) -> f64 {
         match self.runtime_ns {
             0 => 0.0,
             ns => self.issued() as f64 * 1e9 / ns as f64,
