@@ -619,7 +619,7 @@ impl<'a, D: Door> Worker<'a, D> {
     #[inline]
     fn next_place(&mut self, kind: usize) -> Option<(usize, Place)> {
         let mut kind = Some(kind);
-        while self.limits.requests_left > 0 && self.limits.has_bytes() {
+        while self.limits.requests_left > 0 {
             let (job, pace) = (self.task.job, self.pace.as_ref());
             let mut choose = || {
                 let kind = kind.take();
@@ -638,7 +638,7 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.mix.made(kind);
                 return Some((kind, place));
             }
-            if !self.limits.next_pass() {
+            if !self.limits.has_bytes() || !self.limits.next_pass() {
                 break;
             }
             self.restart_places();
