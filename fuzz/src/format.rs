@@ -324,16 +324,39 @@ pub fn bsd(data: &[u8]) {
     bsd::put(&mut bytes, location, &label).expect("it fits where it was found");
 }
 
-/// Sector 0 with a Sun label.
+/// The label of a Sun disk, as it is and with the right magic and checksum.
 pub fn vtoc8(data: &[u8]) {
+    sun_label(data);
+    let mut data = data.to_vec();
+    if data.len() < vtoc8::SIZE_BYTES {
+        return;
+    }
+    data[508..510].copy_from_slice(&0xdabe_u16.to_be_bytes());
+    let words = data[..510].chunks_exact(2);
+    let sum = words.fold([0; 2], |sum, word| [sum[0] ^ word[0], sum[1] ^ word[1]]);
+    data[510..512].copy_from_slice(&sum);
+    sun_label(&data);
+}
+
+fn sun_label(data: &[u8]) {
     let Ok(label) = vtoc8::Label::decode(data) else { return };
     let again = vtoc8::Label::decode(&label.encode()).expect("what was encoded is right");
     assert_eq!(again.partitions, label.partitions);
     assert!(label.slices().count() <= vtoc8::ENTRIES);
 }
 
-/// Sectors 0 and 1 of a PC-98.
+/// Sectors 0 and 1 of a PC-98, as they are and with the right signature.
 pub fn pc98(data: &[u8]) {
+    pc98_table(data);
+    let mut data = data.to_vec();
+    if data.len() < 2 * pc98::SECTOR_BYTES {
+        return;
+    }
+    data[510..512].copy_from_slice(&[0x55, 0xaa]);
+    pc98_table(&data);
+}
+
+fn pc98_table(data: &[u8]) {
     let Ok(table) = pc98::Table::decode(data) else { return };
     assert_eq!(table.encode()[..], data[..1024]);
     for slice in table.slices(pc98::Geometry::DEFAULT) {

@@ -93,7 +93,7 @@ mod tests {
         assert!(look(&path).unwrap_err().contains("in use"));
         fs::remove_file(&path).expect("no socket");
         fs::write(&path, b"data").expect("a file");
-        assert!(look(&path).unwrap_err().contains("no socket"));
+        assert!(look(&path).unwrap_err().contains("not a socket"));
     }
 
     #[test]
