@@ -16,6 +16,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Data of which more than this is to come is received where it belongs, bytes.
 const DIRECT_BYTES_MIN: u64 = 32 << 10;
 
+/// Chunks of a reply that bring no data, at most. Servers send none or few: an error for each block
+/// of a READ that they cannot read, the status in another context.
+const IDLE_CHUNKS_MAX: u32 = 4096;
+
 /// The part of a reply that the next bytes belong to.
 #[derive(Clone, Copy)]
 enum Expect {
@@ -97,7 +101,6 @@ impl Link {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
             Err(_) => return Err("the connection broke"),
         };
-        self.heard_ns = self.now_ns;
         self.received = true;
         if direct.is_some() {
             self.advance_data(count as u64);
@@ -122,6 +125,9 @@ impl Link {
         };
         if let Some(flight) = self.flights[index as usize].as_mut() {
             flight.got += count;
+        }
+        if count > 0 {
+            self.heard_ns = self.now_ns;
         }
         if left > count {
             self.replies.expect = Expect::Data {
@@ -235,6 +241,7 @@ impl Link {
                 last,
             };
             if left == 0 {
+                self.idle_chunk(index, last)?;
                 self.advance_data(0);
             }
             return Ok(true);
@@ -253,6 +260,7 @@ impl Link {
         }
         let (sector, allocation) = (u64::from(self.remote.sector_bytes), self.allocation);
         let (index, flight) = self.find(header.cookie)?;
+        let before = flight.got;
         match header.kind {
             chunk::NONE => {}
             chunk::OFFSET_HOLE => {
@@ -276,10 +284,26 @@ impl Link {
             }
             _ => return Err(NONSENSE),
         }
+        if flight.got == before {
+            self.idle_chunk(index, header.is_last())?;
+        } else {
+            self.heard_ns = self.now_ns;
+        }
         if header.is_last() {
             self.part_done(index);
         }
         Ok(true)
+    }
+
+    /// Counts a chunk that brought no data, unless it ends its reply.
+    fn idle_chunk(&mut self, index: u32, last: bool) -> Result<(), &'static str> {
+        let flight = self.flights[index as usize].as_mut();
+        let Some(flight) = flight.filter(|_| !last) else { return Ok(()) };
+        flight.idle_chunks += 1;
+        match flight.idle_chunks > IDLE_CHUNKS_MAX {
+            true => Err("the server sends chunks without data, and no end"),
+            false => Ok(()),
+        }
     }
 
     /// The server has answered the part that it was asked for.
@@ -288,6 +312,7 @@ impl Link {
         let Some(flight) = self.flights[index as usize].as_mut() else { return };
         flight.asked = false;
         flight.lost = false;
+        self.heard_ns = self.now_ns;
         self.together.set_gone(false);
         let is_flush = flight.flushing || flight.bio.command() == Command::Flush;
         if let Some(failure) = flight.failure {
