@@ -1,8 +1,8 @@
 //! An open file of a thread's own.
 //!
-//! The kernel tells each open file once of writes that it could not bring to the media (`errseq_t`):
-//! of two threads with one file between them that both flush, one would hear of nothing. `dup(2)`
-//! copies the descriptor, not the open file.
+//! The kernel reports writes that it could not bring to the media once to each open file
+//! (`errseq_t`): of two threads with one file between them that both flush, one would hear of
+//! nothing. `dup(2)` copies the descriptor, not the open file.
 
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fstat, open, stat};
 use rustix::io::Errno;

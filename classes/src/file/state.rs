@@ -161,6 +161,12 @@ const fn changes(command: Command) -> bool {
     matches!(command, Command::Write | Command::Delete | Command::Zero)
 }
 
+/// True for a durable change that a flush after it makes durable, not the engine's own operation.
+fn is_flushed_after(bio: &Bio, shared: bool) -> bool {
+    let written = shared && bio.command() == Command::Write;
+    bio.flags().contains(Flags::FUA) && (written || bio.command() == Command::Zero)
+}
+
 /// Fills a READ that reaches past the last byte of the image with zeroes, if it has all bytes up to
 /// there; returns how many it has then.
 fn pad(bio: &mut Bio, bytes: u64, size_bytes: u64) -> u64 {
@@ -205,9 +211,7 @@ impl ThreadState for ThreadEngine {
             let id = bio.id();
             let generation = tickets.remove(&id).and_then(|(_, generation)| generation);
             let result = result.map(|bytes| pad(&mut bio, bytes, *size_bytes));
-            let in_two_steps = bio.command() == Command::Zero
-                || (shared.is_some() && bio.command() == Command::Write);
-            let in_two_steps = in_two_steps && bio.flags().contains(Flags::FUA);
+            let in_two_steps = is_flushed_after(&bio, shared.is_some());
             if in_two_steps && result.is_ok() && failures.count() != before {
                 generation.inspect(|generation| durable.end(*generation));
                 return completions.push_failed(bio, Errno::IO, OVERLAPPED);

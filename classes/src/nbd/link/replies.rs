@@ -220,31 +220,7 @@ impl Link {
     fn chunk(&mut self, header: ChunkHeader) -> Result<bool, &'static str> {
         let length = header.length_bytes as usize;
         if header.kind == chunk::OFFSET_DATA {
-            let needed = CHUNK_HEADER_BYTES + 8;
-            let Some(head) = self.replies.waiting().get(..needed) else {
-                return Ok(false);
-            };
-            let mut offset = [0; 8];
-            offset.copy_from_slice(&head[CHUNK_HEADER_BYTES..]);
-            let offset = u64::from_be_bytes(offset);
-            let left = u64::from(header.length_bytes)
-                .checked_sub(8)
-                .ok_or(NONSENSE)?;
-            let (index, flight) = self.find(header.cookie)?;
-            let at = fill_at(flight, offset, left).ok_or(NONSENSE)?;
-            let last = header.is_last();
-            self.replies.start += needed;
-            self.replies.expect = Expect::Data {
-                index,
-                at,
-                left,
-                last,
-            };
-            if left == 0 {
-                self.idle_chunk(index, last)?;
-                self.advance_data(0);
-            }
-            return Ok(true);
+            return self.data_chunk(header);
         }
         if CHUNK_HEADER_BYTES + length > BUFFER_BYTES {
             return Err(NONSENSE);
@@ -291,6 +267,35 @@ impl Link {
         }
         if header.is_last() {
             self.part_done(index);
+        }
+        Ok(true)
+    }
+
+    /// A chunk of data, whose header is there. False when its offset is not.
+    fn data_chunk(&mut self, header: ChunkHeader) -> Result<bool, &'static str> {
+        let needed = CHUNK_HEADER_BYTES + 8;
+        let Some(head) = self.replies.waiting().get(..needed) else {
+            return Ok(false);
+        };
+        let mut offset = [0; 8];
+        offset.copy_from_slice(&head[CHUNK_HEADER_BYTES..]);
+        let offset = u64::from_be_bytes(offset);
+        let left = u64::from(header.length_bytes)
+            .checked_sub(8)
+            .ok_or(NONSENSE)?;
+        let (index, flight) = self.find(header.cookie)?;
+        let at = fill_at(flight, offset, left).ok_or(NONSENSE)?;
+        let last = header.is_last();
+        self.replies.start += needed;
+        self.replies.expect = Expect::Data {
+            index,
+            at,
+            left,
+            last,
+        };
+        if left == 0 {
+            self.idle_chunk(index, last)?;
+            self.advance_data(0);
         }
         Ok(true)
     }
