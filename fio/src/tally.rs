@@ -102,7 +102,7 @@ impl Side {
 
     /// Requests that were issued, whether they failed or not.
     #[must_use]
-    pub fn issued(&self) -> u64 {
+    pub(crate) fn issued(&self) -> u64 {
         self.requests + self.failed
     }
 

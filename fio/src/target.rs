@@ -257,15 +257,35 @@ pub fn file_regions(
     Ok((regions, layouts))
 }
 
-/// The regions of the null engine's files, which have the size that the job wants.
+/// The regions of the null engine's files, which have the sizes that the job wants.
 ///
 /// # Errors
 /// When it wants none, or begins behind it.
-pub fn null_regions(job: &Job, clone: u32) -> Result<Vec<Region>, JobError> {
-    let files = u64::from(job.nrfiles);
-    let whole = match (job.filesize, job.size) {
-        (Some((_, bytes)), _) => bytes,
-        (None, Some(Size::Bytes(bytes))) => bytes / files,
+pub fn null_regions(job: &Job, clone: u32, seeds: &Seeds) -> Result<Vec<Region>, JobError> {
+    // Nothing is there, but seeds and logs have the names.
+    let names = paths(job, clone);
+    let mut numbers = seeds.draws(Purpose::FileSizes);
+    // As by fio, they have their part of `size` before `filesize` is looked at.
+    let found = match job.size {
+        Some(Size::Bytes(bytes)) => Found::File(bytes / u64::from(job.nrfiles)),
+        _ => Found::Missing,
+    };
+    let region = |file| {
+        let fixed = fixed_size(job, &found, &mut numbers);
+        let name = names.get(file as usize);
+        null_region(job, clone, fixed).map(|region| Region {
+            name: name.map_or_else(String::new, |name| name.display().to_string()),
+            ..region
+        })
+    };
+    (0..job.nrfiles).map(region).collect()
+}
+
+/// A file of the null engine, without its name; `fixed`: the size that `filesize` gives it.
+fn null_region(job: &Job, clone: u32, fixed: Option<u64>) -> Result<Region, JobError> {
+    let whole = match (fixed, job.size) {
+        (Some(bytes), _) => bytes,
+        (None, Some(Size::Bytes(bytes))) => bytes / u64::from(job.nrfiles),
         _ => {
             let message = "the null engine needs size=SIZE or filesize=SIZE";
             return Err(JobError::language(job.origin_of("ioengine"), message));
@@ -273,7 +293,7 @@ pub fn null_regions(job: &Job, clone: u32) -> Result<Vec<Region>, JobError> {
     };
     let start = start(job, clone, whole);
     let left = whole.checked_sub(start).filter(|left| *left > 0);
-    let length = match (job.filesize, left, job.size) {
+    let length = match (fixed, left, job.size) {
         (None, ..) => whole,
         (Some(_), Some(left), Some(share @ Size::Percent(_))) => part(job, share, whole, left),
         (Some(_), Some(left), _) => left,
@@ -282,17 +302,12 @@ pub fn null_regions(job: &Job, clone: u32) -> Result<Vec<Region>, JobError> {
             return Err(JobError::language(job.origin_of("offset"), message));
         }
     };
-    // Nothing is there, but seeds and logs have the names.
-    let names = paths(job, clone);
-    let region = |file| Region {
-        name: names
-            .get(file as usize)
-            .map_or_else(String::new, |name| name.display().to_string()),
+    Ok(Region {
+        name: String::new(),
         start,
         length,
         file_bytes: whole.max(start.saturating_add(length)),
-    };
-    Ok((0..files).map(region).collect())
+    })
 }
 
 /// The size of a file with `filesize`: that of a file whose size is within the range, else one that

@@ -66,6 +66,7 @@ const MET: &[(&str, &[&str])] = &[
     ("unique_filename", &["0", "1", ""]),
     ("userspace_reap", &["0"]),
     ("verifysort", &["1", ""]),
+    ("write_barrier", &["0"]),
     ("write_hint", &["none"]),
 ];
 
@@ -83,7 +84,14 @@ fn is_met(job: &Job, option: &str) -> bool {
 /// Settings of writes, in a job that makes none.
 fn without_writes(job: &Job, say: &mut dyn FnMut(&str, &str)) {
     if !job.rw.does[WRITE] {
-        for option in ["fsync", "fdatasync", "sync", "overwrite", "refill_buffers"] {
+        for option in [
+            "fsync",
+            "fdatasync",
+            "sync_file_range",
+            "sync",
+            "overwrite",
+            "refill_buffers",
+        ] {
             say(option, "the job writes nothing");
         }
     }

@@ -41,4 +41,5 @@ pub mod shared_bytes;
 pub mod shelf;
 pub mod slab;
 pub mod stdout;
+pub mod sync_range;
 pub mod uring;

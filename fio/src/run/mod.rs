@@ -1,6 +1,7 @@
 //! Running jobs: waves of them, one thread each, watched by the thread that asked.
 
 mod commands;
+mod directories;
 mod disks;
 mod prepare;
 mod sampling;
@@ -103,6 +104,7 @@ impl Copy {
 /// data that a stack loses at the end.
 pub fn run(jobs: &[Job], watcher: &mut dyn Watcher) -> Result<Outcome, JobError> {
     let mut stacks = BTreeMap::new();
+    let jobs = &directories::opened(jobs)?;
     let outcome = run_waves(jobs, &mut stacks, watcher);
     // All handles are closed: layers that keep writes have written them, or have lost them.
     let lost = stacks.values().filter_map(|one| one.stack.finish().err());

@@ -89,7 +89,7 @@ impl Entry<'_> {
         watcher.seeded(&job.name, self.number, seeds.all());
         let (mut stack, mut layouts) = (None, Vec::new());
         let regions = match &target {
-            Meaning::Nothing => null_regions(job, clone)?,
+            Meaning::Nothing => null_regions(job, clone, &seeds)?,
             Meaning::Stack(text) => {
                 let open = self.stack(job, text, jobs, stacks, watcher)?;
                 let region = stack_region(job, clone, &open)?;
@@ -157,6 +157,7 @@ fn needs_files(job: &Job, stack: &str) -> JobError {
 fn say_options_of_files(job: &Job, target: &str, watcher: &mut dyn Watcher) {
     for option in [
         "sync",
+        "sync_file_range",
         "overwrite",
         "fadvise_hint",
         "create_on_open",

@@ -64,15 +64,7 @@ impl<D: Door> Worker<'_, D> {
             let now = clock::ticks();
             let mut alike = Alike::default();
             if let Some(syncs) = &mut self.syncs {
-                let slots = &self.slots;
-                let is_sync = |event: &&Event| slots[event.slot as usize].request.is_sync();
-                let made = events.iter().filter(is_sync).count();
-                let fails = |event: &&Event| event.result.is_err() && !is_sync(event);
-                let failed = match self.task.blocking {
-                    true => events.iter().filter(fails).count(),
-                    false => 0,
-                };
-                syncs.ended(events.len() as u32, made as u32, failed as u32);
+                syncs.ended(&events, &self.slots, self.task.blocking);
             }
             for event in events.drain(..) {
                 self.account(event, now, &mut alike);

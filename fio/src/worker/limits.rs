@@ -4,7 +4,7 @@ use ugeom_machine::clock;
 use ugeom_measure::units::Size;
 
 use super::Task;
-use ugeom_job::settings::{Verify, WRITE};
+use ugeom_job::settings::{Job, Verify, WRITE};
 
 /// How many loops a job makes one after the other, as fio: where each of them ends with a sync, is
 /// read back, or removes its files.
@@ -37,6 +37,16 @@ pub(super) struct Limits {
     pub(super) passes_left: u64,
     /// Nothing has been transferred in this pass.
     pass_is_new: bool,
+    /// Bytes that passes beyond `loops` are for (`io_size`), and those of the largest request:
+    /// fio begins no pass for less.
+    io_bytes: u64,
+    largest_bytes: u64,
+    /// Bytes from which `bytes_left` and `bytes_beyond` began.
+    bytes: u64,
+    /// Bytes after which a pass ends wherever its places are, and those for the passes after it.
+    pass_bytes: u64,
+    bytes_beyond: u64,
+    /// Of all loops, reads that check included.
     pub(super) requests_left: u64,
     /// What is to be transferred is no multiple of the requests: fio looks for another one, and
     /// syncs before it.
@@ -52,7 +62,17 @@ impl Limits {
             bytes_left: 0,
             passes_left: 0,
             pass_is_new: true,
-            requests_left: 0,
+            io_bytes: 0,
+            largest_bytes: task.job.largest_bytes(),
+            bytes: 0,
+            pass_bytes: pass_bytes(task),
+            bytes_beyond: 0,
+            requests_left: match task.job.number_ios {
+                0 => u64::MAX,
+                // A trim and its write are one, as by fio.
+                number if task.job.rw.trim_then_write => number.saturating_mul(2 * task.job.loops),
+                number => number.saturating_mul(task.job.loops),
+            },
             has_rest: task.regions.iter().map(|region| region.length).sum::<u64>()
                 > blocks_of(task),
             ramp_end: 0,
@@ -67,23 +87,29 @@ impl Limits {
     pub(super) fn set_amount(&mut self, task: &Task<'_>) {
         let job = task.job;
         let parts = loops_apart(task);
-        self.bytes_left = match goal_bytes(task) {
-            u64::MAX => u64::MAX,
-            bytes => bytes / parts,
+        self.bytes_left = match (goal_bytes(task), io_bytes(task)) {
+            (u64::MAX, _) => u64::MAX,
+            (bytes, None) => bytes / parts,
+            (bytes, Some(_)) if is_alike(job) => bytes,
+            (_, Some(bytes)) => bytes.saturating_mul(job.loops),
         };
-        let unlimited = job.io_size.is_some() || self.bytes_left == u64::MAX;
+        self.bytes = self.bytes_left;
+        self.bytes_beyond = 0;
+        self.io_bytes = io_bytes(task).unwrap_or(0);
+        let unlimited = self.bytes_left == u64::MAX || (self.io_bytes > 0 && has_no_end(task));
         self.passes_left = match (parts, unlimited) {
             (u64::MAX, _) => 1,
             (_, true) => u64::MAX,
             (parts, false) => job.loops / parts,
         };
+        self.begin_pass();
+    }
+
+    fn begin_pass(&mut self) {
+        let bytes = self.bytes_left.saturating_add(self.bytes_beyond);
+        self.bytes_left = bytes.min(self.pass_bytes);
+        self.bytes_beyond = bytes - self.bytes_left;
         self.pass_is_new = true;
-        self.requests_left = match job.number_ios {
-            0 => u64::MAX,
-            // A trim and its write are one, as by fio.
-            number if job.rw.trim_then_write => number.saturating_mul(2 * job.loops) / parts,
-            number => number.saturating_mul(job.loops) / parts,
-        };
     }
 }
 
@@ -92,18 +118,37 @@ impl Limits {
     /// A request is made. As by fio, the last one may be more than what was left.
     #[inline]
     pub(super) fn take(&mut self, bytes: u64) {
-        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => self.bytes_left = left,
+            None => self.overshoot(bytes),
+        }
         self.pass_is_new = false;
         self.requests_left -= 1;
     }
 
-    /// No place is left in this pass: whether another one begins.
+    /// The last request of a pass is more than what was left.
+    #[cold]
+    fn overshoot(&mut self, bytes: u64) {
+        let over = bytes - self.bytes_left;
+        self.bytes_left = 0;
+        self.bytes_beyond = self.bytes_beyond.saturating_sub(over);
+    }
+
+    /// Whether bytes are left in this pass or for those after it.
+    #[inline]
+    pub(super) fn has_bytes(&self) -> bool {
+        self.bytes_left > 0 || self.bytes_beyond > 0
+    }
+
+    /// No place is left in this pass, or none of its bytes: whether another one begins.
     pub(super) fn next_pass(&mut self) -> bool {
-        if self.passes_left <= 1 || self.pass_is_new {
+        let moved = self.bytes - self.bytes_left - self.bytes_beyond;
+        let fills_up = self.io_bytes >= moved.saturating_add(self.largest_bytes);
+        if (self.passes_left <= 1 && !fills_up) || self.pass_is_new {
             return false;
         }
-        self.passes_left -= 1;
-        self.pass_is_new = true;
+        self.passes_left = self.passes_left.saturating_sub(1);
+        self.begin_pass();
         true
     }
 }
@@ -111,43 +156,79 @@ impl Limits {
 /// What a job transfers in all, bytes.
 pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
     let job = task.job;
-    let whole: u64 = task.regions.iter().map(|region| region.length).sum();
-    let io_size = job
-        .io_size
-        .map(|size| size.of(whole))
-        .filter(|bytes| *bytes > 0);
     let pass = match job.size {
         Some(Size::Bytes(bytes)) if bytes > 0 => blocks_of(task).min(bytes),
         _ => blocks_of(task),
     };
     let passes = pass.saturating_mul(job.loops);
-    match (job.time_based || job.read_iolog.is_some(), io_size) {
+    match (job.time_based || job.read_iolog.is_some(), io_bytes(task)) {
         (true, _) => u64::MAX,
-        // As by fio: that many bytes for each loop; or, where places end, all loops if they are
-        // less, and that many bytes at least.
+        // As by fio: that many bytes for each loop; or, where places end, whole passes: all loops,
+        // and as many as these bytes need, but for the rest of one request.
         (false, Some(bytes)) => {
             let all = bytes.saturating_mul(job.loops);
-            let is_uneven = task.regions.len() > 1 && job.file_order.is_uneven();
-            match is_uneven || (job.rw.random && !job.visits_once()) {
-                true => all,
-                false => passes.max(bytes).min(all),
+            let needed = (bytes + 1).saturating_sub(job.largest_bytes());
+            let needed = needed.div_ceil(pass.max(1)).saturating_mul(pass);
+            match (has_no_end(task), is_alike(job)) {
+                (true, _) => all,
+                (false, true) => passes.max(needed).min(all),
+                (false, false) => passes.max(bytes).min(all),
             }
         }
         (false, None) => passes,
     }
 }
 
-/// What the files have for requests of one size; all that they have where sizes differ, or where
-/// reads and writes go through them each for themselves.
-fn blocks_of(task: &Task<'_>) -> u64 {
+/// After how many bytes a pass ends wherever its places are: as by fio, with engines that have a
+/// queue, since it counts requests when they are queued.
+fn pass_bytes(task: &Task<'_>) -> u64 {
     let job = task.job;
-    let (smallest, largest) = (job.smallest_bytes().max(1), job.largest_bytes());
+    let is_timed = job.time_based || job.read_iolog.is_some();
+    if task.blocking || is_timed || job.verifying.backlog > 0 || loops_apart(task) > 1 {
+        return u64::MAX;
+    }
+    let whole: u64 = task.regions.iter().map(|region| region.length).sum();
+    let size = match job.size {
+        Some(Size::Bytes(bytes)) if bytes > 0 => bytes.min(whole),
+        _ => whole,
+    };
+    match job.rw.random && job.rw.does[WRITE] && !job.visits_once() {
+        true => size.max(io_bytes(task).unwrap_or(0)),
+        false => size,
+    }
+}
+
+/// `io_size`, bytes.
+fn io_bytes(task: &Task<'_>) -> Option<u64> {
+    let whole: u64 = task.regions.iter().map(|region| region.length).sum();
+    let size = task.job.io_size.map(|size| size.of(whole));
+    size.filter(|bytes| *bytes > 0)
+}
+
+/// Whether the places of a job go on without an end of a pass.
+fn has_no_end(task: &Task<'_>) -> bool {
+    let job = task.job;
+    let is_uneven = task.regions.len() > 1 && job.file_order.is_uneven();
+    is_uneven || (job.rw.random && !job.visits_once())
+}
+
+/// Whether all requests have one size, and go through the files together.
+fn is_alike(job: &Job) -> bool {
     let kinds = job.rw.does.iter().filter(|does| **does).count();
     // Places that come again fill the size.
     let all_drawn = job.rw.modifier <= 1 && job.random_percent == [100; 3];
     let ends = !job.rw.random || (all_drawn && job.visits_once());
-    let alike = ends && smallest == largest && (kinds == 1 || job.rw.random);
-    let unit = if alike { smallest } else { 1 };
+    let same = job.smallest_bytes().max(1) == job.largest_bytes();
+    ends && same && (kinds == 1 || job.rw.random)
+}
+
+/// What the files have for requests of one size; all that they have where sizes differ, or where
+/// reads and writes go through them each for themselves.
+fn blocks_of(task: &Task<'_>) -> u64 {
+    let unit = match is_alike(task.job) {
+        true => task.job.smallest_bytes().max(1),
+        false => 1,
+    };
     let regions = task.regions.iter();
     regions.map(|region| region.length / unit * unit).sum()
 }

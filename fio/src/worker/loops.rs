@@ -35,7 +35,7 @@ impl<D: Door> Worker<'_, D> {
                 if self.task.job.verifying.counted {
                     rest = goal_bytes(self.task).saturating_sub(self.moved_bytes());
                 }
-                if rest == 0 {
+                if rest == 0 || self.limits.requests_left == 0 {
                     return;
                 }
                 self.written = Some(Written::new(self.places.are_mapped()));

@@ -27,6 +27,7 @@ mod pace;
 mod passes;
 mod plain;
 mod priorities;
+mod range_syncs;
 mod read_back;
 mod state;
 mod syncs;
@@ -253,7 +254,7 @@ impl<'a, D: Door> Worker<'a, D> {
             held: task.locks.of(job, task.number, task.regions),
             operations: Operations::of(task),
             passes: Passes::of(task),
-            syncs: Syncs::of(job),
+            syncs: Syncs::of(task),
             batch_max: batch_max(job),
             unmeasured: match job.file_operation() {
                 Some(_) => Unmeasured::ALL,
@@ -579,11 +580,11 @@ impl<'a, D: Door> Worker<'a, D> {
             return self.next_of_trace(now);
         }
         let kind = self.waiting_kind.take();
-        if self.syncs.is_some()
-            && kind.is_none()
-            && let Some(sync) = self.due_sync()
-        {
-            return Some((sync, now));
+        if self.syncs.is_some() && kind.is_none() {
+            let sync = self.due_sync();
+            if sync.is_some() || self.not_before.is_some() {
+                return sync.map(|sync| (sync, now));
+            }
         }
         let kind = kind.unwrap_or_else(|| self.choose_kind());
         let mut due = now;
@@ -618,13 +619,15 @@ impl<'a, D: Door> Worker<'a, D> {
     #[inline]
     fn next_place(&mut self, kind: usize) -> Option<(usize, Place)> {
         let mut kind = Some(kind);
-        while self.limits.requests_left > 0 && self.limits.bytes_left > 0 {
+        while self.limits.requests_left > 0 {
             let (job, pace) = (self.task.job, self.pace.as_ref());
             let mut choose = || {
                 let kind = kind.take();
                 kind.unwrap_or_else(|| self.mix.kind(job, pace))
             };
-            if let Some((kind, place)) = self.places.next(&mut choose) {
+            if self.limits.bytes_left > 0
+                && let Some((kind, place)) = self.places.next(&mut choose)
+            {
                 // As by fio, the writes of ranges that were trimmed fill the amount.
                 let counts = kind != TRIM || !job.rw.trim_then_write;
                 self.limits
@@ -635,14 +638,14 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.mix.made(kind);
                 return Some((kind, place));
             }
-            if !self.limits.next_pass() {
+            if !self.limits.has_bytes() || !self.limits.next_pass() {
                 break;
             }
             self.restart_places();
             kind = None;
-            if let Some(sync) = self.due_sync() {
-                // The next request is chosen after it.
-                self.next_up = Some((sync, None));
+            // The next request is chosen after it.
+            self.next_up = self.due_sync().map(|sync| (sync, None));
+            if self.next_up.is_some() || self.not_before.is_some() {
                 return None;
             }
         }

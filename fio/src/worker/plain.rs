@@ -320,7 +320,7 @@ impl Alike {
 fn only_kind(job: &Job) -> Option<(usize, Kind)> {
     match job.rw.does {
         [true, false, false] => Some((READ, Kind::Read)),
-        [false, true, false] if job.fsync == 0 && job.fdatasync == 0 => Some((WRITE, Kind::Write)),
+        [false, true, false] if !job.has_syncs() => Some((WRITE, Kind::Write)),
         [false, false, true] if !job.rw.trim_then_write => Some((TRIM, Kind::Trim)),
         _ => None,
     }

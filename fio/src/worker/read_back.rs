@@ -81,6 +81,7 @@ impl<D: Door> Worker<'_, D> {
 
     /// Reads blocks and checks them, up to one that an earlier job had not written.
     fn check_all(&mut self, blocks: &mut dyn Iterator<Item = (Place, u16)>) {
+        let reads_before = self.tally.sides[READ].requests;
         let mut numbers = vec![0; self.slots.len()];
         loop {
             let now = clock::ticks();
@@ -114,6 +115,9 @@ impl<D: Door> Worker<'_, D> {
             }
             self.collect_and_check(&numbers);
         }
+        // As by fio, these reads are some of `number_ios`.
+        let reads = self.tally.sides[READ].requests - reads_before;
+        self.limits.requests_left = self.limits.requests_left.saturating_sub(reads);
     }
 
     fn collect_and_check(&mut self, numbers: &[u16]) {

@@ -1,4 +1,4 @@
-//! `fsync` and `fdatasync`: the syncs between the writes of a job, as by fio.
+//! `fsync`, `fdatasync` and `sync_file_range`: the syncs between the writes of a job, as by fio.
 //!
 //! A sync is due before the next request when the number of writes so far is a multiple of what the
 //! option says, unless the last request that ended was a sync. So a sync follows each read, too,
@@ -8,15 +8,25 @@
 //! not count as ended. fio repeats syncs of its other asynchronous engines until the first of them
 //! ends; here there is one.
 
-use ugeom_load::door::{Door, Kind, Request};
+use ugeom_load::door::{Door, Event, Kind, Request};
 
-use super::{NO_REQUEST, Worker};
-use ugeom_job::settings::{Job, WRITE};
+use super::range_syncs::Written;
+use super::{NO_REQUEST, Slot, Task, Worker};
+use ugeom_job::settings::WRITE;
+
+/// A sync between requests.
+#[derive(Clone, Copy)]
+enum Sync {
+    /// fsync(2) or fdatasync(2), by the engine.
+    Whole(Kind),
+    /// sync_file_range(2), by the worker itself, for any engine.
+    Range,
+}
 
 /// The syncs of a job.
 pub(super) struct Syncs {
     /// After how many writes there is one of which kind.
-    every: Vec<(u64, Kind)>,
+    every: Vec<(u64, Sync)>,
     /// Writes that have been made.
     writes: u64,
     /// The writes before the last sync; `None` where requests that end make syncs possible.
@@ -27,16 +37,25 @@ pub(super) struct Syncs {
     uncounted: u32,
     /// Syncs that were made and have not ended.
     in_flight: u32,
+    /// What `sync_file_range` is for.
+    written: Option<Written>,
     /// Whether each pass ends with a sync and begins with one.
     between_passes: bool,
 }
 
 impl Syncs {
     /// Those that a job asks for.
-    pub(super) fn of(job: &Job) -> Option<Self> {
-        let every = [(job.fsync, Kind::Sync), (job.fdatasync, Kind::DataSync)];
+    pub(super) fn of(task: &Task<'_>) -> Option<Self> {
+        let job = task.job;
+        // Stacks and the null engine have no files.
+        let range = job.sync_file_range.filter(|_| !task.paths.is_empty());
+        let every = [
+            (job.fsync, Sync::Whole(Kind::Sync)),
+            (job.fdatasync, Sync::Whole(Kind::DataSync)),
+            (range.map_or(0, |range| range.every), Sync::Range),
+        ];
         let every = every.into_iter().filter(|(writes, _)| *writes > 0);
-        let every: Vec<(u64, Kind)> = every.map(|(writes, kind)| (writes.into(), kind)).collect();
+        let every: Vec<(u64, Sync)> = every.map(|(writes, sync)| (writes.into(), sync)).collect();
         let by_completion = job.is_sync() || job.ioengine == "libaio";
         (!every.is_empty() && job.rw.does[WRITE]).then_some(Self {
             every,
@@ -45,6 +64,7 @@ impl Syncs {
             was_last: false,
             uncounted: 0,
             in_flight: 0,
+            written: range.map(|range| Written::new(range, task.paths.len())),
             between_passes: job.is_sync(),
         })
     }
@@ -54,11 +74,19 @@ impl Syncs {
         self.writes += 1;
     }
 
-    /// So many requests have ended together, of which so many are syncs, and so many others failed
-    /// that do not count as ended.
-    pub(super) fn ended(&mut self, requests: u32, syncs: u32, failed: u32) {
-        self.uncounted += requests - syncs - failed;
-        self.in_flight = self.in_flight.saturating_sub(syncs);
+    /// Requests have ended together.
+    pub(super) fn ended(&mut self, events: &[Event], slots: &[Slot], blocking: bool) {
+        for event in events {
+            let request = &slots[event.slot as usize].request;
+            if request.is_sync() {
+                self.in_flight = self.in_flight.saturating_sub(1);
+            } else if event.result.is_ok() || !blocking {
+                self.uncounted += 1;
+            }
+            if let Some(written) = &mut self.written {
+                written.ended(request, event.result);
+            }
+        }
     }
 
     /// Counts requests as ended until one more fits into the queue.
@@ -78,19 +106,19 @@ impl Syncs {
     }
 
     /// The kind of the sync that is due before the next request.
-    fn due(&self) -> Option<Kind> {
+    fn due(&self) -> Option<Sync> {
         let is_synced = match self.writes_synced {
             Some(writes) => writes == self.writes,
             None => self.was_last || self.writes == 0,
         };
         let mut every = self.every.iter();
         let due = every.find(|(writes, _)| self.writes.is_multiple_of(*writes));
-        due.filter(|_| !is_synced).map(|(_, kind)| *kind)
+        due.filter(|_| !is_synced).map(|(_, sync)| *sync)
     }
 
-    fn made(&mut self) {
+    fn made(&mut self, sync: Sync) {
         self.was_last = true;
-        self.in_flight += 1;
+        self.in_flight += u32::from(matches!(sync, Sync::Whole(_)));
         if let Some(writes) = &mut self.writes_synced {
             *writes = self.writes;
         }
@@ -98,24 +126,34 @@ impl Syncs {
 }
 
 impl<D: Door> Worker<'_, D> {
-    /// The sync that is due now. Not a part of the path of jobs without syncs.
+    /// The sync that is due now, for the engine. One of a range is made at once, and the clock is
+    /// read again before the next request. Not a part of the path of jobs without syncs.
     #[inline(never)]
     pub(super) fn due_sync(&mut self) -> Option<Request> {
         let (in_flight, depth) = (self.in_flight(), self.slots.len() as u32);
         let syncs = self.syncs.as_mut()?;
         syncs.make_room(in_flight, depth);
-        let kind = syncs.due()?;
+        let sync = syncs.due()?;
         // No write follows the last one, where they fill the amount.
         let limits = &self.limits;
-        if (limits.bytes_left == 0 && !limits.has_rest) || limits.requests_left == 0 {
+        if (!limits.has_bytes() && !limits.has_rest) || limits.requests_left == 0 {
             return None;
         }
         let file = self.places.next_file()?;
-        syncs.made();
-        Some(Request {
-            kind,
-            file,
-            ..NO_REQUEST
-        })
+        syncs.made(sync);
+        match (sync, &mut syncs.written) {
+            (Sync::Whole(kind), _) => Some(Request {
+                kind,
+                file,
+                ..NO_REQUEST
+            }),
+            (Sync::Range, Some(written)) => {
+                let made = written.sync(file, &self.task.paths[file as usize]);
+                self.range_synced(file, made);
+                self.not_before = Some(0);
+                None
+            }
+            (Sync::Range, None) => None,
+        }
     }
 }

@@ -143,14 +143,17 @@ fn a_job_ends_when_its_size_its_number_or_its_loops_are_done() {
 
 #[test]
 fn each_loop_reads_back_what_it_has_written() {
-    for (settings, per_loop) in [
-        (&["rw=write", "verify=null"][..], "wwwwrrrr"),
-        (&["rw=randwrite", "verify=null"], "wwwwrrrr"),
-        (&["rw=write", "verify=null", "number_ios=3"], "wwwrrr"),
-        (&["rw=write", "verify=null", "do_verify=0"], "wwww"),
+    let whole = "wwwwrrrrwwwwrrrrwwwwrrrr";
+    for (settings, expected) in [
+        (&["rw=write", "verify=null"][..], whole),
+        (&["rw=randwrite", "verify=null"], whole),
+        // As by fio, the number is that of all loops, and counts the reads.
+        (&["rw=write", "verify=null", "number_ios=3"], "wwwwrrrrwr"),
+        (&["rw=write", "verify=null", "number_ios=1"], "wwwrrr"),
+        (&["rw=write", "verify=null", "do_verify=0"], "wwwwwwwwwwww"),
         (
             &["rw=write", "verify=null", "do_verify=0", "verify_backlog=2"],
-            "wwww",
+            "wwwwwwwwwwww",
         ),
         (
             &["rw=write", "verify=null", "do_verify=0", "verify_only=1"],
@@ -159,7 +162,7 @@ fn each_loop_reads_back_what_it_has_written() {
     ] {
         let (done, asked) = of(&[settings, &["bs=256k", "loops=3"]].concat());
         let kinds: String = asked.iter().map(letter).collect();
-        assert_eq!(kinds, per_loop.repeat(3), "{settings:?}");
+        assert_eq!(kinds, expected, "{settings:?}");
         let reads = &done.tally.sides[READ];
         assert!(reads.runtime_ns <= done.tally.elapsed_ns);
         assert_eq!(reads.requests > 0, reads.runtime_ns > 0);

@@ -1,6 +1,6 @@
 //! Options that say which files there are, and how they are made, opened and removed.
 
-use super::values::{count, count_or_none, file_order};
+use super::values::{count, count_or_none, file_order, range_sync};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{FadviseHint, Fallocate, FileLocking, Job, WriteSync};
 use crate::value::{bytes, number32, range, truth};
@@ -28,6 +28,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(directory = text),
     ),
     with(
+        "opendir",
+        &[],
+        "PATH",
+        Absent,
+        "the files in this directory and all below it, beside those of `filename`",
+        set_field!(opendir = text),
+    ),
+    with(
         "nrfiles",
         &[],
         "N",
@@ -44,6 +52,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         |job, text| {
             job.filesize = match text {
                 "100%" => None,
+                // fio takes `50%` for 2^64 - 51 bytes.
+                text if text.contains('%') => {
+                    let message = "no share but 100% (all of a device) is a size of files: give \
+                                   bytes, or use size=N% for a share of the files";
+                    return Err(message.to_owned().into());
+                }
                 text => Some(range(text, bytes)?),
             };
             Ok(())
@@ -154,6 +168,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("0"),
         "fdatasync(2) after this number of writes",
         set_field!(fdatasync = number32),
+    ),
+    with(
+        "sync_file_range",
+        &[],
+        "wait_before,write,wait_after[:N]",
+        Absent,
+        "sync_file_range(2) after N writes (1), with these flags, over what has been written to \
+         the file since the last sync",
+        |job, text| {
+            job.sync_file_range = Some(range_sync(text)?);
+            Ok(())
+        },
     ),
     switch(
         "end_fsync",
@@ -271,6 +297,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "NAME",
         "no effect: the scheduler of a disk is left to the administrator",
+    ),
+    idle(
+        "write_barrier",
+        &[],
+        "N",
+        "no effect: no engine makes barriers, as with fio's engines of these names",
     ),
     idle(
         "write_hint",

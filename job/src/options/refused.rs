@@ -39,7 +39,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "merge_blktrace_file",
         "merge traces before, as with `sort -m`",
     ),
-    ("opendir", "name the files, as with the shell's globs"),
     ("profile", "write out the jobs of the profile"),
     (
         "random_sequence_stride",
@@ -58,7 +57,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "sprandom",
         "fill the device twice with rw=randwrite, norandommap=0",
     ),
-    ("sync_file_range", "use fdatasync"),
     ("trim_backlog", "use a job of trims beside the writer"),
     ("trim_backlog_batch", "use a job of trims beside the writer"),
     ("trim_percentage", "use a job of trims beside the writer"),
@@ -67,7 +65,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "verify_write_sequence",
         "blocks carry no number of the write: leave it out",
     ),
-    ("write_barrier", "use fdatasync"),
     ("zonecapacity", "there are no zoned devices"),
     ("zone_reset_frequency", "there are no zoned devices"),
     ("zone_reset_threshold", "there are no zoned devices"),

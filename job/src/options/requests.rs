@@ -124,7 +124,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "N",
         Value("0"),
-        "end after this number of requests",
+        "end after this number of requests, times `loops`; reads that verify count",
         set_field!(number_ios = number),
     ),
     with(

@@ -3,7 +3,7 @@
 
 use super::refused;
 use crate::settings::{
-    Distribution, FileOrder, GoesOn, Job, Pattern, Sizes, Steady, SteadyOf, Verify,
+    Distribution, FileOrder, GoesOn, Job, Pattern, RangeSync, Sizes, Steady, SteadyOf, Verify,
 };
 use crate::value;
 use ugeom_classes::spec::ValueError;
@@ -550,6 +550,26 @@ pub fn ignored_errors(job: &mut Job, text: &str) -> Result<(), ValueError> {
         job.ignored_errors[kind] = numbers;
     }
     Ok(())
+}
+
+/// `sync_file_range=write:8`: flags, and the number of writes from one call to the next.
+pub fn range_sync(text: &str) -> Result<RangeSync, ValueError> {
+    let (flags, every) = match text.split_once(':') {
+        Some((flags, every)) => (flags, count(every)?),
+        None => (text, 1),
+    };
+    let mut sync = RangeSync {
+        every,
+        ..RangeSync::default()
+    };
+    for flag in flags.split(',') {
+        match choice(&[("wait_before", 0), ("write", 1), ("wait_after", 2)], flag)? {
+            0 => sync.waits_before = true,
+            1 => sync.writes = true,
+            _ => sync.waits_after = true,
+        }
+    }
+    Ok(sync)
 }
 
 /// `cpumask=`: a bit for each processor.

@@ -201,6 +201,19 @@ pub struct Verifying {
     pub loads: bool,
 }
 
+/// `sync_file_range`: a call of sync_file_range(2) after so many writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeSync {
+    /// Writes from one call to the next.
+    pub every: u32,
+    /// `wait_before`: wait for pages of the range that are being written.
+    pub waits_before: bool,
+    /// `write`: begin to write its dirty pages.
+    pub writes: bool,
+    /// `wait_after`: wait until they are written.
+    pub waits_after: bool,
+}
+
 /// One piece of a `verify_pattern` or `buffer_pattern`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {

@@ -57,6 +57,7 @@ pub struct Job {
     pub offset_increment: Size,
     pub filename: Option<String>,
     pub directory: Option<String>,
+    pub opendir: Option<String>,
     pub nrfiles: u32,
     pub filesize: Option<(u64, u64)>,
     pub number_ios: u64,
@@ -148,6 +149,7 @@ pub struct Job {
     pub latency: LatencyGoal,
     pub fsync: u32,
     pub fdatasync: u32,
+    pub sync_file_range: Option<RangeSync>,
     pub end_fsync: bool,
     pub invalidate: bool,
     pub fadvise_hint: FadviseHint,
@@ -303,6 +305,12 @@ impl Job {
         kinds
             .filter(|(kind, (_, does))| *does || (self.seq_rand_sizes && *kind != TRIM))
             .map(|(_, (sizes, _))| sizes)
+    }
+
+    /// Whether syncs come between the requests of the job.
+    #[must_use]
+    pub fn has_syncs(&self) -> bool {
+        self.fsync > 0 || self.fdatasync > 0 || self.sync_file_range.is_some()
     }
 
     /// Whether random places come once each before any of them comes again.

@@ -16,6 +16,11 @@ fn each_error_names_file_line_and_reason() {
         ("[a]\nbs=\n", 2, "bs needs a value: bs=SIZE"),
         ("[a]\n\nsize\n", 3, "size needs a value"),
         ("[a]\nbs=4q\n", 2, "bs=4q: this is not a size"),
+        (
+            "[a]\nfilesize=50%\n",
+            2,
+            "no share but 100% (all of a device)",
+        ),
         ("[a]\nrw=reed\n", 2, "`reed` is not one of read, write"),
         ("[a\n", 1, "has no ]"),
         ("[]\n", 1, "needs a name"),

@@ -92,6 +92,13 @@ fn both(lines: &[&str]) {
 fn options_of_files_leave_what_fio_leaves() {
     both(&[
         "--name=a --rw=write --size=64k --create_on_open=1",
+        "--name=a --rw=read --opendir=.",
+        "--name=a --rw=read --opendir=missing",
+        "--name=a --rw=write --size=64k --sync_file_range=wait_before,write,wait_after:4",
+        "--name=a --rw=randrw --size=64k --sync_file_range=write:2 --nrfiles=2 --fsync=6 \
+             --ioengine=libaio --iodepth=4",
+        "--name=a --rw=randrw --size=64k --ioengine=null --sync_file_range=write",
+        "--name=a --rw=randrw --size=64k --write_barrier=4",
         "--name=a --rw=write --filesize=300001 --size=25% --bs=64k",
         "--name=a --rw=write --filesize=300001 --offset=30% --size=60% --bs=4k,16k",
         "--name=a --rw=read --filename=data --offset=33% --size=50% --bs=3k",
