@@ -138,6 +138,31 @@ impl Medium<'_> {
             }
         }
     }
+
+    /// Says in what the list may be incomplete.
+    ///
+    /// # Errors
+    /// `Interrupted`, or `Reported` if sectors could not be read.
+    fn judge(&self, name: &str, complete: bool, overflowed: bool) -> Result<()> {
+        let name = output::printable(name);
+        if overflowed {
+            output::warn(&format!(
+                "{name} has too many superblocks: the list is incomplete"
+            ));
+        }
+        if let Some(error) = &self.error {
+            let unread = self.unread_bytes;
+            let error = output::printable(&error.to_string());
+            output::complain(&format!(
+                "{unread} bytes of {name} could not be read, so the list may be incomplete: {error}"
+            ));
+        }
+        match (complete, &self.error) {
+            (false, _) => Err(Interrupted("the search ended early".to_owned()).into()),
+            (true, Some(_)) => Err(Reported.into()),
+            (true, None) => Ok(()),
+        }
+    }
 }
 
 /// What is printed with --json.
@@ -221,12 +246,6 @@ impl SearchPart {
             let read = medium.bytes(offset, length);
             read.map_err(|error| error.to_string())
         });
-        if search.overflowed() {
-            let name = output::printable(&provider.name);
-            output::warn(&format!(
-                "{name} has too many superblocks: the list is incomplete"
-            ));
-        }
         if self.json {
             output::print_json(&Report {
                 provider: &provider.name,
@@ -250,18 +269,7 @@ impl SearchPart {
                 }
             })?;
         }
-        if let Some(error) = &medium.error {
-            let (name, unread) = (output::printable(&provider.name), medium.unread_bytes);
-            let error = output::printable(&error.to_string());
-            output::complain(&format!(
-                "{unread} bytes of {name} could not be read, so the list may be incomplete: {error}"
-            ));
-        }
-        match (complete, medium.error) {
-            (false, _) => Err(Interrupted("the search ended early".to_owned()).into()),
-            (true, Some(_)) => Err(Reported.into()),
-            (true, None) => Ok(()),
-        }
+        medium.judge(&provider.name, complete, search.overflowed())
     }
 
     /// Samples first, then everything; false when Ctrl-C ended it.
