@@ -16,6 +16,7 @@
 mod filled;
 mod replies;
 mod sync;
+mod ticks;
 
 use super::Remote;
 use super::connect::connected;
@@ -542,7 +543,8 @@ impl Link {
     fn tick(&mut self) {
         // The number of ticks does not matter; without any there is nothing to read.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-        self.next_tick_ns = self.now_ns + self.period().as_nanos() as u64;
+        let period_ns = self.period().as_nanos() as u64;
+        self.next_tick_ns = ticks::after(self.next_tick_ns, self.now_ns, period_ns);
         if !self.is_busy() {
             return self.set_timer(false);
         }

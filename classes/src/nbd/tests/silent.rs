@@ -58,6 +58,31 @@ fn once_a_server_is_silent_requests_fail_soon_until_it_answers() {
     }
 }
 
+/// As a server does that is stopped (SIGSTOP): the system connects to it, and nobody shakes hands.
+#[test]
+fn a_server_that_is_stopped_costs_few_timeouts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    std::thread::spawn(move || {
+        let flags = export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN;
+        serve_once_with(&listener, flags, drop);
+        serve_once_with(&listener, flags, |stream| {
+            let mut held = vec![stream];
+            while let Ok((stream, _)) = listener.accept() {
+                held.push(stream);
+            }
+        });
+    });
+    let target = open(&target_of(&folder, "", "&timeout=400ms&retry=200ms"));
+    let (opened, mut channel) = opened(&target);
+    let begin = Instant::now();
+    for _ in 0..40 {
+        let read = channel.read(&opened, 0, &mut [0; 512]);
+        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+    }
+    assert!(begin.elapsed() < Duration::from_secs(8));
+}
+
 /// What a server makes of a request, without the end of the reply.
 type Chunk = fn(&Request) -> Vec<u8>;
 
