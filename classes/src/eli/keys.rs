@@ -14,7 +14,9 @@ pub use super::hmac_sha512::KEY_BYTES;
 use super::hmac_sha512::{HmacSha512, h, keyed};
 use super::kdf::{self, KdfLimit};
 use hmac::Mac;
+use rustix::fs::FileType;
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use ugeom_format::eli::{Metadata, SLOTS};
 use ugeom_machine::secret::{self, Secret};
 
@@ -22,6 +24,13 @@ use ugeom_machine::secret::{self, Secret};
 pub(crate) const PASSPHRASE_BYTES_MAX: usize = 1023;
 /// How much of a keyfile is read at a time, bytes.
 const KEYFILE_STEP_BYTES: usize = 4096;
+
+/// The longest keyfile that comes from a device, a pipe or a socket, bytes: far more than the
+/// 64 bytes that geli(8) reads from `/dev/random`, and hashed in a fraction of a second.
+const ENDLESS_BYTES_MAX: u64 = 16 << 20;
+/// What a longer one is refused with.
+const ENDLESS: &str = "more than 16 MiB from what is neither a regular file nor a block device, \
+                       and may have no end (a regular file may have any size)";
 
 /// A passphrase, in an array that never grows.
 pub struct Passphrase {
@@ -88,6 +97,24 @@ impl KeyComponents {
             has_keyfile: false,
             passphrase: None,
         })
+    }
+
+    /// Adds the bytes of an open keyfile, as [`Self::add_keyfile`] does. A regular file or a block
+    /// device may be of any size, as for GELI; anything else need not have an end.
+    ///
+    /// # Errors
+    /// What reading fails with; `InvalidData` above 16 MiB of a device, a pipe or a socket.
+    pub fn add_open_keyfile(&mut self, file: impl Read + AsFd) -> io::Result<()> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+        if matches!(kind, FileType::RegularFile | FileType::BlockDevice) {
+            return self.add_keyfile(file);
+        }
+        let mut most = file.take(ENDLESS_BYTES_MAX + 1);
+        self.add_keyfile(&mut most)?;
+        match most.limit() {
+            0 => Err(io::Error::new(io::ErrorKind::InvalidData, ENDLESS)),
+            _ => Ok(()),
+        }
     }
 
     /// Adds the bytes of a keyfile, behind those of earlier ones.

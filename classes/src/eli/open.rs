@@ -167,7 +167,7 @@ fn components(
 ) -> Result<KeyComponents, PassphraseError> {
     let mut components = KeyComponents::new()?;
     for path in &settings.keyfiles {
-        let read = File::open(path).and_then(|file| components.add_keyfile(file));
+        let read = File::open(path).and_then(|file| components.add_open_keyfile(file));
         read.map_err(|error| PassphraseError::Read {
             what: format!("keyfile {path}"),
             error,

@@ -1,7 +1,10 @@
 //! What the data path knows about the file.
 
+use std::path::PathBuf;
+
 /// What the data path has to know.
 pub(super) struct Facts {
+    pub path: PathBuf,
     /// The size of the image, bytes; zeroes follow up to a whole sector.
     pub size_bytes: u64,
     pub writable: bool,

@@ -18,6 +18,7 @@
 mod facts;
 mod open;
 mod options;
+mod own;
 mod start;
 mod state;
 #[cfg(test)]
@@ -167,6 +168,7 @@ fn plan(
     let padding_bytes = (mediasize_bytes - opened.size) as u32;
     let mark = (padding_bytes > 0).then(|| mark_of_padding(opened.size, padding_bytes));
     let facts = Facts {
+        path: path_of(path),
         size_bytes: opened.size,
         writable: opened.writable,
         block_device: opened.block_device,

@@ -1,15 +1,15 @@
 //! A thread's engine, and the bios that it works on.
 
 use super::facts::Facts;
+use super::own::ThreadFile;
 use crate::engines::{Carried, DEPTH};
 use crate::failures::Failures;
 use crate::overlap::Overlap;
-use rustix::fs::{Mode, OFlags, fcntl_getfl};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use ugeom_engine::{Completion, Engine, FileId, Op, OpKind, Ticket};
 use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, ThreadState};
@@ -53,6 +53,10 @@ impl Hasher for IdHasher {
 pub(super) struct ThreadEngine {
     engine: Box<dyn Engine<Carried>>,
     file: FileId,
+    /// The open file, if other threads flush it, too.
+    shared: Option<Arc<File>>,
+    /// Requests that were made durable over a shared file.
+    synced: Vec<(Bio, Result<u64, Errno>)>,
     align_bytes: usize,
     /// The size of the image, bytes; zeroes follow up to a whole sector.
     size_bytes: u64,
@@ -60,23 +64,10 @@ pub(super) struct ThreadEngine {
     tickets: HashMap<BioId, (Ticket, Option<u64>), BuildHasherDefault<IdHasher>>,
     /// What makes writes durable, with its result.
     durable: Overlap<(Bio, u64)>,
-    /// Durable ZEROs whose zeroes are written, to be submitted once more as a flush, with the
-    /// failures before them; kept between polls so that it is allocated once.
+    /// Durable changes that are written, to be submitted once more as a flush, with the failures
+    /// before them; kept between polls so that it is allocated once.
     again: Vec<(Bio, u64)>,
     failures: Arc<Failures>,
-}
-
-/// An open file of the thread's own. The kernel tells each open file once of writes that it could
-/// not bring to the media (`errseq_t`): two threads with one file between them could both flush,
-/// and one of them would hear of nothing.
-fn own_description(file: &Arc<File>) -> Arc<File> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let own = fcntl_getfl(file).and_then(|flags| {
-        let kept = OFlags::ACCMODE | OFlags::DIRECT;
-        rustix::fs::open(path, flags & kept | OFlags::CLOEXEC, Mode::empty())
-    });
-    // Without /proc, or where the permissions have changed since, it is the one of all threads.
-    own.map_or_else(|_| Arc::clone(file), |own| Arc::new(File::from(own)))
 }
 
 impl ThreadEngine {
@@ -86,16 +77,22 @@ impl ThreadEngine {
         facts: &Facts,
         failures: &Arc<Failures>,
     ) -> Result<Self, Errno> {
-        let file = match facts.writable {
-            true => own_description(file),
-            false => Arc::clone(file),
+        let own = match facts.writable {
+            true => ThreadFile::to_write(file, &facts.path),
+            false => ThreadFile {
+                file: Arc::clone(file),
+                shared: false,
+            },
         };
-        let file = engine.register(file)?;
+        let shared = own.shared.then(|| Arc::clone(&own.file));
+        let file = engine.register(own.file)?;
         let tickets =
             HashMap::with_capacity_and_hasher(DEPTH as usize, BuildHasherDefault::default());
         Ok(Self {
             engine,
             file,
+            shared,
+            synced: Vec::new(),
             align_bytes: facts.align_bytes,
             size_bytes: facts.size_bytes,
             tickets,
@@ -108,7 +105,7 @@ impl ThreadEngine {
     pub(super) fn submit(&mut self, bio: Bio) {
         let kind = match bio.command() {
             Command::Write => OpKind::Write {
-                durable: bio.flags().contains(Flags::FUA),
+                durable: bio.flags().contains(Flags::FUA) && self.shared.is_none(),
             },
             Command::Delete => OpKind::Discard,
             Command::Zero => OpKind::Zero {
@@ -122,6 +119,15 @@ impl ThreadEngine {
 
     /// `before`: how many FLUSHes had failed when the request came.
     fn submit_as(&mut self, kind: OpKind, bio: Bio, before: u64) {
+        if let (OpKind::Flush, Some(file)) = (kind, &self.shared) {
+            let synced = self.failures.flush(NOT_DURABLE, || file.sync_data());
+            let synced = synced.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+            let bytes = match bio.command() {
+                Command::Flush => 0,
+                _ => bio.length(),
+            };
+            return self.synced.push((bio, synced.map(|()| bytes)));
+        }
         let id = bio.id();
         let op = Op {
             kind,
@@ -145,8 +151,20 @@ const OVERLAPPED: &str = "the kernel failed to write other data back, and report
 pub(super) const BESIDE: &str =
     "the system failed to make writes durable before, and one in flight then may be lost";
 
+/// What is recorded where writes could not be made durable.
+const NOT_DURABLE: &str = "the system failed to make writes durable";
+
+/// Why a request fails that the kernel refused.
+const FAILED: &str = "the system failed it";
+
 const fn changes(command: Command) -> bool {
     matches!(command, Command::Write | Command::Delete | Command::Zero)
+}
+
+/// True for a durable change that a flush after it makes durable, not the engine's own operation.
+fn is_flushed_after(bio: &Bio, shared: bool) -> bool {
+    let written = shared && bio.command() == Command::Write;
+    bio.flags().contains(Flags::FUA) && (written || bio.command() == Command::Zero)
 }
 
 /// Fills a READ that reaches past the last byte of the image with zeroes, if it has all bytes up to
@@ -184,6 +202,7 @@ impl ThreadState for ThreadEngine {
             again,
             size_bytes,
             failures,
+            shared,
             ..
         } = self;
         engine.reap(&mut |Completion { memory, result }: Completion<Carried>| {
@@ -192,14 +211,14 @@ impl ThreadState for ThreadEngine {
             let id = bio.id();
             let generation = tickets.remove(&id).and_then(|(_, generation)| generation);
             let result = result.map(|bytes| pad(&mut bio, bytes, *size_bytes));
-            let zeroed = bio.command() == Command::Zero && bio.flags().contains(Flags::FUA);
-            if zeroed && result.is_ok() && failures.count() != before {
+            let in_two_steps = is_flushed_after(&bio, shared.is_some());
+            if in_two_steps && result.is_ok() && failures.count() != before {
                 generation.inspect(|generation| durable.end(*generation));
                 return completions.push_failed(bio, Errno::IO, OVERLAPPED);
             }
             match (&result, generation) {
                 (Ok(bytes), Some(generation)) => {
-                    let bytes = if zeroed { bio.length() } else { *bytes };
+                    let bytes = if in_two_steps { bio.length() } else { *bytes };
                     return durable.succeeded(generation, (bio, bytes));
                 }
                 (Err(Errno::CANCELED), Some(generation)) => durable.end(generation),
@@ -210,12 +229,12 @@ impl ThreadState for ThreadEngine {
                 _ => {}
             }
             match result {
-                Ok(_) if zeroed => again.push((bio, before)),
                 Ok(bytes) if bytes < bio.length() => completions.push_failed(
                     bio,
                     Errno::IO,
                     "the file ends here: it has become shorter since it was opened",
                 ),
+                Ok(_) if in_two_steps => again.push((bio, before)),
                 Ok(bytes) => {
                     if changes(bio.command()) {
                         failures.wrote(bio.offset()..bio.offset() + bio.length(), before);
@@ -225,11 +244,9 @@ impl ThreadState for ThreadEngine {
                 Err(errno) => {
                     if bio.flags().contains(Flags::FUA) && errno != Errno::CANCELED {
                         // The kernel may have told of older writes with it, and tells once.
-                        failures
-                            .losses()
-                            .record("the system failed to make writes durable");
+                        failures.losses().record(NOT_DURABLE);
                     }
-                    completions.push_failed(bio, errno, "the system failed it");
+                    completions.push_failed(bio, errno, FAILED);
                 }
             }
         });
@@ -242,11 +259,17 @@ impl ThreadState for ThreadEngine {
         while let Some((bio, before)) = self.again.pop() {
             self.submit_as(OpKind::Flush, bio, before);
         }
+        for (bio, result) in self.synced.drain(..) {
+            match result {
+                Ok(bytes) => completions.push(bio, Ok(bytes)),
+                Err(errno) => completions.push_failed(bio, errno, FAILED),
+            }
+        }
         self.engine.flush_submissions();
     }
 
     fn in_flight(&self) -> usize {
-        self.engine.in_flight() + self.durable.held()
+        self.engine.in_flight() + self.durable.held() + self.synced.len()
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

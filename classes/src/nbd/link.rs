@@ -16,6 +16,7 @@
 mod filled;
 mod replies;
 mod sync;
+mod ticks;
 
 use super::Remote;
 use super::connect::connected;
@@ -86,6 +87,8 @@ pub(super) struct Flight {
     pub got: u64,
     /// Where they are.
     pub filled: Filled,
+    /// Chunks that brought none and ended nothing.
+    pub idle_chunks: u32,
     pub failure: Option<(Errno, &'static str)>,
     /// It is written, and waits for the FLUSH that makes it durable.
     pub flushing: bool,
@@ -139,7 +142,7 @@ pub(super) struct Link {
     pub allocation: Option<u32>,
     /// When the connection was made.
     up_ns: u64,
-    /// When the server was heard last.
+    /// When the server last sent something of use.
     pub heard_ns: u64,
     pub now_ns: u64,
     attempts: usize,
@@ -247,6 +250,7 @@ impl Link {
             part: 0,
             got: 0,
             filled: Filled::default(),
+            idle_chunks: 0,
             failure: None,
             flushing: false,
             covers: 0,
@@ -539,18 +543,22 @@ impl Link {
     fn tick(&mut self) {
         // The number of ticks does not matter; without any there is nothing to read.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-        self.next_tick_ns = self.now_ns + self.period().as_nanos() as u64;
+        let period_ns = self.period().as_nanos() as u64;
+        self.next_tick_ns = ticks::after(self.next_tick_ns, self.now_ns, period_ns);
         if !self.is_busy() {
             return self.set_timer(false);
         }
         if self.owes_nothing() {
             self.heard_ns = self.now_ns;
         }
-        let silent_ns = u128::from(self.now_ns.saturating_sub(self.heard_ns));
+        let silent_ns = self.now_ns.saturating_sub(self.heard_ns);
         match self.stage {
             Stage::Down { .. } => self.give_up("the server is unreachable", false),
-            _ if silent_ns > self.remote.timeout.as_nanos() => {
+            _ if silent_ns > self.together.patience.at_ns(self.now_ns) => {
                 self.lose("the server does not answer");
+                if self.together.is_gone() {
+                    self.together.patience.ended(self.now_ns);
+                }
             }
             _ => {}
         }
@@ -632,6 +640,7 @@ fn request(remote: &Remote, covers: u64, index: u32, flight: &mut Flight) -> Req
     flight.part = part;
     flight.got = 0;
     flight.filled = Filled::default();
+    flight.idle_chunks = 0;
     let no_hole = command == command::WRITE_ZEROES && bio.flags().contains(Flags::NO_HOLE);
     Request {
         flags: u16::from(fua) * command_flag::FUA + u16::from(no_hole) * command_flag::NO_HOLE,

@@ -26,6 +26,7 @@ mod connect;
 mod durability;
 mod link;
 mod links;
+mod patience;
 mod service;
 mod shake;
 mod start;
@@ -132,7 +133,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         "timeout",
         "TIME",
         Value("30s"),
-        "reconnect when a server that owes replies has sent nothing for this long",
+        "reconnect when a server that owes replies has sent nothing of use for this long",
         set_field!(timeout_ns = values::duration_ns),
     ),
     option(
@@ -259,7 +260,7 @@ fn build(
         timeout,
         retry,
         breaks_max: u32::MAX,
-        together: Together::new(&losses),
+        together: Together::new(&losses, timeout),
         losses,
     });
     let mut config = vec![
@@ -336,7 +337,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
         breaks_max: PRIVATE_BREAKS_MAX,
-        together: Together::new(&losses),
+        together: Together::new(&losses, PRIVATE_TIMEOUT),
         losses,
     });
     let more = (private.config, Some(private.keeps));

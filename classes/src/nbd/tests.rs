@@ -5,6 +5,7 @@ mod crash;
 mod loss;
 mod mad;
 mod model;
+mod silent;
 
 use crate::{Target, TargetOptions, open_target};
 use std::io::{Read, Write};

@@ -7,10 +7,12 @@
 //! the server may have done and lost before it answers them; and a FLUSH counts when all have
 //! succeeded that were in flight with it, over any link ([`Overlap`]).
 
+use super::patience::Patience;
 use crate::failures::Failures;
 use crate::overlap::Overlap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use ugeom_stack::Losses;
 
 /// What the FLUSHes fail with that follow a failed one.
@@ -35,6 +37,7 @@ pub(super) struct Together {
     /// Requests have failed for want of a server, and none has answered since: those that follow
     /// wait for one attempt to connect only.
     gone: AtomicBool,
+    pub patience: Patience,
     /// Links with acknowledged writes that no FLUSH has covered.
     unflushed: AtomicUsize,
     links: AtomicU64,
@@ -57,10 +60,11 @@ impl Flushes {
 }
 
 impl Together {
-    pub fn new(losses: &Arc<Losses>) -> Arc<Self> {
+    pub fn new(losses: &Arc<Losses>, timeout: Duration) -> Arc<Self> {
         Arc::new(Self {
             failures: Failures::new(losses, FAILED),
             gone: AtomicBool::new(false),
+            patience: Patience::new(timeout),
             unflushed: AtomicUsize::new(0),
             links: AtomicU64::new(0),
             flushes: Mutex::new(Flushes {
@@ -97,6 +101,9 @@ impl Together {
     pub fn set_gone(&self, gone: bool) {
         if self.is_gone() != gone {
             self.gone.store(gone, Ordering::Relaxed);
+            if !gone {
+                self.patience.restore();
+            }
         }
     }
 

@@ -237,3 +237,33 @@ fn a_backup_without_an_end_is_refused() {
     let target = format!("{} | eli:metadata=/dev/zero", it.files.image);
     has(&ugeom(&["show", &target]).failed(1), "/dev/zero");
 }
+
+/// A key or a passphrase without an end is refused, and what has one is taken from a pipe.
+#[test]
+fn keys_without_an_end_are_refused() {
+    let it = Unchanged::new();
+    let key = &it.files.keyfile;
+    let zero = "/dev/zero";
+    let endless = |arguments: &[&str]| it.refuses(arguments, 1, "more than 16 MiB");
+    endless(&["init", "--destroy", "-Bnone", "-P", "-K", zero]);
+    endless(&["attach", "-C", "-p", "-k", zero]);
+    endless(&["setkey", "-Bnone", "-p", "-k", zero, "-P", "-K", key]);
+    endless(&["setkey", "-Bnone", "-p", "-k", key, "-P", "-K", zero]);
+    let long = |arguments: &[&str]| it.refuses(arguments, 1, "longer than 1023 bytes");
+    long(&["init", "--destroy", "-Bnone", "-J", zero]);
+    long(&["setkey", "-Bnone", "-p", "-k", key, "-J", zero]);
+    for (option, words) in [
+        ("keyfile=/dev/zero,nopassphrase=1", "more than 16 MiB"),
+        ("passfile=/dev/zero", "longer than 1023 bytes"),
+    ] {
+        let target = format!("{} | eli:{option}", it.files.image);
+        has(&ugeom(&["show", &target]).failed(1), words);
+    }
+    let attach = ["geli", "attach", "-C", "-p", "-k", "-", &it.files.image];
+    let bytes = fs::read(key).expect("a key");
+    ugeom_with(&attach, &bytes).quiet();
+    let error = ugeom_with(&attach, &vec![0; (16 << 20) + 1]).failed(1);
+    has(&error, "Cannot read keyfile -: more than 16 MiB");
+    let wrong = ugeom_with(&attach, &vec![0; 16 << 20]).failed(1);
+    has(&wrong, "Wrong key for");
+}

@@ -330,6 +330,41 @@ fn logical_volumes() -> String {
     format!("\nlogical_volumes {{\n{}}}\n", volumes.concat())
 }
 
+#[test]
+fn a_search_of_a_faulty_disk_prints_what_it_found_and_fails() {
+    let Some(mkswap) = program("mkswap") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| disks::text(&folder.path().join(name));
+    let swap = File::create(path("swap")).and_then(|file| file.set_len(4 * MIB));
+    swap.expect("an image");
+    other(mkswap, &[&path("swap")]);
+    let swap = std::fs::read(path("swap")).expect("the swap space");
+    let disk = File::create(path("disk.img")).expect("a disk");
+    disk.write_all_at(&swap, MIB).expect("the swap space");
+    // The first sectors are among the samples, too, and count once.
+    disk.write_all_at(&[5; 4 << 20], 8 * MIB).expect("data");
+    let first = 8 * MIB;
+    let faulty = format!(
+        "{} | crash:eio=100%,from={first},to={}",
+        path("disk.img"),
+        first + 1024
+    );
+    let offered_by = |more: &[&str]| {
+        let arguments = [&["part", "search", "--json"], more, &[&faulty]].concat();
+        let ended = ugeom(&arguments);
+        let words = "1024 bytes of disk.img.crash could not be read, so the list may be incomplete";
+        has(&ended.stderr, words);
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        json_of(ended.stdout)
+    };
+    for more in [&[][..], &["--quick"]] {
+        let found = offered_by(more);
+        let swap = [(2048, 8192, "Linux swap".to_owned())];
+        assert_eq!(offered(&found), swap, "{found:#}");
+        assert_eq!(found["unread_bytes"], 1024);
+    }
+}
+
 /// The text for sfdisk makes a table of all of them.
 fn table_is_taken(disk: &str, folder: &Path, count: usize) {
     let Some(sfdisk) = program("sfdisk") else { return };

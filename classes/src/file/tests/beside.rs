@@ -100,6 +100,10 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
+        Self::with(|image| image)
+    }
+
+    fn with(change: impl FnOnce(open::Opened) -> open::Opened) -> Self {
         let folder = tempfile::TempDir::new().expect("a directory");
         let path = folder.path().join("disk.img");
         std::fs::write(&path, [0; 64 * SECTOR]).expect("an image");
@@ -125,7 +129,7 @@ impl Rig {
         });
         let engines = Engines::of(engines.into_iter().rev().collect());
         let image = open::open(path, wanted).expect("open");
-        let plan = plan(path, image, engines, (0, 0)).expect("a plan");
+        let plan = plan(path, change(image), engines, (0, 0)).expect("a plan");
         let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
         let provider = stack.create("FILE", plan, &[]).expect("a geom")[0];
         let opened = stack.open(provider, Delta::READ_WRITE).expect("open");
@@ -215,6 +219,33 @@ fn a_durable_zero_beside_a_failing_flush_fails() {
         }
         let durable = ended.or_else(|| rig.end(0, zero + 1, None));
         assert_eq!(durable, Some(false), "the zeroes may be lost");
+    }
+}
+
+/// A file that can neither be opened once more nor be made durable.
+fn eventfd(image: open::Opened) -> open::Opened {
+    let flags = rustix::event::EventfdFlags::CLOEXEC;
+    let file = rustix::event::eventfd(0, flags).expect("an eventfd").into();
+    open::Opened { file, ..image }
+}
+
+/// The kernel would tell one of two threads only, and either may have the writes that are lost.
+#[test]
+fn a_flush_over_an_open_file_of_two_threads_is_made_by_one_at_a_time() {
+    for command in [Command::Write, Command::Zero] {
+        let mut rig = Rig::with(eventfd);
+        let flying = |rig: &Rig| rig.scripts[0].lock().expect("the script").flying.clone();
+        rig.submit(0, Command::Flush, Flags::NONE);
+        assert_eq!(flying(&rig), [], "no engine makes it");
+        rig.channels[0].poll();
+        let flush = rig.channels[0].finished().expect("finished");
+        assert_eq!(flush.result(), Err(Errno::INVAL));
+        // The FLUSH has no number in the script.
+        let durable = rig.submit(0, command, Flags::FUA) - 1;
+        let kind = flying(&rig)[0].1.kind;
+        assert_ne!(kind, OpKind::Write { durable: true });
+        assert_eq!(rig.end(0, durable, None), Some(false), "{command:?}");
+        assert_eq!(flying(&rig), [], "no engine makes it durable");
     }
 }
 

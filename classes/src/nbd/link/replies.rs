@@ -16,6 +16,10 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Data of which more than this is to come is received where it belongs, bytes.
 const DIRECT_BYTES_MIN: u64 = 32 << 10;
 
+/// Chunks of a reply that bring no data, at most. Servers send none or few: an error for each block
+/// of a READ that they cannot read, the status in another context.
+const IDLE_CHUNKS_MAX: u32 = 4096;
+
 /// The part of a reply that the next bytes belong to.
 #[derive(Clone, Copy)]
 enum Expect {
@@ -97,7 +101,6 @@ impl Link {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
             Err(_) => return Err("the connection broke"),
         };
-        self.heard_ns = self.now_ns;
         self.received = true;
         if direct.is_some() {
             self.advance_data(count as u64);
@@ -122,6 +125,9 @@ impl Link {
         };
         if let Some(flight) = self.flights[index as usize].as_mut() {
             flight.got += count;
+        }
+        if count > 0 {
+            self.heard_ns = self.now_ns;
         }
         if left > count {
             self.replies.expect = Expect::Data {
@@ -214,30 +220,7 @@ impl Link {
     fn chunk(&mut self, header: ChunkHeader) -> Result<bool, &'static str> {
         let length = header.length_bytes as usize;
         if header.kind == chunk::OFFSET_DATA {
-            let needed = CHUNK_HEADER_BYTES + 8;
-            let Some(head) = self.replies.waiting().get(..needed) else {
-                return Ok(false);
-            };
-            let mut offset = [0; 8];
-            offset.copy_from_slice(&head[CHUNK_HEADER_BYTES..]);
-            let offset = u64::from_be_bytes(offset);
-            let left = u64::from(header.length_bytes)
-                .checked_sub(8)
-                .ok_or(NONSENSE)?;
-            let (index, flight) = self.find(header.cookie)?;
-            let at = fill_at(flight, offset, left).ok_or(NONSENSE)?;
-            let last = header.is_last();
-            self.replies.start += needed;
-            self.replies.expect = Expect::Data {
-                index,
-                at,
-                left,
-                last,
-            };
-            if left == 0 {
-                self.advance_data(0);
-            }
-            return Ok(true);
+            return self.data_chunk(header);
         }
         if CHUNK_HEADER_BYTES + length > BUFFER_BYTES {
             return Err(NONSENSE);
@@ -253,6 +236,7 @@ impl Link {
         }
         let (sector, allocation) = (u64::from(self.remote.sector_bytes), self.allocation);
         let (index, flight) = self.find(header.cookie)?;
+        let before = flight.got;
         match header.kind {
             chunk::NONE => {}
             chunk::OFFSET_HOLE => {
@@ -276,10 +260,55 @@ impl Link {
             }
             _ => return Err(NONSENSE),
         }
+        if flight.got == before {
+            self.idle_chunk(index, header.is_last())?;
+        } else {
+            self.heard_ns = self.now_ns;
+        }
         if header.is_last() {
             self.part_done(index);
         }
         Ok(true)
+    }
+
+    /// A chunk of data, whose header is there. False when its offset is not.
+    fn data_chunk(&mut self, header: ChunkHeader) -> Result<bool, &'static str> {
+        let needed = CHUNK_HEADER_BYTES + 8;
+        let Some(head) = self.replies.waiting().get(..needed) else {
+            return Ok(false);
+        };
+        let mut offset = [0; 8];
+        offset.copy_from_slice(&head[CHUNK_HEADER_BYTES..]);
+        let offset = u64::from_be_bytes(offset);
+        let left = u64::from(header.length_bytes)
+            .checked_sub(8)
+            .ok_or(NONSENSE)?;
+        let (index, flight) = self.find(header.cookie)?;
+        let at = fill_at(flight, offset, left).ok_or(NONSENSE)?;
+        let last = header.is_last();
+        self.replies.start += needed;
+        self.replies.expect = Expect::Data {
+            index,
+            at,
+            left,
+            last,
+        };
+        if left == 0 {
+            self.idle_chunk(index, last)?;
+            self.advance_data(0);
+        }
+        Ok(true)
+    }
+
+    /// Counts a chunk that brought no data, unless it ends its reply.
+    fn idle_chunk(&mut self, index: u32, last: bool) -> Result<(), &'static str> {
+        let flight = self.flights[index as usize].as_mut();
+        let Some(flight) = flight.filter(|_| !last) else { return Ok(()) };
+        flight.idle_chunks += 1;
+        match flight.idle_chunks > IDLE_CHUNKS_MAX {
+            true => Err("the server sends chunks without data, and no end"),
+            false => Ok(()),
+        }
     }
 
     /// The server has answered the part that it was asked for.
@@ -288,6 +317,7 @@ impl Link {
         let Some(flight) = self.flights[index as usize].as_mut() else { return };
         flight.asked = false;
         flight.lost = false;
+        self.heard_ns = self.now_ns;
         self.together.set_gone(false);
         let is_flush = flight.flushing || flight.bio.command() == Command::Flush;
         if let Some(failure) = flight.failure {

@@ -115,6 +115,7 @@ impl Link {
             return Err("the server sent a reply to no request");
         };
         let (number, covers, generation) = (sent.number, sent.covers, sent.generation);
+        self.heard_ns = self.now_ns;
         match errno {
             0 => {
                 sent.answered = true;

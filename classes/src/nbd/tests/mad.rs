@@ -89,7 +89,7 @@ fn a_server_of_our_own_is_asked_three_times_over_broken_connections() {
 }
 
 /// A reply of one chunk.
-fn chunk_of(request: &Request, (kind, flags): (u16, u16), data: &[u8]) -> Vec<u8> {
+pub(super) fn chunk_of(request: &Request, (kind, flags): (u16, u16), data: &[u8]) -> Vec<u8> {
     let header = ChunkHeader {
         flags,
         kind,
@@ -99,7 +99,7 @@ fn chunk_of(request: &Request, (kind, flags): (u16, u16), data: &[u8]) -> Vec<u8
     [&header.encode()[..], data].concat()
 }
 
-fn status_of(request: &Request, context: u32, flags: u16, length_bytes: u32) -> Vec<u8> {
+pub(super) fn status_of(request: &Request, context: u32, flags: u16, length_bytes: u32) -> Vec<u8> {
     let hole = Status {
         length_bytes,
         flags: state::HOLE | state::ZERO,

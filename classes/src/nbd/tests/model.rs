@@ -76,7 +76,7 @@ impl World {
         let losses: Arc<Losses> = Arc::default();
         let link = |_| ModelLink {
             life: None,
-            account: Durability::new(&Together::new(&losses)),
+            account: Durability::new(&Together::new(&losses, std::time::Duration::MAX)),
         };
         Self {
             rule,

@@ -162,11 +162,11 @@ impl Source<'_> {
         let mut components = KeyComponents::new()?;
         for path in self.keyfiles {
             let read = match path.as_str() {
-                "-" => components.add_keyfile(io::stdin().lock()),
+                "-" => components.add_open_keyfile(io::stdin().lock()),
                 path => {
                     let file = File::open(path);
                     let file = file.with_context(|| format!("Cannot open keyfile {path}"))?;
-                    components.add_keyfile(file)
+                    components.add_open_keyfile(file)
                 }
             };
             read.with_context(|| format!("Cannot read keyfile {path}"))?;

@@ -1,7 +1,7 @@
 //! `ugeom part search`: lost partitions, by what is left of them.
 
 use crate::commands::part::logical::{self, FoundGroup};
-use crate::failure::Interrupted;
+use crate::failure::{Interrupted, Reported};
 use crate::opening::{self, TargetArgs};
 use crate::output::{self, Paint, Table};
 use crate::progress::Progress;
@@ -32,7 +32,7 @@ space, LUKS, LVM2, MD RAID, and by copies of GPTs. Nothing is written.
 
 It reads the usual first sectors of partitions first (multiples of 1 MiB and of a cylinder, the \
 ends of what was found), then every sector, at the speed of the device. Ctrl-C ends the search and \
-prints what was found.
+prints what was found. The exit code is 1 if sectors could not be read: partitions may be missing.
 
 The logical volumes of a physical volume of LVM2 are listed with their places, if they are linear: \
 `disk.img | nop:offset=OFFSET,size=BYTES` is such a volume.
@@ -138,6 +138,31 @@ impl Medium<'_> {
             }
         }
     }
+
+    /// Says in what the list may be incomplete.
+    ///
+    /// # Errors
+    /// `Interrupted`, or `Reported` if sectors could not be read.
+    fn judge(&self, name: &str, complete: bool, overflowed: bool) -> Result<()> {
+        let name = output::printable(name);
+        if overflowed {
+            output::warn(&format!(
+                "{name} has too many superblocks: the list is incomplete"
+            ));
+        }
+        if let Some(error) = &self.error {
+            let unread = self.unread_bytes;
+            let error = output::printable(&error.to_string());
+            output::complain(&format!(
+                "{unread} bytes of {name} could not be read, so the list may be incomplete: {error}"
+            ));
+        }
+        match (complete, &self.error) {
+            (false, _) => Err(Interrupted("the search ended early".to_owned()).into()),
+            (true, Some(_)) => Err(Reported.into()),
+            (true, None) => Ok(()),
+        }
+    }
 }
 
 /// What is printed with --json.
@@ -221,7 +246,6 @@ impl SearchPart {
             let read = medium.bytes(offset, length);
             read.map_err(|error| error.to_string())
         });
-        self.warn(&provider.name, &medium, &search);
         if self.json {
             output::print_json(&Report {
                 provider: &provider.name,
@@ -245,10 +269,7 @@ impl SearchPart {
                 }
             })?;
         }
-        match complete {
-            true => Ok(()),
-            false => Err(Interrupted("the search ended early".to_owned()).into()),
-        }
+        medium.judge(&provider.name, complete, search.overflowed())
     }
 
     /// Samples first, then everything; false when Ctrl-C ended it.
@@ -279,10 +300,13 @@ impl SearchPart {
         if self.quick {
             return Ok(true);
         }
+        // The samples are read again.
+        let of_samples = std::mem::take(&mut medium.unread_bytes);
         let mut progress = Progress::new(Some(medium.size_bytes));
         let mut offset = 0;
         while offset < medium.size_bytes {
             if stop.load(Ordering::Relaxed) {
+                medium.unread_bytes = medium.unread_bytes.max(of_samples);
                 return Ok(false);
             }
             let (hole, end) = stretches.at(&(offset..medium.size_bytes));
@@ -296,20 +320,6 @@ impl SearchPart {
             progress.at(offset);
         }
         Ok(true)
-    }
-
-    fn warn(&self, name: &str, medium: &Medium<'_>, search: &Search) {
-        let name = output::printable(name);
-        if let Some(error) = &medium.error {
-            let unread = medium.unread_bytes;
-            let error = output::printable(&error.to_string());
-            output::warn(&format!("{name}: {unread} bytes cannot be read: {error}"));
-        }
-        if search.overflowed() {
-            output::warn(&format!(
-                "{name} has too many superblocks: the list is incomplete"
-            ));
-        }
     }
 }
 

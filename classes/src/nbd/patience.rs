@@ -1,0 +1,138 @@
+//! How long a server may be silent before its connection is given up.
+//!
+//! ```text
+//!   timeout  |-------------|                                     |-------------| ...
+//!   halves                  |------|---|--|-|-|-|-|-|-|-|-|-|-|-|
+//!                           ^ requests have failed               ^ [`FULL_EACH`] timeouts later
+//! ```
+//!
+//! A server whose silence has made requests fail is likely to be silent for the next ones, too, and
+//! an application may send thousands, one after the other. Each try is therefore half as long as
+//! the one before, so that all together take about two timeouts. A server that is slow for want of
+//! power is found by a whole timeout from time to time; the first answer restores it in any case.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The shortest try, ns: far longer than a disk that works takes to answer.
+const SHORTEST_NS: u64 = 100_000_000;
+
+/// The shortest try is at most this part of the timeout.
+const SHORTEST_PART: u64 = 16;
+
+/// Timeouts from one whole try to the next, at least.
+const FULL_EACH: u64 = 8;
+
+/// The patience that all connections to a server have.
+pub(super) struct Patience {
+    timeout_ns: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    ns: u64,
+    /// When the last try ended without an answer.
+    ended_ns: u64,
+    /// When the last whole one did.
+    full_ended_ns: u64,
+}
+
+impl Patience {
+    pub fn new(timeout: Duration) -> Self {
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let state = State {
+            ns: timeout_ns,
+            ended_ns: 0,
+            full_ended_ns: 0,
+        };
+        Self {
+            timeout_ns,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is locked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a server that owes answers may be silent, ns.
+    pub fn at_ns(&self, now_ns: u64) -> u64 {
+        let mut state = self.state();
+        let since_full_ns = now_ns.saturating_sub(state.full_ended_ns);
+        if since_full_ns >= self.timeout_ns.saturating_mul(FULL_EACH) {
+            state.ns = self.timeout_ns;
+        }
+        state.ns
+    }
+
+    /// Requests have failed because the server was silent for that long.
+    pub fn ended(&self, now_ns: u64) {
+        let mut state = self.state();
+        let is_shortened = state.ns < self.timeout_ns;
+        if is_shortened && now_ns.saturating_sub(state.ended_ns) < state.ns {
+            // Over another connection at the same time: it is one silence.
+            return;
+        }
+        if state.ns == self.timeout_ns {
+            state.full_ended_ns = now_ns;
+        }
+        let shortest_ns = SHORTEST_NS.min(self.timeout_ns / SHORTEST_PART);
+        state.ns = (state.ns / 2).max(shortest_ns);
+        state.ended_ns = now_ns;
+    }
+
+    /// The server answers.
+    pub fn restore(&self) {
+        self.state().ns = self.timeout_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_thousand_requests_to_a_silent_server_take_few_timeouts() {
+        let patience = Patience::new(Duration::from_secs(30));
+        let (begin_ns, mut now_ns) = (SECOND_NS * 1000, SECOND_NS * 1000);
+        for _ in 0..1000 {
+            now_ns += patience.at_ns(now_ns);
+            patience.ended(now_ns);
+        }
+        let took_ns = now_ns - begin_ns;
+        assert!(took_ns < 180 * SECOND_NS, "{took_ns}");
+        patience.restore();
+        assert_eq!(patience.at_ns(now_ns), 30 * SECOND_NS);
+    }
+
+    #[test]
+    fn one_silence_over_many_connections_counts_once() {
+        let patience = Patience::new(Duration::from_secs(30));
+        let now_ns = SECOND_NS * 1000;
+        for connection in 0..64 {
+            patience.ended(now_ns + connection);
+        }
+        assert_eq!(patience.at_ns(now_ns), 15 * SECOND_NS);
+    }
+
+    #[test]
+    fn a_slow_server_is_waited_for_again_after_a_while() {
+        let patience = Patience::new(Duration::from_secs(30));
+        let mut now_ns = SECOND_NS * 1000;
+        let answers_after_ns = 5 * SECOND_NS;
+        let mut tries_ns = Vec::new();
+        while tries_ns.len() < 4 || tries_ns.last().is_some_and(|ns| *ns < answers_after_ns) {
+            let ns = patience.at_ns(now_ns);
+            now_ns += ns;
+            patience.ended(now_ns);
+            tries_ns.push(ns);
+        }
+        let seconds: Vec<u64> = tries_ns.iter().take(4).map(|ns| ns / SECOND_NS).collect();
+        assert_eq!(seconds, [30, 15, 7, 3]);
+        assert_eq!(tries_ns.last(), Some(&(30 * SECOND_NS)));
+        assert!(now_ns < 1400 * SECOND_NS, "{now_ns}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Servers that shake hands and then answer nothing, or nothing of use, for as long as they are
+//! asked.
+
+use super::mad::{chunk_of, status_of};
+use super::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+use ugeom_format::wire::nbd::chunk;
+
+/// Serves every connection by `talk`, for as long as the test runs.
+fn serve_all(folder: &TempDir, chunks: bool, talk: impl Fn(UnixStream) + Send + Sync + 'static) {
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    let talk = Arc::new(talk);
+    let many = export_flag::CAN_MULTI_CONN | export_flag::SEND_FLUSH;
+    let flags = export_flag::HAS_FLAGS | many;
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let talk = Arc::clone(&talk);
+            std::thread::spawn(move || shake_hands(stream, flags, chunks, |it| talk(it)));
+        }
+    });
+}
+
+#[test]
+fn once_a_server_is_silent_requests_fail_soon_until_it_answers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let answers = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&answers);
+    serve_all(&folder, false, move |mut stream| {
+        while let Some(request) = next_request(&mut stream) {
+            if own.load(Ordering::SeqCst) {
+                let (error, cookie) = (0, request.cookie);
+                let head = SimpleReply { error, cookie }.encode();
+                let data = vec![6; request.length_bytes as usize];
+                let _ = stream.write_all(&[&head[..], &data].concat());
+            }
+        }
+    });
+    let target = open(&target_of(&folder, "", "&timeout=400ms&retry=100ms"));
+    let (opened, mut channel) = opened(&target);
+    let begin = Instant::now();
+    for _ in 0..20 {
+        let read = channel.read(&opened, 0, &mut [0; 512]);
+        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+        // With a connection of its own, as each look of a class at a disk has.
+        let mut channel = target.stack.channel(1).expect("a channel");
+        let read = channel.read(&opened, 0, &mut [0; 512]);
+        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+    }
+    // Not 400 ms for each.
+    assert!(begin.elapsed() < Duration::from_secs(8));
+    answers.store(true, Ordering::SeqCst);
+    let begin = Instant::now();
+    while channel.read(&opened, 0, &mut [0; 512]).is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it answers");
+    }
+}
+
+/// As a server does that is stopped (SIGSTOP): the system connects to it, and nobody shakes hands.
+#[test]
+fn a_server_that_is_stopped_costs_few_timeouts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    std::thread::spawn(move || {
+        let flags = export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN;
+        serve_once_with(&listener, flags, drop);
+        serve_once_with(&listener, flags, |stream| {
+            let mut held = vec![stream];
+            while let Ok((stream, _)) = listener.accept() {
+                held.push(stream);
+            }
+        });
+    });
+    let target = open(&target_of(&folder, "", "&timeout=400ms&retry=200ms"));
+    let (opened, mut channel) = opened(&target);
+    let begin = Instant::now();
+    for _ in 0..40 {
+        let read = channel.read(&opened, 0, &mut [0; 512]);
+        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+    }
+    assert!(begin.elapsed() < Duration::from_secs(8));
+}
+
+/// What a server makes of a request, without the end of the reply.
+type Chunk = fn(&Request) -> Vec<u8>;
+
+/// Chunks that bring nothing.
+const IDLE: [(Chunk, Command); 5] = [
+    (|it| chunk_of(it, (chunk::NONE, 0), b""), Command::Flush),
+    (
+        |it| chunk_of(it, (chunk::OFFSET_DATA, 0), &[0; 8]),
+        Command::Read,
+    ),
+    (
+        |it| chunk_of(it, (chunk::OFFSET_HOLE, 0), &[0; 12]),
+        Command::Read,
+    ),
+    (
+        |it| chunk_of(it, (chunk::ERROR, 0), &[0, 0, 0, 5, 0, 0]),
+        Command::Read,
+    ),
+    // Of another context.
+    (|it| status_of(it, 2, 0, 1 << 20), Command::Extents),
+];
+
+/// Fails when a request has not failed after a while.
+fn fails_in_the_end(pause: Duration, options: &str) {
+    for (number, (chunk, command)) in IDLE.into_iter().enumerate() {
+        let folder = tempfile::tempdir().expect("a folder");
+        serve_all(&folder, true, move |mut stream| {
+            let Some(request) = next_request(&mut stream) else { return };
+            let some = chunk(&request).repeat(if pause.is_zero() { 1000 } else { 1 });
+            while stream.write_all(&some).is_ok() {
+                std::thread::sleep(pause);
+            }
+        });
+        let text = target_of(&folder, "", options);
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            let target = open(&text);
+            let (opened, mut channel) = opened(&target);
+            let outcome = match command {
+                Command::Flush => channel.flush(&opened),
+                Command::Extents => channel.extents(&opened, 0, 1 << 20, 4).map(drop),
+                _ => channel.read(&opened, 0, &mut [0; 512]).map(drop),
+            };
+            tell.send(outcome.map_err(|error| error.errno))
+        });
+        let outcome = told.recv_timeout(Duration::from_secs(20));
+        assert_eq!(outcome, Ok(Err(Errno::IO)), "chunk {number}");
+    }
+}
+
+#[test]
+fn chunks_that_bring_nothing_end_after_some_thousands() {
+    fails_in_the_end(Duration::ZERO, "&timeout=1h&retry=100ms");
+}
+
+#[test]
+fn chunks_that_bring_nothing_are_silence() {
+    fails_in_the_end(Duration::from_millis(20), "&timeout=200ms&retry=100ms");
+}
