@@ -22,7 +22,7 @@ static CONTEXTS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
 /// For how long a fork waits for a lock: for ever would be too long for who forks in a callback
 /// that is made under that very lock.
-const PATIENCE: Duration = Duration::from_millis(100);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A context while its process forks.
 struct Held {
@@ -65,7 +65,7 @@ pub(crate) fn register(shared: &Arc<Shared>) {
 extern "C" fn prepare() {
     let list = list();
     let hold = |shared: Arc<Shared>| {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + LOCK_TIMEOUT;
         let mut taken = shared.done.try_hold();
         while taken.is_none() && Instant::now() < end {
             std::thread::yield_now();
@@ -87,7 +87,7 @@ extern "C" fn prepare() {
 }
 
 fn list() -> Option<MutexGuard<'static, Vec<Weak<Shared>>>> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + LOCK_TIMEOUT;
     loop {
         match CONTEXTS.try_lock() {
             Ok(list) => return Some(list),

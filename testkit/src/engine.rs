@@ -144,7 +144,7 @@ enum Sleep {
 const BOTH: [Sleep; 2] = [Sleep::Wait, Sleep::Descriptor];
 
 /// A limit that only a broken engine meets.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An engine with a ledger, and what the checks do with them again and again.
 struct Rig {
@@ -193,7 +193,7 @@ impl Rig {
         let start = std::time::Instant::now();
         while self.engine.in_flight() > 0 {
             assert!(
-                start.elapsed() < PATIENCE,
+                start.elapsed() < HANG_TIMEOUT,
                 "{} stuck",
                 self.engine.in_flight()
             );

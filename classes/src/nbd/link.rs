@@ -554,10 +554,10 @@ impl Link {
         let silent_ns = self.now_ns.saturating_sub(self.heard_ns);
         match self.stage {
             Stage::Down { .. } => self.give_up("the server is unreachable", false),
-            _ if silent_ns > self.together.patience.at_ns(self.now_ns) => {
+            _ if silent_ns > self.together.answer_timeout.at_ns(self.now_ns) => {
                 self.lose("the server does not answer");
                 if self.together.is_gone() {
-                    self.together.patience.ended(self.now_ns);
+                    self.together.answer_timeout.ended(self.now_ns);
                 }
             }
             _ => {}

@@ -22,11 +22,11 @@
 //! writes of the same data to the same place, may be done twice. `docs/classes/nbd.md` says what
 //! that can and cannot promise.
 
+mod answer_timeout;
 mod connect;
 mod durability;
 mod link;
 mod links;
-mod patience;
 mod service;
 mod shake;
 mod start;

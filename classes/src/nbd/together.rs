@@ -7,7 +7,7 @@
 //! the server may have done and lost before it answers them; and a FLUSH counts when all have
 //! succeeded that were in flight with it, over any link ([`Overlap`]).
 
-use super::patience::Patience;
+use super::answer_timeout::AnswerTimeout;
 use crate::failures::Failures;
 use crate::overlap::Overlap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ pub(super) struct Together {
     /// Requests have failed for want of a server, and none has answered since: those that follow
     /// wait for one attempt to connect only.
     gone: AtomicBool,
-    pub patience: Patience,
+    pub answer_timeout: AnswerTimeout,
     /// Links with acknowledged writes that no FLUSH has covered.
     unflushed: AtomicUsize,
     links: AtomicU64,
@@ -64,7 +64,7 @@ impl Together {
         Arc::new(Self {
             failures: Failures::new(losses, FAILED),
             gone: AtomicBool::new(false),
-            patience: Patience::new(timeout),
+            answer_timeout: AnswerTimeout::new(timeout),
             unflushed: AtomicUsize::new(0),
             links: AtomicU64::new(0),
             flushes: Mutex::new(Flushes {
@@ -102,7 +102,7 @@ impl Together {
         if self.is_gone() != gone {
             self.gone.store(gone, Ordering::Relaxed);
             if !gone {
-                self.patience.restore();
+                self.answer_timeout.restore();
             }
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A server answers in well under a second; one that is stopped (SIGSTOP) never does.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection to a server.
 pub struct Client {
@@ -46,8 +46,8 @@ impl Client {
             },
         })?;
         let limits = stream
-            .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+            .set_read_timeout(Some(ANSWER_TIMEOUT))
+            .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
         limits.map_err(|source| ControlError::System {
             what: "setting a time-out",
             source,
@@ -137,7 +137,7 @@ impl Client {
     fn gone(&self, error: &io::Error) -> ControlError {
         let why = match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                format!(": it has not answered for {} s", PATIENCE.as_secs())
+                format!(": it has not answered for {} s", ANSWER_TIMEOUT.as_secs())
             }
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => String::new(),
             _ => format!(": {error}"),

@@ -22,7 +22,7 @@ use ugeom_stack::Stack;
 const CLIENTS_MAX: usize = 16;
 
 /// How long a client may be silent in the middle of a question, or leave an answer unread, ns.
-const PATIENCE_NS: u64 = 10_000_000_000;
+const SILENCE_MAX_NS: u64 = 10_000_000_000;
 
 /// How long nothing is accepted after the system had no descriptor for it.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -223,7 +223,7 @@ impl Answering {
             if let Some(timer) = peer.deadline.take() {
                 self.reactor.cancel_timer(timer);
             }
-            peer.deadline = busy.then(|| self.reactor.timer_at(clock::now_ns() + PATIENCE_NS));
+            peer.deadline = busy.then(|| self.reactor.timer_at(clock::now_ns() + SILENCE_MAX_NS));
         }
         self.peers.insert(source, peer);
     }

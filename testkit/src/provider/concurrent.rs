@@ -7,7 +7,7 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Errno, Finished, Stack};
 
 /// How long anything may take that should take next to nothing. Only a hang reaches it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the sector `number` holds in these cases.
 fn pattern(number: u64, sector: u64) -> Vec<u8> {
@@ -39,7 +39,7 @@ fn collect(bench: &mut Bench<'_>, count: u64) -> Vec<Finished> {
     let mut all = Vec::new();
     let mut seen = vec![false; count as usize];
     while (all.len() as u64) < count {
-        if bench.channel.wait(Some(PATIENCE)) == 0 {
+        if bench.channel.wait(Some(HANG_TIMEOUT)) == 0 {
             panic!("{}: {} of {count} came home", bench.about(), all.len());
         }
         while let Some(finished) = bench.channel.finished() {

@@ -39,7 +39,7 @@ const USED: u64 = 1 << 7;
 const SLOT_SHIFT: u32 = 8;
 
 /// How often a search looks again at a line that is being changed before it says so.
-const PATIENCE: usize = 64;
+const RETRIES_MAX: usize = 64;
 
 /// Words of a line: 64 bytes.
 const LINE_WORDS: usize = 1 + ENTRIES;
@@ -238,7 +238,7 @@ impl Index for Hash {
     #[inline]
     fn find(&self, block: u64) -> Found<Place> {
         let target = self.target(block);
-        for _ in 0..PATIENCE {
+        for _ in 0..RETRIES_MAX {
             match self.locate(&target) {
                 None => return Found::Absent,
                 Some((line, head, word)) if head & CHANGING == 0 => {

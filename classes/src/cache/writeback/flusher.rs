@@ -29,7 +29,7 @@ const DEPTH: usize = 16;
 /// The longest of them, bytes.
 const RUN_BYTES_MAX: u64 = 256 << 10;
 /// How long a pass waits for another request's change of a block that it has to write.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it waits before it looks again.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -227,7 +227,7 @@ impl<I: Index> Flusher<I> {
             if blocks.is_empty() {
                 break;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > CHANGE_TIMEOUT {
                 self.fail(
                     blocks[0] << cache.shift,
                     0,

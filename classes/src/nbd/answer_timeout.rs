@@ -8,8 +8,8 @@
 //!
 //! A server whose silence has made requests fail is likely to be silent for the next ones, too, and
 //! an application may send thousands, one after the other. Each try is therefore half as long as
-//! the one before, so that all together take about two timeouts. A server that is slow for want of
-//! power is found by a whole timeout from time to time; the first answer restores it in any case.
+//! the one before, so that all together take about two timeouts. A whole timeout comes
+//! back with the first answer, and from time to time for servers that are only slow.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,8 +23,8 @@ const SHORTEST_PART: u64 = 16;
 /// Timeouts from one whole try to the next, at least.
 const FULL_EACH: u64 = 8;
 
-/// The patience that all connections to a server have.
-pub(super) struct Patience {
+/// The timeout that all connections to a server share.
+pub(super) struct AnswerTimeout {
     timeout_ns: u64,
     state: Mutex<State>,
 }
@@ -37,7 +37,7 @@ struct State {
     full_ended_ns: u64,
 }
 
-impl Patience {
+impl AnswerTimeout {
     pub fn new(timeout: Duration) -> Self {
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         let state = State {
@@ -96,38 +96,38 @@ mod tests {
 
     #[test]
     fn a_thousand_requests_to_a_silent_server_take_few_timeouts() {
-        let patience = Patience::new(Duration::from_secs(30));
+        let answer_timeout = AnswerTimeout::new(Duration::from_secs(30));
         let (begin_ns, mut now_ns) = (SECOND_NS * 1000, SECOND_NS * 1000);
         for _ in 0..1000 {
-            now_ns += patience.at_ns(now_ns);
-            patience.ended(now_ns);
+            now_ns += answer_timeout.at_ns(now_ns);
+            answer_timeout.ended(now_ns);
         }
         let took_ns = now_ns - begin_ns;
         assert!(took_ns < 180 * SECOND_NS, "{took_ns}");
-        patience.restore();
-        assert_eq!(patience.at_ns(now_ns), 30 * SECOND_NS);
+        answer_timeout.restore();
+        assert_eq!(answer_timeout.at_ns(now_ns), 30 * SECOND_NS);
     }
 
     #[test]
     fn one_silence_over_many_connections_counts_once() {
-        let patience = Patience::new(Duration::from_secs(30));
+        let answer_timeout = AnswerTimeout::new(Duration::from_secs(30));
         let now_ns = SECOND_NS * 1000;
         for connection in 0..64 {
-            patience.ended(now_ns + connection);
+            answer_timeout.ended(now_ns + connection);
         }
-        assert_eq!(patience.at_ns(now_ns), 15 * SECOND_NS);
+        assert_eq!(answer_timeout.at_ns(now_ns), 15 * SECOND_NS);
     }
 
     #[test]
     fn a_slow_server_is_waited_for_again_after_a_while() {
-        let patience = Patience::new(Duration::from_secs(30));
+        let answer_timeout = AnswerTimeout::new(Duration::from_secs(30));
         let mut now_ns = SECOND_NS * 1000;
         let answers_after_ns = 5 * SECOND_NS;
         let mut tries_ns = Vec::new();
         while tries_ns.len() < 4 || tries_ns.last().is_some_and(|ns| *ns < answers_after_ns) {
-            let ns = patience.at_ns(now_ns);
+            let ns = answer_timeout.at_ns(now_ns);
             now_ns += ns;
-            patience.ended(now_ns);
+            answer_timeout.ended(now_ns);
             tries_ns.push(ns);
         }
         let seconds: Vec<u64> = tries_ns.iter().take(4).map(|ns| ns / SECOND_NS).collect();
