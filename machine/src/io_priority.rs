@@ -38,6 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no ioprio_set(2)")]
     fn a_thread_has_the_priority_that_it_was_given() {
         let found = std::thread::spawn(|| {
             set_io_priority(io_priority(3, 0)).expect("the idle class is allowed");

@@ -71,6 +71,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no set_mempolicy(2)")]
     fn a_thread_has_the_policy_that_it_was_given() {
         for (wanted, mode, nodes) in [
             (MemoryPolicy::Prefer(0), libc::MPOL_PREFERRED, 1),
@@ -87,6 +88,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no set_mempolicy(2)")]
     fn a_node_that_does_not_exist_is_an_error() {
         for node in [1023, 1024, usize::MAX] {
             let error = set_memory_policy(&MemoryPolicy::Bind(vec![node])).expect_err("no node");
