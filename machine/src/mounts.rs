@@ -112,7 +112,7 @@ mod tests {
         let line = b"1 2 8:1 / /mnt\\040 rw x:1 - ext4 /dev/a rw";
         for at in 0..line.len() {
             let _ = Mount::parse(&line[..at]);
-            for byte in 0..=255 {
+            for byte in (0..=255).step_by(if cfg!(miri) { 32 } else { 1 }) {
                 let mut other = *line;
                 other[at] = byte;
                 if let Some(mount) = Mount::parse(&other) {
