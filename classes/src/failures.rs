@@ -1,7 +1,7 @@
 //! FLUSHes that failed, and the writes in flight beside them.
 //!
-//! The kernel, or a server, reports writes that it lost once (`lib/errseq.c` of Linux). A write in
-//! flight at that moment may have been done before it, and be lost without another report:
+//! The kernel, or a server, reports lost writes only once (`lib/errseq.c` of Linux). A write in
+//! flight at that moment may be among them and be acknowledged later, without another report:
 //!
 //! ```text
 //!   write  |-----------------|         acknowledged after the report
@@ -53,8 +53,8 @@ impl Failures {
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Makes writes durable by `sync`, one call at a time: of two that run at the same time on one
-    /// open file, the kernel reports a loss to one.
+    /// Makes writes durable by `sync`, one call at a time: the kernel reports a loss to only one of
+    /// two concurrent calls on the same open file.
     ///
     /// # Errors
     /// Those of `sync`, recorded as a loss before the next call begins.

@@ -28,7 +28,7 @@ pub fn ddrescue(data: &[u8]) {
     assert_eq!(ddrescue::Map::parse(&map.to_string()), Ok(map));
 }
 
-/// What a job of fio wrote last. A file gets the checksum that it needs: none that a fuzzer finds.
+/// A verify state of fio, also with the right checksum, which a fuzzer does not find.
 pub fn verify_state(data: &[u8]) {
     let mut file = data.to_vec();
     let length = file.get(8..16).and_then(|bytes| bytes.try_into().ok());

@@ -2,8 +2,8 @@
 
 use super::settings::{Job, READ, Verify, WRITE};
 
-/// What is to be expected of the verification of each job, in fio's cases (`fixup_options` in its
-/// init.c). Each warning comes once.
+/// Warnings about the verification of each job, each once, for the cases of fio's `fixup_options`
+/// (init.c).
 pub fn unverified(jobs: &[Job]) -> Vec<String> {
     let mut warnings = Vec::new();
     for job in jobs.iter().filter(|job| reads_back(job)) {
@@ -11,14 +11,14 @@ pub fn unverified(jobs: &[Job]) -> Vec<String> {
         let of_job = [
             shares_files(job).then(|| {
                 format!(
-                    "{origin}verify: {} copies of {} write to the same blocks, so one may find the \
-                     data of another",
+                    "{origin}verify: {} copies of `{}` write to the same blocks, so one may find \
+                     the data of another",
                     job.numjobs, job.name
                 )
             }),
             never_ends(job).then(|| {
                 format!(
-                    "{origin}verify: {} writes until runtime is over and reads nothing back; set \
+                    "{origin}verify: `{}` writes until runtime is over and reads nothing back; set \
                      verify_backlog, or leave time_based out",
                     job.name
                 )

@@ -1,14 +1,14 @@
-//! Memory that is taken from the system, to measure with less of it.
+//! Locked memory, which leaves less for the page cache (`lockmem` of fio).
 
 use std::io;
 use std::ptr;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// What is left to the system in any case, bytes, as fio leaves it (its memory.c).
+/// Memory that is never locked, bytes, as in fio (memory.c).
 const LEFT_BYTES: u64 = 128 << 20;
 
-/// Memory that the kernel may not use for anything else until this is dropped.
+/// Memory that is locked until this is dropped.
 #[derive(Debug)]
 pub struct PinnedMemory {
     base: *mut core::ffi::c_void,
@@ -16,7 +16,7 @@ pub struct PinnedMemory {
 }
 
 impl PinnedMemory {
-    /// Pins `bytes`, at most all memory of the machine but 128 MiB.
+    /// Locks `bytes`, at most all memory of the machine but 128 MiB.
     ///
     /// # Errors
     /// ENOMEM: RLIMIT_MEMLOCK or the free memory is smaller.

@@ -29,8 +29,8 @@ const KEYFILE_STEP_BYTES: usize = 4096;
 /// 64 bytes that geli(8) reads from `/dev/random`, and hashed in a fraction of a second.
 const ENDLESS_BYTES_MAX: u64 = 16 << 20;
 /// What a longer one is refused with.
-const ENDLESS: &str = "more than 16 MiB from what is neither a regular file nor a block device, \
-                       and may have no end (a regular file may have any size)";
+const ENDLESS: &str = "more than 16 MiB from a device, pipe or socket, which may have no end; a \
+                       regular file may have any size";
 
 /// A passphrase, in an array that never grows.
 pub struct Passphrase {

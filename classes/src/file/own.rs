@@ -1,8 +1,8 @@
 //! An open file of a thread's own.
 //!
-//! The kernel reports writes that it could not bring to the media once to each open file
-//! (`errseq_t`): of two threads with one file between them that both flush, one would hear of
-//! nothing. `dup(2)` copies the descriptor, not the open file.
+//! The kernel reports a failed write-back once per open file (`errseq_t`): if two threads share one
+//! and both flush it, only one of them gets the error. `dup(2)` copies the descriptor, not the open
+//! file.
 
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fstat, open, stat};
 use rustix::io::Errno;

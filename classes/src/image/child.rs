@@ -248,8 +248,8 @@ fn check_backing(settings: &Settings<'_>, path: &Path) -> Result<(), BuildError>
     Ok(())
 }
 
-/// Whether the first table of a qcow image of version 1 lies in its file, as whoever makes one
-/// writes it. qemu reads up to 2 GiB of a table into memory, whatever the file has of it.
+/// Whether the first table of a qcow image of version 1 is in its file, as in every complete image.
+/// qemu allocates and reads the whole table, up to 2 GiB, even beyond the end of the file.
 fn holds_its_table(header: &[u8], path: &Path) -> Result<bool, BuildError> {
     // qemu, block/qcow.c: the size of the disk at byte 24, the bits of a place in a cluster and in
     // a second table at 32 and 33, the offset of the first table at 40; its entries have 8 bytes.

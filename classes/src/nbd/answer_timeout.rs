@@ -71,7 +71,7 @@ impl AnswerTimeout {
         let mut state = self.state();
         let is_shortened = state.ns < self.timeout_ns;
         if is_shortened && now_ns.saturating_sub(state.ended_ns) < state.ns {
-            // Over another connection at the same time: it is one silence.
+            // Another connection timed out at the same time: both count once.
             return;
         }
         if state.ns == self.timeout_ns {

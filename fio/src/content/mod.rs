@@ -26,7 +26,7 @@ pub struct Mismatch {
     pub found: String,
     /// The part of the block that is wrong: where it begins, and its length, bytes.
     pub part: (usize, usize),
-    /// Its header is wrong, so that nothing is known about what should follow.
+    /// The header is wrong, so the expected content is unknown.
     pub in_header: bool,
 }
 

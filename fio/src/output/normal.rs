@@ -376,7 +376,7 @@ fn groups(out: &mut String, outcome: &Outcome) {
         let _ = writeln!(out, "\nRun status group {group} (all jobs):");
         let jobs = || outcome.jobs.iter().filter(|job| job.group == group);
         let Some(last) = jobs().next_back() else { continue };
-        // As fio: its structure of a group has what the last job has set.
+        // As in fio, the last job of a group decides.
         let numbers = Numbers::of(&last.job);
         for (kind, name) in DIRECTIONS.iter().enumerate() {
             let sides: Vec<&Side> = jobs()

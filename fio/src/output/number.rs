@@ -72,8 +72,8 @@ impl Numbers {
         [!self.decimal, self.decimal].map(|binary| short(number, self.digits, binary, unit))
     }
 
-    /// The unit of sampled rates in KiB/s, and their divisor. As by fio, `unit_base` does not
-    /// change it and `kb_base` not the values (`show_ddir_status` in its stat.c).
+    /// The unit of sampled rates in KiB/s, and their divisor. As in fio, `unit_base` has no effect
+    /// on them, and `kb_base` changes the unit but not the values (`show_ddir_status` in stat.c).
     pub fn sampled(self, mean_kib: f64) -> (&'static str, f64) {
         let thousand = if self.decimal { 1000.0 } else { 1024.0 };
         match mean_kib > thousand * thousand {

@@ -21,10 +21,10 @@ fn path(job: &Job, number: u32) -> PathBuf {
     }
 }
 
-/// What an earlier job wrote; `None` where that is not asked for.
+/// The state of an earlier job; `None` without `verify_state_load`.
 ///
 /// # Errors
-/// The file cannot be read, or is no such state.
+/// The file cannot be read, or is not a valid state.
 pub(super) fn load(job: &Job, number: u32) -> Result<Option<VerifyState>, JobError> {
     if !job.verifying.loads {
         return Ok(None);
@@ -53,8 +53,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes what a job leaves for a later one, and answers with a warning where that fails: as with
-/// fio, the job is none the worse for it.
+/// Writes the state of a job. A failure is returned as a warning: as in fio, the job succeeds.
 pub(super) fn save(job: &Job, number: u32, state: &VerifyState) -> Option<String> {
     let path = path(job, number);
     let bytes = state

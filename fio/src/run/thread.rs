@@ -14,11 +14,11 @@ use ugeom_job::settings::Job;
 /// The number of no user and no group: setuid(2).
 const NO_ID: u32 = u32::MAX;
 
-/// Sets up the calling thread for a copy of a job. The memory that the job takes from the system
-/// (`lockmem`) is the caller's to keep.
+/// Sets up the calling thread for a copy of a job. The caller keeps the locked memory (`lockmem`)
+/// until the job ends.
 ///
 /// # Errors
-/// What the system refuses, by the name of the option.
+/// A system call fails; the error names the option.
 pub(super) fn set_up(copy: &Copy) -> Result<Option<PinnedMemory>, JobError> {
     let job = &copy.job;
     if job.nice != 0 {

@@ -8,7 +8,6 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ugeom_classes::result_file::refuse_carrying;
-
 use ugeom_engine::{Choice, EngineError, EngineOptions};
 use ugeom_harness::crew;
 use ugeom_load::door::{EngineDoor, NullDoor, StackDoor};

@@ -64,7 +64,7 @@ pub struct VerifyState {
     pub writes: u64,
     /// The number of the job among all, from 0.
     pub index: u64,
-    /// Where the offsets of the job had come to; nothing is made of it when a state is loaded.
+    /// State of the generator of offsets when the job ended; not used when a state is loaded.
     pub generator: Generator,
     /// The name of the job, at most 63 bytes.
     pub name: Vec<u8>,
@@ -79,10 +79,10 @@ pub enum Error {
     /// The file ends before its content does.
     #[error("the file ends at byte {found}: a verify state has {expected} bytes")]
     Truncated { found: usize, expected: u64 },
-    /// A version of a layout that is none of this one.
+    /// The version of the layout is not supported.
     #[error("version {0} at byte 0: this program reads version {VERSION}, that of fio 3.33")]
     Version(u64),
-    /// The content is not what was written.
+    /// The content does not match its checksum.
     #[error("CRC-32C {found:#x} at byte 16, the content has {expected:#x}: the file is damaged")]
     Checksum { found: u64, expected: u64 },
     /// There are more completions than the file has room for.
@@ -99,7 +99,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 impl VerifyState {
-    /// Reads the bytes of a file. What is behind the length in its header is ignored, as by fio.
+    /// Decodes a file. Bytes beyond the length in its header are ignored, as in fio.
     ///
     /// # Errors
     /// What is wrong, with its place.
@@ -159,7 +159,7 @@ impl VerifyState {
     /// The bytes of a file, as fio writes them.
     ///
     /// # Errors
-    /// The queue depth and the files have more room for completions than is read.
+    /// The file would be longer than [`FILE_BYTES_MAX`].
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let room =
             (u64::from(self.depth) * u64::from(self.files)).max(self.completions.len() as u64);

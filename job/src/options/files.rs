@@ -54,8 +54,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
                 "100%" => None,
                 // fio takes `50%` for 2^64 - 51 bytes.
                 text if text.contains('%') => {
-                    let message = "no share but 100% (all of a device) is a size of files: give \
-                                   bytes, or use size=N% for a share of the files";
+                    let message = "the only share is 100% (all of a device): give bytes, or \
+                                   use size=N% for a share of the files";
                     return Err(message.to_owned().into());
                 }
                 text => Some(range(text, bytes)?),
@@ -302,7 +302,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "write_barrier",
         &[],
         "N",
-        "no effect: no engine makes barriers, as with fio's engines of these names",
+        "no effect: no engine has write barriers",
     ),
     idle(
         "write_hint",

@@ -182,7 +182,7 @@ pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
     Ok(())
 }
 
-/// What is said about a variable in a value.
+/// The warning about a variable that the environment lacks.
 fn unset_variable(name: &str) -> String {
     format!("the environment variable `{name}` is not set: `${{{name}}}` is empty")
 }

@@ -62,7 +62,9 @@ fn nodes_with_memory(text: &str) -> Result<Vec<usize>, String> {
     }
     let nodes = value::cores(text)?;
     match nodes.iter().find(|node| !with_memory.contains(node)) {
-        Some(node) => Err(format!("there is no node {node} with memory: {path}")),
+        Some(node) => Err(format!(
+            "node {node} is not one of those with memory in {path}"
+        )),
         None => Ok(nodes),
     }
 }

@@ -17,18 +17,18 @@ pub fn of_reads_and_writes<T>(
 fn number_to(text: &str, least: u8, most: u8, what: &str) -> Result<u8, String> {
     match text.parse() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(format!("`{text}` is no {what} from {least} to {most}")),
+        _ => Err(format!("`{text}` is not a {what} from {least} to {most}")),
     }
 }
 
 /// The value of `cmdprio_class`: 0 to 3, as of ioprio_set(2).
 pub fn priority_class(text: &str) -> Result<u8, String> {
-    number_to(text, 0, 3, "class of priorities")
+    number_to(text, 0, 3, "priority class")
 }
 
 /// The value of `cmdprio`: 0, the highest, to 7.
 pub fn priority_level(text: &str) -> Result<u8, String> {
-    number_to(text, 0, 7, "level of priority")
+    number_to(text, 0, 7, "priority level")
 }
 
 /// `cmdprio_bssplit`, for one kind of requests.

@@ -19,7 +19,7 @@ fn each_error_names_file_line_and_reason() {
         (
             "[a]\nfilesize=50%\n",
             2,
-            "no share but 100% (all of a device)",
+            "the only share is 100% (all of a device)",
         ),
         ("[a]\nrw=reed\n", 2, "`reed` is not one of read, write"),
         ("[a\n", 1, "has no ]"),

@@ -146,15 +146,15 @@ fn a_verification_that_cannot_succeed_is_said() {
     for (settings, expected) in [
         (
             "rw=write\nnumjobs=2\nfilename=f\n",
-            "jobs.fio:2: verify: 2 copies of a write to the same",
+            "jobs.fio:2: verify: 2 copies of `a` write to the same",
         ),
         (
             "rw=randwrite\nnumjobs=2\nfilename_format=$jobname\n",
-            "2 copies of a write",
+            "2 copies of `a` write",
         ),
         (
             "rw=write\ntime_based\nruntime=1\n",
-            "jobs.fio:2: verify: a writes until runtime is over",
+            "jobs.fio:2: verify: `a` writes until runtime is over",
         ),
     ] {
         let said = warnings(settings);

@@ -1,5 +1,4 @@
-//! Servers that shake hands and then answer nothing, or nothing of use, for as long as they are
-//! asked.
+//! Servers that complete the handshake and then send no replies, or replies without data.
 
 use super::mad::{chunk_of, status_of};
 use super::*;
@@ -58,7 +57,7 @@ fn once_a_server_is_silent_requests_fail_soon_until_it_answers() {
     }
 }
 
-/// As a server does that is stopped (SIGSTOP): the system connects to it, and nobody shakes hands.
+/// Like a server stopped by SIGSTOP: the kernel accepts the connection, and no handshake follows.
 #[test]
 fn a_server_that_is_stopped_costs_few_timeouts() {
     let folder = tempfile::tempdir().expect("a folder");
