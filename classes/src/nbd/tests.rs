@@ -383,6 +383,13 @@ fn next_request(stream: &mut UnixStream) -> Option<Request> {
     Some(Request::decode(&bytes).expect("a request"))
 }
 
+/// The reply to a READ: bytes of 6.
+fn sixes(request: &Request) -> Vec<u8> {
+    let (error, cookie) = (0, request.cookie);
+    let head = SimpleReply { error, cookie }.encode();
+    [&head[..], &vec![6; request.length_bytes as usize]].concat()
+}
+
 #[test]
 fn nonsense_ends_a_connection_and_requests_are_asked_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -416,10 +423,7 @@ fn nonsense_ends_a_connection_and_requests_are_asked_again() {
                 if request.command == command::DISC {
                     return;
                 }
-                let (error, cookie) = (0, request.cookie);
-                let head = SimpleReply { error, cookie }.encode();
-                let data = vec![6; request.length_bytes as usize];
-                let _ = stream.write_all(&[&head[..], &data].concat());
+                let _ = stream.write_all(&sixes(&request));
             }
         });
     });

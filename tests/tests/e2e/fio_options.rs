@@ -1,6 +1,6 @@
 //! Options of jobs in `ugeom run` and in fio: the same requests, bytes, exit codes and files.
 
-use crate::run::{UGEOM, command, foreign, run, succeeds};
+use crate::run::{UGEOM, command, foreign, run, run_in, succeeds};
 use std::path::Path;
 
 /// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
@@ -163,9 +163,7 @@ fn priorities_in_log(program: &[&str], line: &str) -> Vec<String> {
     let words = program[1..].iter().copied().chain(all.split(' '));
     let words: Vec<&str> = words.chain(line.split(' ')).collect();
     let folder = tempfile::tempdir().expect("a folder");
-    let mut command = command(program[0], &words);
-    command.current_dir(folder.path());
-    run(command, b"").quiet();
+    run_in(folder.path(), program[0], &words).quiet();
     let log = std::fs::read_to_string(folder.path().join("x_clat.1.log")).expect("the log");
     let last = log.lines().filter_map(|line| line.rsplit(", ").next());
     last.map(str::to_owned).collect()

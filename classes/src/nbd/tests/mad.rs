@@ -36,10 +36,7 @@ fn a_read_beside_one_that_breaks_every_connection_succeeds() {
                     if request.command == command::DISC || request.offset_bytes == 4096 {
                         return;
                     }
-                    let (error, cookie) = (0, request.cookie);
-                    let head = SimpleReply { error, cookie }.encode();
-                    let data = vec![6; request.length_bytes as usize];
-                    let _ = stream.write_all(&[&head[..], &data].concat());
+                    let _ = stream.write_all(&sixes(&request));
                 }
             });
         }

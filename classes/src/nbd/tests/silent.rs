@@ -30,10 +30,7 @@ fn once_a_server_is_silent_requests_fail_soon_until_it_answers() {
     serve_all(&folder, false, move |mut stream| {
         while let Some(request) = next_request(&mut stream) {
             if own.load(Ordering::SeqCst) {
-                let (error, cookie) = (0, request.cookie);
-                let head = SimpleReply { error, cookie }.encode();
-                let data = vec![6; request.length_bytes as usize];
-                let _ = stream.write_all(&[&head[..], &data].concat());
+                let _ = stream.write_all(&sixes(&request));
             }
         }
     });
