@@ -404,8 +404,25 @@ pub fn sgi(data: &[u8]) {
     }
 }
 
-/// A disk of an Amiga.
+/// A disk of an Amiga, as it is and with checksums that are right.
 pub fn amiga(data: &[u8]) {
+    amiga_table(data);
+    let mut data = data.to_vec();
+    for block in data.as_chunks_mut::<512>().0 {
+        if block.starts_with(b"RDSK") || block.starts_with(b"PART") {
+            block[4..8].copy_from_slice(&64_u32.to_be_bytes());
+            block[8..12].fill(0);
+            let words = block[..256].as_chunks::<4>().0.iter();
+            let sum = words.fold(0_u32, |sum, word| {
+                sum.wrapping_add(u32::from_be_bytes(*word))
+            });
+            block[8..12].copy_from_slice(&sum.wrapping_neg().to_be_bytes());
+        }
+    }
+    amiga_table(&data);
+}
+
+fn amiga_table(data: &[u8]) {
     let media = media_of(data, 512);
     if let Ok(table) = amiga::Table::read(media, &mut |lba, count| sectors(data, media, lba, count))
     {

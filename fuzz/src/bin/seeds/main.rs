@@ -3,6 +3,8 @@
 //! `cargo run --bin seeds` in this folder, before the first run of a target.
 #![forbid(unsafe_code)]
 
+mod labels;
+
 use std::fs;
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -35,6 +37,15 @@ runtime=2m
 
 fn main() -> io::Result<()> {
     tables()?;
+    for (target, input, disk) in labels::all() {
+        write(target, "label", &input)?;
+        write("taste", target, &[&[0, 0], &disk[..]].concat())?;
+        write("content", target, &content::input(&disk))?;
+    }
+    write("zstd", "frame", &labels::zstd_frame())?;
+    write("zstd", "seek-table", &labels::zstd_seek_table())?;
+    write("foreign", "fio", FIO)?;
+    write("foreign", "hyperfine", HYPERFINE)?;
     let small = small_gpt();
     write("gpt", "gpt-small", &[&[2], &small[..]].concat())?;
     write(
@@ -216,6 +227,13 @@ fn figures() -> String {
     };
     Answer::Figures(Box::new(figures)).line()
 }
+
+const FIO: &[u8] = br#"{"fio version":"fio-3.33","jobs":[{"jobname":"a","error":0,"read":{"io_bytes":4096,
+"bw_bytes":4096,"iops":1.0,"runtime":1000,"total_ios":1,"clat_ns":{"min":1,"max":9,"mean":5.0,"stddev":1.0,
+"N":2,"percentile":{"50.000000":5}}},"write":{"iops":0.0}}]}"#;
+
+const HYPERFINE: &[u8] =
+    br#"{"results":[{"command":"a","mean":0.5,"stddev":0.1,"times":[0.4,0.5,0.6]}]}"#;
 
 /// A loop device and a disk, as Linux 6 and Linux 2.6 list them.
 const DISKSTATS: &[u8] = b"   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
