@@ -37,51 +37,64 @@ pub struct Side {
 /// Figures that were looked at now and then.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// The figures of all copies of the job, those of one copy in the order of time.
-    pub values: Vec<f64>,
-    /// What other jobs add to the mean when they are reported together.
-    pub others_mean: f64,
+    /// Those of each copy of the job that has any, in the order of time.
+    copies: Vec<Vec<f64>>,
 }
 
 impl Samples {
-    /// The smallest and the largest; 0 when there are none.
+    /// Those of one copy.
+    #[must_use]
+    pub(crate) fn of(values: Vec<f64>) -> Self {
+        let copies = match values.is_empty() {
+            true => Vec::new(),
+            false => vec![values],
+        };
+        Self { copies }
+    }
+
+    /// How many there are, of all copies.
+    #[must_use]
+    pub(crate) fn count(&self) -> usize {
+        self.copies.iter().map(Vec::len).sum()
+    }
+
+    /// The smallest and the largest, of copies together the sums of theirs; 0 when there are none.
     #[must_use]
     pub fn ends(&self) -> (u64, u64) {
-        let min = self.values.iter().copied().reduce(f64::min);
-        let max = self.values.iter().copied().reduce(f64::max);
-        (min.unwrap_or(0.0) as u64, max.unwrap_or(0.0) as u64)
+        let least = |copy: &Vec<f64>| copy.iter().copied().fold(f64::INFINITY, f64::min) as u64;
+        let most = |copy: &Vec<f64>| copy.iter().copied().fold(0.0, f64::max) as u64;
+        let copies = self.copies.iter();
+        (copies.clone().map(least).sum(), copies.map(most).sum())
     }
 
-    fn own_mean(&self) -> f64 {
-        match self.values.len() {
-            0 => 0.0,
-            n => self.values.iter().sum::<f64>() / n as f64,
-        }
-    }
-
-    /// The mean; of jobs together, the sum of their means.
+    /// The mean; of copies together, the sum of their means.
     #[must_use]
     pub fn mean(&self) -> f64 {
-        self.own_mean() + self.others_mean
+        self.copies.iter().map(|copy| mean(copy)).sum()
     }
 
-    /// The standard deviation (n - 1 below the line, as fio's).
+    /// The standard deviation (n - 1 below the line), each copy around its own mean, as fio's.
     #[must_use]
     pub fn deviation(&self) -> f64 {
-        let n = self.values.len();
+        let n = self.count();
         if n < 2 {
             return 0.0;
         }
-        let mean = self.own_mean();
-        let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
+        let squares = |copy: &Vec<f64>| -> f64 {
+            let mean = mean(copy);
+            copy.iter().map(|value| (value - mean).powi(2)).sum()
+        };
+        let squares: f64 = self.copies.iter().map(squares).sum();
         (squares / (n - 1) as f64).sqrt()
     }
 
     fn merge(&mut self, other: &Self) {
-        let sum = self.mean() + other.mean();
-        self.values.extend_from_slice(&other.values);
-        self.others_mean = sum - self.own_mean();
+        self.copies.extend_from_slice(&other.copies);
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 impl Side {
@@ -109,10 +122,16 @@ impl Side {
     /// IOPS as fio counts them: of all requests that were issued; 0 where all have failed.
     #[must_use]
     pub(crate) fn iops_issued(&self) -> f64 {
-        match self.runtime_ns {
+        match self.runtime_ms() {
             0 => 0.0,
-            ns => self.issued() as f64 * 1e9 / ns as f64,
+            ms => self.issued() as f64 * 1000.0 / ms as f64,
         }
+    }
+
+    /// Throughput, bytes per second, in the time that is reported; 0 where nothing was done.
+    #[must_use]
+    pub(crate) fn bytes_per_s(&self) -> u64 {
+        per_second(self.bytes, self.runtime_ms())
     }
 
     fn merge(&mut self, other: &Self) {
@@ -130,6 +149,12 @@ impl Side {
         self.bw.merge(&other.bw);
         self.iops.merge(&other.iops);
     }
+}
+
+/// A rate per second of what was done in so many ms; 0 in no time.
+pub(crate) fn per_second(amount: u64, ms: u64) -> u64 {
+    let rate = (u128::from(amount) * 1000).checked_div(u128::from(ms));
+    rate.map_or(0, |rate| rate as u64)
 }
 
 /// All that one worker counts.

@@ -186,7 +186,7 @@ fn distributions(mut object: Object, job: &JobOutcome) -> Object {
                 depth => depth,
             },
         )
-        .put("latency_target", job.job.latency.target_ns / 1000)
+        .put("latency_target", job.job.latency.target_ns)
         .put("latency_percentile", job.job.latency.percentile)
         .put("latency_window", job.job.latency.window_ns / 1000);
     if tally.lateness.count() > 0 {
@@ -251,8 +251,7 @@ fn one_side(
     side: &Side,
     bins: bool,
 ) -> Object {
-    let ns = side.runtime_ns.max(1);
-    let bytes = (u128::from(side.bytes) * 1_000_000_000 / u128::from(ns)) as u64;
+    let bytes = side.bytes_per_s();
     let wanted = job.job.percentiles;
     let list = |wanted: bool| wanted.then_some(job.job.percentile_list.as_slice());
     let (bw_min, bw_max) = side.bw.ends();
@@ -260,9 +259,9 @@ fn one_side(
     let group = outcome.jobs.iter().filter(|other| other.group == job.group);
     let all: f64 = group
         .flat_map(|other| &other.tally.sides[kind.map_or(0..3, |kind| kind..kind + 1)])
-        .map(|side| side.bytes as f64 * 1e9 / side.runtime_ns.max(1) as f64 / 1024.0)
+        .map(|side| side.bytes_per_s() as f64 / 1024.0)
         .sum();
-    let share = match side.bw.values.is_empty() || all == 0.0 {
+    let share = match side.bw.count() == 0 || all == 0.0 {
         true => 0.0,
         false => (100.0 * side.bw.mean() / all).min(100.0),
     };
@@ -289,12 +288,12 @@ fn one_side(
         .put("bw_agg", share)
         .put("bw_mean", side.bw.mean())
         .put("bw_dev", side.bw.deviation())
-        .put("bw_samples", side.bw.values.len())
+        .put("bw_samples", side.bw.count())
         .put("iops_min", iops_min)
         .put("iops_max", iops_max)
         .put("iops_mean", side.iops.mean())
         .put("iops_stddev", side.iops.deviation())
-        .put("iops_samples", side.iops.values.len())
+        .put("iops_samples", side.iops.count())
 }
 
 /// Latencies of the requests of each I/O priority.

@@ -8,7 +8,7 @@ use ugeom_measure::Histogram;
 use super::number::{Numbers, short};
 use super::{BUCKET_ENDS, LATE_NS, late, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
-use crate::tally::{Samples, Side, Tally};
+use crate::tally::{Samples, Side, Tally, per_second};
 use ugeom_job::settings::{DIRECTIONS, TRIM, Unified, WRITE};
 
 /// The smallest share that is shown as one, percent.
@@ -78,11 +78,6 @@ fn one_job(out: &mut String, job: &JobOutcome, outcome: &Outcome) {
     }
 }
 
-/// Rates, from bytes and a time.
-fn per_second(amount: u64, ns: u64) -> u64 {
-    (u128::from(amount) * 1_000_000_000 / u128::from(ns.max(1))) as u64
-}
-
 /// One kind of requests; `kind` is none for all together.
 fn one_side(
     out: &mut String,
@@ -92,7 +87,7 @@ fn one_side(
     side: &Side,
 ) {
     let numbers = Numbers::of(&job.job);
-    let [bw, other_bw] = numbers.rate(per_second(side.bytes, side.runtime_ns));
+    let [bw, other_bw] = numbers.rate(side.bytes_per_s());
     let [size, _] = numbers.size(side.bytes);
     let zones = match kind {
         Some(WRITE | TRIM) => "; 0 zone resets",
@@ -102,7 +97,7 @@ fn one_side(
         out,
         "  {}: IOPS={}, BW={bw} ({other_bw})({size}/{}msec){zones}",
         kind.map_or("mixed", |kind| DIRECTIONS[kind]),
-        numbers.count(per_second(side.issued(), side.runtime_ns)),
+        numbers.count(side.iops_issued() as u64),
         side.runtime_ms()
     );
     let wanted = job.job.percentiles;
@@ -225,13 +220,13 @@ fn samples(
     kind: Option<usize>,
     side: &Side,
 ) {
-    if side.bw.values.is_empty() {
+    if side.bw.count() == 0 {
         return;
     }
     let group = outcome.jobs.iter().filter(|other| other.group == job.group);
     let all: u64 = group
         .flat_map(|other| &other.tally.sides[kind.map_or(0..3, |kind| kind..kind + 1)])
-        .map(|side| per_second(side.bytes, side.runtime_ns))
+        .map(Side::bytes_per_s)
         .sum();
     let share = (side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64).min(100.0);
     let (unit, by) = Numbers::of(&job.job).sampled(side.bw.mean());
@@ -243,7 +238,7 @@ fn samples(
             format!("min={min:5}, max={max:5}"),
             format!(
                 "avg={mean:5.2}, stdev={deviation:5.2}, samples={}",
-                samples.values.len()
+                samples.count()
             ),
         )
     };
@@ -356,7 +351,7 @@ fn depths(out: &mut String, job: &JobOutcome) {
     let _ = writeln!(
         out,
         "     latency   : target={}, window={}, percentile={:.2}%, depth={depth}",
-        goal.target_ns / 1000,
+        goal.target_ns,
         goal.window_ns / 1000,
         goal.percentile
     );
@@ -397,20 +392,16 @@ fn groups(out: &mut String, outcome: &Outcome) {
 }
 
 fn group_line(out: &mut String, name: &str, sides: &[&Side], numbers: Numbers) {
-    let rates = sides
-        .iter()
-        .map(|side| per_second(side.bytes, side.runtime_ns));
+    let rates = sides.iter().map(|side| side.bytes_per_s());
     let times = sides.iter().map(|side| side.runtime_ms());
+    let (first, last) = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
     let bytes: u64 = sides.iter().map(|side| side.bytes).sum();
-    let longest_ns = sides.iter().map(|side| side.runtime_ns).max().unwrap_or(1);
     let (min, max) = (rates.clone().min().unwrap_or(0), rates.max().unwrap_or(0));
-    let all = per_second(bytes, longest_ns);
-    let [all, other_all] = numbers.rate(all);
+    let [all, other_all] = numbers.rate(per_second(bytes, last));
     let [min, other_min] = numbers.rate(min);
     let [max, other_max] = numbers.rate(max);
     let [io, other_io] = numbers.size(bytes);
     let name = name.to_uppercase();
-    let (first, last) = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
     let _ = writeln!(
         out,
         "{name:>7}: bw={all} ({other_all}), {min}-{max} ({other_min}-{other_max}), \

@@ -105,7 +105,7 @@ fn one_side(
     version: u32,
 ) {
     line.put(side.bytes / 1024);
-    line.put(bytes_per_second(side) / 1024);
+    line.put(side.bytes_per_s() / 1024);
     line.put(side.iops_issued() as u64);
     line.put(side.runtime_ms());
     latency(line, &side.slat);
@@ -130,26 +130,21 @@ fn one_side(
     let group = outcome.jobs.iter().filter(|other| other.group == job.group);
     let all: u64 = group
         .flat_map(|other| &other.tally.sides[kinds.clone()])
-        .map(bytes_per_second)
+        .map(Side::bytes_per_s)
         .sum();
     let share = side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64;
     line.put(format!("{:.6}%", share.min(100.0)));
     line.put(format!("{:.6}", side.bw.mean()));
     line.put(format!("{:.6}", side.bw.deviation()));
     if version >= 5 {
-        line.put(side.bw.values.len());
+        line.put(side.bw.count());
         let (min, max) = side.iops.ends();
         line.put(min);
         line.put(max);
         line.put(format!("{:.6}", side.iops.mean()));
         line.put(format!("{:.6}", side.iops.deviation()));
-        line.put(side.iops.values.len());
+        line.put(side.iops.count());
     }
-}
-
-fn bytes_per_second(side: &Side) -> u64 {
-    let ns = u128::from(side.runtime_ns.max(1));
-    (u128::from(side.bytes) * 1_000_000_000 / ns) as u64
 }
 
 /// Smallest, largest, mean and deviation.

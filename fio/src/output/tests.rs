@@ -3,7 +3,7 @@
 use super::{json, normal, progress_line, terse, title};
 use crate::outcome::{JobOutcome, Outcome};
 use crate::run::Progress;
-use crate::tally::{Phase, Tally};
+use crate::tally::{Phase, Samples, Tally};
 use ugeom_job::error::Origin;
 use ugeom_job::settings::Job;
 
@@ -24,8 +24,8 @@ fn outcome() -> Outcome {
         side.clat.record(278_000 + step * 4_000);
         side.lat.record(282_000 + step * 4_000);
     }
-    side.bw.values = vec![59_800.0];
-    side.iops.values = vec![14_950.0];
+    side.bw = Samples::of(vec![59_800.0]);
+    side.iops = Samples::of(vec![14_950.0]);
     let mut job = Job::new("job1", Origin::Default);
     job.iodepth = 100;
     job.own = vec![("iodepth".to_owned(), "100".to_owned())];
@@ -73,6 +73,22 @@ fn the_normal_output_is_that_of_fio_line_by_line() {
     ] {
         assert!(text.contains(expected), "{expected:?} is not in\n{text}");
     }
+}
+
+/// fio keeps the target in ns and the window in us, and prints both without a unit.
+#[test]
+fn the_latency_target_is_printed_in_ns() {
+    let mut outcome = outcome();
+    outcome.jobs[0].job.latency.target_ns = 2_000_000;
+    outcome.jobs[0].job.latency.window_ns = 10_000_000;
+    let expected = "     latency   : target=2000000, window=10000, percentile=100.00%, depth=100\n";
+    let text = normal(&outcome);
+    assert!(text.contains(expected), "{text}");
+    let json = json(&outcome, true).unwrap();
+    assert!(
+        json.contains("\"latency_target\" : 2000000")
+            || json.contains("\"latency_target\": 2000000")
+    );
 }
 
 #[test]
@@ -169,4 +185,31 @@ fn each_priority_has_its_latencies_where_there_is_more_than_one() {
         text.contains("    clat prio 0/0 (50.00% of IOs) percentiles ("),
         "{text}"
     );
+}
+
+/// As fio adds them (`sum_stat` of its stat.c with `pure_sum`).
+#[test]
+fn samples_of_copies_are_those_of_jobs_that_run_together() {
+    let copies = [vec![10.0, 20.0], vec![30.0, 50.0], Vec::new()];
+    let mut together = Tally::default();
+    for copy in copies {
+        let mut tally = Tally::default();
+        tally.sides[0].iops = Samples::of(copy);
+        together.merge(&tally);
+    }
+    let samples = &together.sides[0].iops;
+    assert_eq!((samples.ends(), samples.count()), ((40, 70), 4));
+    assert!((samples.mean() - 55.0).abs() < 1e-9);
+    assert!((samples.deviation() - (250.0_f64 / 3.0).sqrt()).abs() < 1e-9);
+}
+
+/// A reader divides the bytes by the runtime that stands beside them.
+#[test]
+fn rates_are_those_of_the_reported_runtime() {
+    let mut tally = Tally::default();
+    let side = &mut tally.sides[0];
+    (side.bytes, side.requests, side.runtime_ns) = (16 << 20, 4096, 288_000);
+    assert_eq!(side.runtime_ms(), 1);
+    assert_eq!(side.bytes_per_s(), 16_777_216_000);
+    assert!((side.iops_issued() - 4_096_000.0).abs() < 1e-6);
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Copy, Progress, Watcher};
 use crate::steady::{SteadyState, Watch};
-use crate::tally::{Live, Phase, Tally};
+use crate::tally::{Live, Phase, Samples, Tally};
 use ugeom_job::settings::{ExitWhat, Job};
 
 /// How often the rates of the progress line change, ns.
@@ -140,8 +140,8 @@ impl Sampling {
     /// Puts the samples of a job into its counts.
     pub(super) fn give(&self, index: usize, tally: &mut Tally) {
         for (side, (bw, iops)) in tally.sides.iter_mut().zip(&self.jobs[index].values) {
-            side.bw.values.clone_from(bw);
-            side.iops.values.clone_from(iops);
+            side.bw = Samples::of(bw.clone());
+            side.iops = Samples::of(iops.clone());
         }
     }
 
