@@ -110,9 +110,11 @@ mod tests {
     #[test]
     fn any_line_is_read_or_left_out() {
         let line = b"1 2 8:1 / /mnt\\040 rw x:1 - ext4 /dev/a rw";
-        for at in 0..line.len() {
+        // Under Miri some places and some bytes.
+        let (places, bytes) = if cfg!(miri) { (4, 85) } else { (1, 1) };
+        for at in (0..line.len()).step_by(places) {
             let _ = Mount::parse(&line[..at]);
-            for byte in (0..=255).step_by(if cfg!(miri) { 32 } else { 1 }) {
+            for byte in (0..=255).step_by(bytes) {
                 let mut other = *line;
                 other[at] = byte;
                 if let Some(mount) = Mount::parse(&other) {
