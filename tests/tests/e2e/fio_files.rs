@@ -1,6 +1,6 @@
 //! Job files and options beside them: `ugeom run` and fio leave the same files behind.
 
-use crate::run::{UGEOM, command, run, run_in};
+use crate::run::{UGEOM, command, run, run_in, tool};
 use std::path::Path;
 
 /// The folder in which both programs find the same job files.
@@ -196,8 +196,7 @@ fn reported(program: &[&str], job: &str) -> Vec<String> {
 
 #[test]
 fn what_is_not_to_be_measured_is_not_reported() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (job, expected) in [
         ("--disable_slat=0", &["clat", "lat", "slat"][..]),
         ("--disable_slat=1", &["clat", "lat"]),
@@ -224,8 +223,7 @@ fn logged(program: &[&str], option: &str) -> Vec<String> {
 
 #[test]
 fn what_is_not_to_be_measured_is_not_logged() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for option in [
         "--stats=1",
         "--disable_slat=1",
@@ -269,8 +267,7 @@ fn options_of_files_are_not_ignored_silently_by_stacks() {
 /// group of bins, of the requests of that window.
 #[test]
 fn histograms_are_logged_as_fio_logs_them() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let folder = folder(&[("f", &[7; 1 << 20])]);
     for (program, prefix) in [(&[fio][..], "fio"), (&[UGEOM, "run"], "ours")] {
         let log = format!("--write_hist_log={prefix}");
@@ -306,8 +303,7 @@ fn histograms_are_logged_as_fio_logs_them() {
 /// pass, its synchronous ones fail.
 #[test]
 fn reads_behind_the_end_of_a_new_file_end_as_in_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (engine, more, passes) in [
         ("libaio", "--iodepth=16", true),
         ("libaio", "--verify=crc32c", true),
@@ -369,8 +365,7 @@ fn made(program: &[&str], words: &[&str]) -> (String, Vec<String>) {
 
 #[test]
 fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for line in [
         "--rw=randwrite --size=1m --number_ios=10 --loops=3",
         "--rw=write --size=64k --fsync=4",
@@ -424,8 +419,7 @@ fn parts(program: &[&str], words: &[&str]) -> Vec<(String, usize)> {
 
 #[test]
 fn formats_come_in_the_order_of_fio_and_terse_has_its_versions() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for line in [
         "--output-format=normal,json,terse",
         "--output-format=json,terse",
@@ -464,8 +458,7 @@ fn places(program: &[&str], words: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_null_engine_begins_at_the_offset_as_in_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for line in [
         "--size=64k --filesize=64k --offset=32k",
         "--size=64k --offset=32k",
@@ -503,8 +496,7 @@ fn engines_are_described_or_refused() {
 /// Wrong usage is 1, and jobs that failed are counted.
 #[test]
 fn exit_codes_are_those_of_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let unwritten = "--filename=f --size=64k --rw=read --verify=crc32c --name=v";
     for (line, expected) in [
         ("--name=a --filename=f --rw=read", 0),

@@ -1,6 +1,6 @@
 //! Options of jobs in `ugeom run` and in fio: the same requests, bytes, exit codes and files.
 
-use crate::run::{UGEOM, command, foreign, run, run_in, succeeds};
+use crate::run::{UGEOM, command, foreign, run, run_in, succeeds, tool};
 use std::path::Path;
 
 /// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
@@ -71,8 +71,7 @@ fn did(program: &[&str], line: &str) -> Did {
 }
 
 fn both(lines: &[&str]) {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let differs: Vec<String> = lines
         .iter()
         .map(|line| {
@@ -171,8 +170,7 @@ fn priorities_in_log(program: &[&str], line: &str) -> Vec<String> {
 
 #[test]
 fn logs_have_the_priority_of_each_request() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (line, first) in [
         ("--log_prio=1", "0x0000"),
         ("--prio=3 --log_prio=1", "0x4003"),
@@ -210,8 +208,7 @@ fn units(program: &[&str], line: &str) -> Vec<String> {
 
 #[test]
 fn units_of_reports_are_those_of_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (line, part) in [
         ("--kb_base=1024", "BW=MiB/s(MB/s)"),
         ("--kb_base=1000", "BW=MB/s(MiB/s)"),
@@ -293,8 +290,7 @@ fn options_of_jobs_order_them_as_fio_does() {
 
 #[test]
 fn each_program_checks_what_a_job_of_the_other_wrote() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
     for job in [
         "--rw=randwrite --bsrange=4k-16k",
@@ -361,8 +357,7 @@ fn a_job_that_only_reads_verifies_with_verify_only() {
 
 #[test]
 fn each_program_checks_the_digests_of_the_other() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
     for verify in [
         "md5",

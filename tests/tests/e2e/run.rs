@@ -54,6 +54,12 @@ pub fn json_of(text: impl AsRef<[u8]>) -> serde_json::Value {
     serde_json::from_slice(text.as_ref()).expect("JSON")
 }
 
+/// Where a program of others is, as a word of a command; nothing: the test is skipped.
+pub fn tool(name: &str) -> Option<&'static str> {
+    let path = ugeom_testkit::program(name)?;
+    Some(path.to_str().expect("a path in UTF-8").to_owned().leak())
+}
+
 /// Runs ugeom without input.
 pub fn ugeom<A: AsRef<OsStr>>(arguments: &[A]) -> Ended {
     ugeom_with(arguments, b"")
