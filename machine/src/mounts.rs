@@ -71,7 +71,8 @@ pub fn unescaped(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-#[cfg(test)]
+// Without unsafe code there is nothing for Miri.
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 
@@ -110,11 +111,9 @@ mod tests {
     #[test]
     fn any_line_is_read_or_left_out() {
         let line = b"1 2 8:1 / /mnt\\040 rw x:1 - ext4 /dev/a rw";
-        // Under Miri some places and some bytes.
-        let (places, bytes) = if cfg!(miri) { (4, 85) } else { (1, 1) };
-        for at in (0..line.len()).step_by(places) {
+        for at in 0..line.len() {
             let _ = Mount::parse(&line[..at]);
-            for byte in (0..=255).step_by(bytes) {
+            for byte in 0..=255 {
                 let mut other = *line;
                 other[at] = byte;
                 if let Some(mount) = Mount::parse(&other) {
