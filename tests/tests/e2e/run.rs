@@ -1,6 +1,7 @@
 //! Starts programs, and keeps what they print.
 
 use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -58,6 +59,14 @@ pub fn json_of(text: impl AsRef<[u8]>) -> serde_json::Value {
 pub fn tool(name: &str) -> Option<&'static str> {
     let path = ugeom_testkit::program(name)?;
     Some(path.to_str().expect("a path in UTF-8").to_owned().leak())
+}
+
+/// Compares what is seen of `ugeom run` and of fio with each of some lines of arguments.
+pub fn as_fio<T: PartialEq + Debug>(lines: &[&str], seen: impl Fn(&[&str], &str) -> T) {
+    let Some(fio) = tool("fio") else { return };
+    for line in lines {
+        assert_eq!(seen(&[UGEOM, "run"], line), seen(&[fio], line), "{line}");
+    }
 }
 
 /// Runs ugeom without input.
