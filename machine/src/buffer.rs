@@ -261,7 +261,7 @@ mod tests {
             let buffer = Buffer::new(len);
             assert_eq!(buffer.len(), len);
             assert_eq!(buffer.as_ptr() as usize % ALIGNMENT_BYTES, 0);
-            assert!(buffer.iter().all(|&byte| byte == 0));
+            assert_eq!(buffer[..], vec![0; len]);
         }
     }
 
@@ -274,13 +274,13 @@ mod tests {
                 (buffer.len(), buffer.as_ptr() as usize % ALIGNMENT_BYTES),
                 (5000, 0)
             );
-            assert!(buffer.iter().all(|&byte| byte == 0));
+            assert_eq!(buffer[..], [0; 5000]);
             buffer.fill(number);
         }
         drop(pool);
         let last = buffers.pop().unwrap();
         drop(buffers);
-        assert!(last.iter().all(|&byte| byte == 3));
+        assert_eq!(last[..], [3; 5000]);
         for (count, len) in [(0, 8), (3, 0)] {
             let (pool, buffers) = Pool::new(count, len);
             assert_eq!((pool.segment().len, buffers.len()), (0, count));

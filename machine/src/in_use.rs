@@ -183,7 +183,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries.map(|entry| entry.path())
 }
 
-#[cfg(test)]
+// Without unsafe code there is nothing for Miri.
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use std::io;

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn both_kinds_show_the_same() {
-        let bytes: Vec<u8> = (0..10_000_u32).map(|it| (it % 251) as u8).collect();
+        let bytes = Vec::from_iter(0..=250_u8).repeat(20);
         let region = Region::new(16 << 10).expect("memory");
         region.write(700, &bytes);
         let slab = Slab::new(1, 16 << 10).expect("memory");

@@ -71,7 +71,8 @@ pub fn unescaped(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-#[cfg(test)]
+// Without unsafe code there is nothing for Miri.
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 
@@ -112,7 +113,7 @@ mod tests {
         let line = b"1 2 8:1 / /mnt\\040 rw x:1 - ext4 /dev/a rw";
         for at in 0..line.len() {
             let _ = Mount::parse(&line[..at]);
-            for byte in (0..=255).step_by(if cfg!(miri) { 32 } else { 1 }) {
+            for byte in 0..=255 {
                 let mut other = *line;
                 other[at] = byte;
                 if let Some(mount) = Mount::parse(&other) {

@@ -75,6 +75,7 @@ fn what_is_written_through_slices_lies_where_they_say() {
 
 #[test]
 fn a_hook_sees_each_request_come_back_once() {
+    const READS: u64 = if cfg!(miri) { 2 } else { 10 };
     for options in all_options() {
         let stack = stack(options);
         let bottom = memory(&stack, "mem");
@@ -85,11 +86,11 @@ fn a_hook_sees_each_request_come_back_once() {
             top = layer(&stack, &format!("plain{index}"), Slicer::new(0), &[top]);
         }
         let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
-        for _ in 0..10 {
+        for _ in 0..READS {
             channel.read(&opened, 0, &mut [0; 512]).expect("read");
         }
         for hook in &hooks {
-            assert_eq!(hook.seen.load(Ordering::Relaxed), 10, "{options:?}");
+            assert_eq!(hook.seen.load(Ordering::Relaxed), READS, "{options:?}");
         }
     }
 }
@@ -424,7 +425,7 @@ fn a_cancel_that_races_with_its_request_is_not_lost() {
         let bottom = layer(&stack, "park", Arc::new(Parker::default()), &[]);
         let top = pile(&stack, bottom, SIZE, 2, true);
         let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
-        let rounds = if cfg!(miri) { 10 } else { 300 };
+        let rounds = if cfg!(miri) { 4 } else { 300 };
         for round in 0..rounds {
             let draft = channel.bio().expect("a bio").read(0, Buffer::new(512));
             let id = channel.submit(&opened, draft.cookie(round));

@@ -81,7 +81,6 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
         ["lines"] => lines::run(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--save"] => instructions::run(true),
-        ["miri"] => miri::run(&miri::DEFAULT),
         ["miri", args @ ..] => miri::run(args),
         ["tsan"] => sanitizers::run(Sanitizer::Thread, &sanitizers::THREAD_DEFAULT),
         ["tsan", args @ ..] => sanitizers::run(Sanitizer::Thread, args),

@@ -1,73 +1,31 @@
 //! The options of `cache` and their checks.
 
 use super::index::{Index, hash::Hash, splay::Splay};
-use crate::set_field;
 use crate::spec::OptionDefault::Value;
-use crate::spec::values::{choice, duration_ns, size};
-use crate::spec::{LayerArguments, OptionTable, SpecError, ValueError, option};
+use crate::spec::values::{duration_ns, size};
+use crate::spec::{LayerArguments, OptionTable, SpecError, option};
+use crate::{set_choice, set_field};
 use ugeom_measure::units::{Size, SizeUnits, UnitError, size_or_percent};
 
 /// The options of the class.
+#[rustfmt::skip]
 pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
-    option(
-        "size",
-        "SIZE",
-        Value("64m"),
-        "memory for blocks",
-        set_field!(size_bytes = size),
-    ),
-    option(
-        "block",
-        "SIZE",
-        Value("16k"),
-        "size of a block, a power of two from 4k to 64k",
-        set_field!(block_bytes = size),
-    ),
-    option(
-        "index",
-        "hash|splay",
-        Value("hash"),
-        "index of the blocks; splay is for comparison",
-        set_field!(index = index),
-    ),
-    option(
-        "readahead",
-        "SIZE|off",
-        Value("512k"),
-        "maximum read-ahead of a sequential reader",
-        set_field!(ahead_bytes = size_or_off),
-    ),
-    option(
-        "write",
-        "through|back",
-        Value("through"),
+    option("size", "SIZE", Value("64m"), "memory for blocks", set_field!(size_bytes = size)),
+    option("block", "SIZE", Value("16k"), "size of a block, a power of two from 4k to 64k",
+        set_field!(block_bytes = size)),
+    option("index", "hash|splay", Value("hash"), "index of the blocks; splay is for comparison",
+        set_choice!(index = [(Hash::NAME, IndexKind::Hash), (Splay::NAME, IndexKind::Splay)])),
+    option("readahead", "SIZE|off", Value("512k"), "maximum read-ahead of a sequential reader",
+        set_field!(ahead_bytes = size_or_off)),
+    option("write", "through|back", Value("through"),
         "a write completes in the layer below (through), or in memory (back)",
-        |it, text| {
-            it.is_write_back = choice(&[(THROUGH, false), (BACK, true)], text)?;
-            Ok(())
-        },
-    ),
-    option(
-        "dirty",
-        "SIZE|PERCENT",
-        Value("50%"),
-        "with write=back: memory for dirty blocks, a share of size",
-        set_field!(dirty = share),
-    ),
-    option(
-        "idle",
-        "TIME",
-        Value("100ms"),
-        "with write=back: flush after this long without writes",
-        set_field!(idle_ns = duration_ns),
-    ),
-    option(
-        "age",
-        "TIME",
-        Value("5s"),
-        "with write=back: maximum age of a dirty block",
-        set_field!(age_ns = duration_ns),
-    ),
+        set_choice!(is_write_back = [(THROUGH, false), (BACK, true)])),
+    option("dirty", "SIZE|PERCENT", Value("50%"),
+        "with write=back: memory for dirty blocks, a share of size", set_field!(dirty = share)),
+    option("idle", "TIME", Value("100ms"), "with write=back: flush after this long without writes",
+        set_field!(idle_ns = duration_ns)),
+    option("age", "TIME", Value("5s"), "with write=back: maximum age of a dirty block",
+        set_field!(age_ns = duration_ns)),
 ]);
 
 /// The options as they are written.
@@ -95,14 +53,6 @@ impl Default for Wanted {
             age_ns: 0,
         }
     }
-}
-
-fn index(text: &str) -> Result<IndexKind, ValueError> {
-    let kinds = [
-        (Hash::NAME, IndexKind::Hash),
-        (Splay::NAME, IndexKind::Splay),
-    ];
-    choice(&kinds, text)
 }
 
 fn size_or_off(text: &str) -> Result<u64, UnitError> {

@@ -1,10 +1,10 @@
 //! The options of `crash`.
 
 use super::faults::{Fault, FaultPlan, Region, Trigger};
-use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Value};
-use crate::spec::values::{self, choice, duration_ns, size, size_in_sectors_of};
+use crate::spec::values::{self, duration_ns, size, size_in_sectors_of};
 use crate::spec::{LayerArguments, OptionEntry, OptionTable, SpecError, ValueError, option};
+use crate::{set_choice, set_field};
 use ugeom_measure::units::{probability, whole_number};
 use ugeom_stack::ProviderView;
 
@@ -33,106 +33,43 @@ macro_rules! fault {
     };
 }
 
+#[rustfmt::skip]
 const ENTRIES: &[OptionEntry<Wanted>] = &[
-    option(
-        "log",
-        "PATH",
-        Absent,
+    option("log", "PATH", Absent,
         "log of all writes and barriers, with data (docs/formats/crash_log.md)",
-        set_field!(log = values::text),
-    ),
-    option(
-        "seed",
-        "N",
-        Value("0"),
-        "seed of all random decisions",
-        set_field!(seed = whole_number),
-    ),
-    option(
-        "cache",
-        "SIZE",
-        Value("16m"),
+        set_field!(log = values::text)),
+    option("seed", "N", Value("0"), "seed of all random decisions",
+        set_field!(seed = whole_number)),
+    option("cache", "SIZE", Value("16m"),
         "size of the volatile cache; beyond it the oldest write goes to the media",
-        set_field!(cache_bytes = size),
-    ),
-    option(
-        "tear",
-        "512|4096|16384",
-        Value("4096"),
-        "granularity of torn writes, bytes",
-        |it, text| {
-            let sizes = [("512", 512), ("4096", 4096), ("16384", 16_384)];
-            it.tear_bytes = choice(&sizes, text)?;
-            Ok(())
-        },
-    ),
-    option(
-        "from",
-        "SIZE",
-        Value("0"),
-        "start of the range of faults",
+        set_field!(cache_bytes = size)),
+    option("tear", "512|4096|16384", Value("4096"), "granularity of torn writes, bytes",
+        set_choice!(tear_bytes = [("512", 512_u64), ("4096", 4096), ("16384", 16_384)])),
+    option("from", "SIZE", Value("0"), "start of the range of faults",
         |it, text| {
             it.from_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
             Ok(())
-        },
-    ),
-    option(
-        "to",
-        "SIZE",
-        Depends("the end of the media"),
-        "end of the range of faults",
+        }),
+    option("to", "SIZE", Depends("the end of the media"), "end of the range of faults",
         |it, text| {
             it.to_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
             Ok(())
-        },
-    ),
+        }),
     // In the order of `Fault::ALL`, in which they are tried.
-    fault!(
-        "cut",
-        Cut,
-        "power cut: a rate (0.1%) or request numbers (op17+op40)"
-    ),
+    fault!("cut", Cut, "power cut: a rate (0.1%) or request numbers (op17+op40)"),
     fault!("spike", Spike, "requests that take longer, by delay"),
     fault!("eio", Eio, "reads and writes that fail once"),
     fault!("enospc", NoSpace, "writes that fail with ENOSPC"),
-    fault!(
-        "flushfail",
-        FlushFail,
-        "FLUSHes that fail once; the writes that they should cover are lost at a cut"
-    ),
+    fault!("flushfail", FlushFail,
+        "FLUSHes that fail once; the writes that they should cover are lost at a cut"),
     fault!("lost", Lost, "writes that are acknowledged and never done"),
-    fault!(
-        "misdirected",
-        Misdirected,
-        "writes that go to another offset"
-    ),
-    fault!(
-        "duplicated",
-        Duplicated,
-        "writes that also go to another offset"
-    ),
-    fault!(
-        "stale",
-        Stale,
-        "reads that return the data from before the last write"
-    ),
-    fault!(
-        "rot",
-        Rot,
-        "reads that find a changed bit; it stays changed"
-    ),
-    fault!(
-        "latent",
-        Latent,
-        "reads that fail until the sector is written again"
-    ),
-    option(
-        "delay",
-        "TIME",
-        Value("100ms"),
-        "length of a latency spike",
-        set_field!(delay_ns = duration_ns),
-    ),
+    fault!("misdirected", Misdirected, "writes that go to another offset"),
+    fault!("duplicated", Duplicated, "writes that also go to another offset"),
+    fault!("stale", Stale, "reads that return the data from before the last write"),
+    fault!("rot", Rot, "reads that find a changed bit; it stays changed"),
+    fault!("latent", Latent, "reads that fail until the sector is written again"),
+    option("delay", "TIME", Value("100ms"), "length of a latency spike",
+        set_field!(delay_ns = duration_ns)),
 ];
 
 /// The options of the class.

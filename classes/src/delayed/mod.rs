@@ -43,31 +43,18 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
 
 /// The most that can be asked for.
 const DEPTH_MAX: u64 = 1 << 20;
+#[rustfmt::skip]
 const OPTIONS: OptionTable<Order> = OptionTable(&[
-    option(
-        "seed",
-        "N",
-        Value("0"),
-        "seed of the random order",
-        set_field!(seed = units::whole_number),
-    ),
-    option(
-        "depth",
-        "N",
-        Value("8"),
-        "number of requests to hold before all are released",
+    option("seed", "N", Value("0"), "seed of the random order",
+        set_field!(seed = units::whole_number)),
+    option("depth", "N", Value("8"), "number of requests to hold before all are released",
         |it, text| {
             it.depth = values::number_in(1..=DEPTH_MAX, text)? as usize;
             Ok(())
-        },
-    ),
-    option(
-        "delay",
-        "TIME",
-        Value("100us"),
+        }),
+    option("delay", "TIME", Value("100us"),
         "time that a request waits for others before all are released",
-        set_field!(delay_ns = values::duration_ns),
-    ),
+        set_field!(delay_ns = values::duration_ns)),
 ]);
 
 /// The geom: the order in which held requests go on, and those that are held.

@@ -13,100 +13,50 @@ const OF_THE_PRESET: OptionDefault = Depends("the preset's");
 
 /// The options of the class. The sector size is read before the size, which may be given in
 /// sectors, and the preset before the values that it has.
+#[rustfmt::skip]
 pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
-    option(
-        "sectorsize",
-        "SIZE",
-        Value("512"),
-        "size of a sector, a power of two from 512 to 1m",
-        set_field!(sector_bytes = sector_size),
-    ),
-    option(
-        "preset",
-        "NAME",
-        Value("ata2004"),
+    option("sectorsize", "SIZE", Value("512"), "size of a sector, a power of two from 512 to 1m",
+        set_field!(sector_bytes = sector_size)),
+    option("preset", "NAME", Value("ata2004"),
         "a measured drive, for the values that are not given",
         |it, text| {
             it.parameters = choice(PRESETS, text)?;
             Ok(())
-        },
-    ),
-    option(
-        "size",
-        "SIZE",
-        Value("4g"),
+        }),
+    option("size", "SIZE", Value("4g"),
         "size of the media, a multiple of the sector size, at most 64t",
         |it, text| {
             it.parameters.size_bytes = size_in_sectors_of(it.sector_bytes, text)?;
             Ok(())
-        },
-    ),
-    option(
-        "overhead",
-        "TIME",
-        OF_THE_PRESET,
+        }),
+    option("overhead", "TIME", OF_THE_PRESET,
         "time of a request without seek, rotation and transfer",
-        set_field!(parameters.overhead_ns = duration_ns),
-    ),
-    option(
-        "rate",
-        "SIZE/s",
-        OF_THE_PRESET,
-        "media transfer rate",
-        set_field!(parameters.rate_bytes_per_second = rate_bytes_per_second),
-    ),
-    option(
-        "seek",
-        "TIME",
-        OF_THE_PRESET,
-        "time of a seek over the whole media; 0 for none",
+        set_field!(parameters.overhead_ns = duration_ns)),
+    option("rate", "SIZE/s", OF_THE_PRESET, "media transfer rate",
+        set_field!(parameters.rate_bytes_per_second = rate_bytes_per_second)),
+    option("seek", "TIME", OF_THE_PRESET, "time of a seek over the whole media; 0 for none",
         |it, text| {
             it.parameters.seek_ns = duration_ns(text)?;
             it.parameters.seek_track_ns = it.parameters.seek_ns / 10;
             Ok(())
-        },
-    ),
-    option(
-        "track",
-        "TIME",
-        Depends("a tenth of seek"),
-        "time of a seek to the next track",
-        set_field!(parameters.seek_track_ns = duration_ns),
-    ),
-    option(
-        "rpm",
-        "N",
-        OF_THE_PRESET,
-        "revolutions a minute; 0 for no rotational delay",
+        }),
+    option("track", "TIME", Depends("a tenth of seek"), "time of a seek to the next track",
+        set_field!(parameters.seek_track_ns = duration_ns)),
+    option("rpm", "N", OF_THE_PRESET, "revolutions a minute; 0 for no rotational delay",
         |it, text| {
             it.parameters.revolutions_per_minute = number_in(0..=REVOLUTIONS_MAX, text)?;
             Ok(())
-        },
-    ),
-    option(
-        "buffer",
-        "SIZE",
-        OF_THE_PRESET,
-        "memory of the drive for read-ahead and write-behind",
-        set_field!(parameters.buffer_bytes = size),
-    ),
-    option(
-        "queue",
-        "1..32",
-        OF_THE_PRESET,
+        }),
+    option("buffer", "SIZE", OF_THE_PRESET, "memory of the drive for read-ahead and write-behind",
+        set_field!(parameters.buffer_bytes = size)),
+    option("queue", "1..32", OF_THE_PRESET,
         "queue depth of the drive, which serves the nearest request first",
         |it, text| {
             it.parameters.queue = number_in(1..=QUEUE_MAX, text)? as usize;
             Ok(())
-        },
-    ),
-    option(
-        "data",
-        "0|1",
-        Value("1"),
-        "keep written data; 0: all reads return zeroes",
-        set_field!(data = truth),
-    ),
+        }),
+    option("data", "0|1", Value("1"), "keep written data; 0: all reads return zeroes",
+        set_field!(data = truth)),
 ]);
 
 /// The longest queue of a drive (native command queueing, Serial ATA II, 2003).

@@ -1,10 +1,10 @@
 //! The options of `eli`.
 
 use super::crypt::{Backend, ByteOrder};
-use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Value};
-use crate::spec::values::{choice, number_in, size, text};
+use crate::spec::values::{number_in, size, text};
 use crate::spec::{LayerArguments, OptionTable, SpecError, ValueError, option};
+use crate::{set_choice, set_field};
 use ugeom_format::eli::{Authentication, Cipher, SLOTS};
 use ugeom_measure::units::truth;
 
@@ -12,113 +12,47 @@ use ugeom_measure::units::truth;
 const PATHS_SEPARATOR: char = ':';
 
 /// The options of the class.
+#[rustfmt::skip]
 pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
-    option(
-        "keyfile",
-        "PATH",
-        Absent,
-        "keyfile; several are joined by `:`, in the order of `init`",
+    option("keyfile", "PATH", Absent, "keyfile; several are joined by `:`, in the order of `init`",
         |it, text| {
             it.keyfiles = paths(text);
             Ok(())
-        },
-    ),
-    option(
-        "passfile",
-        "PATH",
-        Depends("a prompt on the terminal"),
+        }),
+    option("passfile", "PATH", Depends("a prompt on the terminal"),
         "file whose first line is the passphrase; several are joined by `:`",
         |it, text| {
             it.passfiles = paths(text);
             Ok(())
-        },
-    ),
-    option(
-        "nopassphrase",
-        "0|1",
-        Value("0"),
-        "use no passphrase, as `geli attach -p`",
-        set_field!(no_passphrase = truth),
-    ),
-    option(
-        "slot",
-        "0|1",
-        Depends("both"),
-        "try this key slot only",
+        }),
+    option("nopassphrase", "0|1", Value("0"), "use no passphrase, as `geli attach -p`",
+        set_field!(no_passphrase = truth)),
+    option("slot", "0|1", Depends("both"), "try this key slot only",
         |it, text| {
             it.slot = Some(number_in(0..=SLOTS as u64 - 1, text)? as usize);
             Ok(())
-        },
-    ),
-    option(
-        "readonly",
-        "0|1",
-        Value("0"),
-        "refuse writing",
-        set_field!(read_only = truth),
-    ),
-    option(
-        "metadata",
-        "PATH",
-        Depends("the last sector"),
-        "take the metadata from a backup",
-        set_field!(metadata = text),
-    ),
-    option(
-        "byteorder",
-        "little|big",
-        Value("little"),
+        }),
+    option("readonly", "0|1", Value("0"), "refuse writing", set_field!(read_only = truth)),
+    option("metadata", "PATH", Depends("the last sector"), "take the metadata from a backup",
+        set_field!(metadata = text)),
+    option("byteorder", "little|big", Value("little"),
         "byte order of the machine that wrote the disk; big for sparc64 and powerpc",
-        |it, text| {
-            let orders = [("little", ByteOrder::Little), ("big", ByteOrder::Big)];
-            it.order = choice(&orders, text)?;
-            Ok(())
-        },
-    ),
-    option(
-        "legacy",
-        "0|1",
-        Value("0"),
-        "allow writing with 3DES, Blowfish and HMAC/MD5",
-        set_field!(legacy = truth),
-    ),
-    option(
-        "crypto",
-        "fastest|portable",
-        Value("fastest"),
+        set_choice!(order = [("little", ByteOrder::Little), ("big", ByteOrder::Big)])),
+    option("legacy", "0|1", Value("0"), "allow writing with 3DES, Blowfish and HMAC/MD5",
+        set_field!(legacy = truth)),
+    option("crypto", "fastest|portable", Value("fastest"),
         "AES code: for this processor, or portable",
-        |it, text| {
-            let backends = [
-                ("fastest", Backend::Fastest),
-                ("portable", Backend::Portable),
-            ];
-            it.backend = choice(&backends, text)?;
-            Ok(())
-        },
-    ),
-    option(
-        "onetime",
-        "0|1",
-        Value("0"),
-        "use a new key that is not stored, as `geli onetime` does",
-        set_field!(is_onetime = truth),
-    ),
-    option(
-        "ealgo",
-        "NAME",
-        Value("aes-xts"),
+        set_choice!(backend = [("fastest", Backend::Fastest), ("portable", Backend::Portable)])),
+    option("onetime", "0|1", Value("0"), "use a new key that is not stored, as `geli onetime` does",
+        set_field!(is_onetime = truth)),
+    option("ealgo", "NAME", Value("aes-xts"),
         "with onetime: aes-xts, aes-cbc, camellia-cbc, null, 3des-cbc or blowfish-cbc",
         |it, text| {
             let none = || ValueError::new("there is no such encryption algorithm");
             it.onetime.cipher = Cipher::parse(text).ok_or_else(none)?;
             Ok(())
-        },
-    ),
-    option(
-        "keylen",
-        "BITS",
-        Depends("that of the algorithm"),
-        "with onetime: key length",
+        }),
+    option("keylen", "BITS", Depends("that of the algorithm"), "with onetime: key length",
         |it, text| {
             let bits = number_in(1..=512, text)? as u16;
             let cipher = it.onetime.cipher;
@@ -127,39 +61,24 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
             }
             it.onetime.key_bits = Some(bits);
             Ok(())
-        },
-    ),
-    option(
-        "aalgo",
-        "NAME",
-        Absent,
+        }),
+    option("aalgo", "NAME", Absent,
         "with onetime: hmac/sha1, hmac/ripemd160, hmac/sha256, hmac/sha384, hmac/sha512, hmac/md5",
         |it, text| {
             let none = || ValueError::new("there is no such authentication algorithm");
             it.onetime.authentication = Some(Authentication::parse(text).ok_or_else(none)?);
             Ok(())
-        },
-    ),
-    option(
-        "sectorsize",
-        "SIZE",
-        Depends("that of the provider below"),
-        "with onetime: sector size",
+        }),
+    option("sectorsize", "SIZE", Depends("that of the provider below"), "with onetime: sector size",
         |it, text| {
             it.onetime.sector_bytes = Some(size(text)?);
             Ok(())
-        },
-    ),
-    option(
-        "nodelete",
-        "0|1",
-        Value("0"),
-        "with onetime: do not pass DELETE on",
+        }),
+    option("nodelete", "0|1", Value("0"), "with onetime: do not pass DELETE on",
         |it, text| {
             it.onetime.no_delete = truth(text)?;
             Ok(())
-        },
-    ),
+        }),
 ]);
 
 /// What a one-time provider is made with.

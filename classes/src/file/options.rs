@@ -9,99 +9,51 @@ use ugeom_engine::{Choice, GuasiOptions};
 use ugeom_measure::units::truth;
 
 /// The options of the class.
+#[rustfmt::skip]
 pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
-    option(
-        "path",
-        "PATH",
-        Required,
-        "the image or block device",
-        set_field!(path = path),
-    ),
-    option(
-        "engine",
-        "auto|io_uring|guasi|libaio|sync|seek|mmap|simulated",
-        Value("auto"),
+    option("path", "PATH", Required, "the image or block device", set_field!(path = path)),
+    option("engine", "auto|io_uring|guasi|libaio|sync|seek|mmap|simulated", Value("auto"),
         "I/O engine; auto: io_uring if the kernel allows it, else guasi",
-        set_field!(engine = engine),
-    ),
-    option(
-        "workers",
-        "MIN..MAX|MAX",
-        Depends("1..256"),
-        "threads of engine=guasi",
+        set_field!(engine = engine)),
+    option("workers", "MIN..MAX|MAX", Depends("1..256"), "threads of engine=guasi",
         |it, text| {
             it.guasi.workers = Some(text.parse()?);
             Ok(())
-        },
-    ),
-    option(
-        "backend",
-        "workers|ring|auto",
-        Depends("workers"),
+        }),
+    option("backend", "workers|ring|auto", Depends("workers"),
         "backend of engine=guasi: threads or io_uring",
         |it, text| {
             it.guasi.backend = text.parse()?;
             Ok(())
-        },
-    ),
-    option(
-        "direct",
-        "0|1",
-        Depends("the command's, else 0"),
-        "direct I/O (O_DIRECT), not buffered",
-        set_field!(direct = truth),
-    ),
-    option(
-        "sectorsize",
-        "SIZE",
-        Depends("512, or the block device's"),
+        }),
+    option("direct", "0|1", Depends("the command's, else 0"), "direct I/O (O_DIRECT), not buffered",
+        set_field!(direct = truth)),
+    option("sectorsize", "SIZE", Depends("512, or the block device's"),
         "size of a sector of an image, a power of two from 512 to 1m",
         |it, text| {
             it.sector_bytes = Some(sector_size(text)? as u32);
             Ok(())
-        },
-    ),
-    option(
-        "shared",
-        "0|1",
-        Value("0"),
-        "open a block device or an image that is in use, read-only",
-        set_field!(shared = truth),
-    ),
-    option(
-        "format",
+        }),
+    option("shared", "0|1", Value("0"), "open a block device or an image that is in use, read-only",
+        set_field!(shared = truth)),
+    option("format",
         "auto|raw|qcow2|vmdk|vdi|vhd|vhdx|dmg|cloop|gzip|xz|zstd|qed|qcow|parallels|bochs",
         Value("auto"),
         "format of the file; auto: by its signature, raw: its bytes are the disk",
-        set_field!(format = format),
-    ),
-    option(
-        "backing",
-        "near|any",
-        Value("near"),
+        set_field!(format = format)),
+    option("backing", "near|any", Value("near"),
         "allowed backing files of a qcow2 image: in its directory or below, or any file",
-        set_field!(backing = backing),
-    ),
-    option(
-        "fwsectors",
-        "N",
-        Absent,
-        "sectors per track, as firmware reports them (mdconfig -x)",
+        set_field!(backing = backing)),
+    option("fwsectors", "N", Absent, "sectors per track, as firmware reports them (mdconfig -x)",
         |it, text| {
             it.fwsectors = number_in(0..=255, text)?;
             Ok(())
-        },
-    ),
-    option(
-        "fwheads",
-        "N",
-        Absent,
-        "heads, as firmware reports them (mdconfig -y)",
+        }),
+    option("fwheads", "N", Absent, "heads, as firmware reports them (mdconfig -y)",
         |it, text| {
             it.fwheads = number_in(0..=65_535, text)?;
             Ok(())
-        },
-    ),
+        }),
 ]);
 
 /// What the user says of the file.

@@ -44,31 +44,18 @@ struct Wanted {
 }
 
 /// The size is read after the sector size, in whose sectors it may be given.
+#[rustfmt::skip]
 const OPTIONS: OptionTable<Wanted> = OptionTable(&[
-    option(
-        "sectorsize",
-        "SIZE",
-        Value("512"),
-        "size of a sector, a power of two from 512 to 1m",
-        set_field!(sector_bytes = values::sector_size),
-    ),
-    option(
-        "size",
-        "SIZE",
-        Required,
+    option("sectorsize", "SIZE", Value("512"), "size of a sector, a power of two from 512 to 1m",
+        set_field!(sector_bytes = values::sector_size)),
+    option("size", "SIZE", Required,
         "size of the media, a multiple of the sector size, at most 64t",
         |it, text| {
             it.size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?;
             Ok(())
-        },
-    ),
-    option(
-        "name",
-        "NAME",
-        Depends("md0, md1, ..."),
-        "name of the provider",
-        set_field!(name = values::provider_name),
-    ),
+        }),
+    option("name", "NAME", Depends("md0, md1, ..."), "name of the provider",
+        set_field!(name = values::provider_name)),
 ]);
 
 /// The geom of a memory disk.

@@ -86,70 +86,31 @@ struct Wanted {
 const NO_KEYS: &str = "pre-shared keys are not supported: the TLS library (rustls) has none; use \
                        tls-certificates";
 
+#[rustfmt::skip]
 const OPTIONS: OptionTable<Wanted> = OptionTable(&[
-    option(
-        "uri",
-        "URI",
-        Required,
+    option("uri", "URI", Required,
         "nbd://HOST[:PORT]/EXPORT, or nbd+unix:///EXPORT with socket=PATH; nbds for TLS",
-        set_field!(uri = values::text),
-    ),
-    option(
-        "socket",
-        "PATH",
-        Absent,
-        "the server's socket, for nbd+unix and nbds+unix",
-        set_field!(socket = values::text),
-    ),
-    option(
-        "tls-certificates",
-        "DIR",
-        Depends("the system's authorities"),
+        set_field!(uri = values::text)),
+    option("socket", "PATH", Absent, "the server's socket, for nbd+unix and nbds+unix",
+        set_field!(socket = values::text)),
+    option("tls-certificates", "DIR", Depends("the system's authorities"),
         "folder with ca-cert.pem, and client-cert.pem and client-key.pem for servers that ask",
-        set_field!(certificates = values::text),
-    ),
-    option(
-        "tls-hostname",
-        "NAME",
-        Depends("the host, or localhost"),
-        "the name that the server's certificate must have",
-        set_field!(hostname = values::text),
-    ),
-    option(
-        "tls-psk-file",
-        "FILE",
-        Absent,
-        "refused: pre-shared keys are not supported",
-        |_, _| Err(ValueError::new(NO_KEYS)),
-    ),
-    option(
-        "sectorsize",
-        "SIZE",
-        Depends("512, or the server's minimum"),
+        set_field!(certificates = values::text)),
+    option("tls-hostname", "NAME", Depends("the host, or localhost"),
+        "the name that the server's certificate must have", set_field!(hostname = values::text)),
+    option("tls-psk-file", "FILE", Absent, "refused: pre-shared keys are not supported",
+        |_, _| Err(ValueError::new(NO_KEYS))),
+    option("sectorsize", "SIZE", Depends("512, or the server's minimum"),
         "size of a sector, a power of two from 512 to 1m",
-        set_field!(sector_bytes = values::sector_size),
-    ),
-    option(
-        "timeout",
-        "TIME",
-        Value("30s"),
+        set_field!(sector_bytes = values::sector_size)),
+    option("timeout", "TIME", Value("30s"),
         "reconnect when a server that owes replies has sent nothing of use for this long",
-        set_field!(timeout_ns = values::duration_ns),
-    ),
-    option(
-        "retry",
-        "TIME",
-        Value("1m"),
+        set_field!(timeout_ns = values::duration_ns)),
+    option("retry", "TIME", Value("1m"),
         "fail requests with EIO when no server has answered for this long",
-        set_field!(retry_ns = values::duration_ns),
-    ),
-    option(
-        "name",
-        "NAME",
-        Depends("nbd0, nbd1, ..."),
-        "name of the provider",
-        set_field!(name = values::provider_name),
-    ),
+        set_field!(retry_ns = values::duration_ns)),
+    option("name", "NAME", Depends("nbd0, nbd1, ..."), "name of the provider",
+        set_field!(name = values::provider_name)),
 ]);
 
 /// Where the export is, and what is known of it.

@@ -26,118 +26,48 @@ pub(super) struct Wanted {
 }
 
 /// The options of the class.
+#[rustfmt::skip]
 pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
-    option(
-        "offset",
-        "SIZE",
-        Value("0"),
-        "offset of the media in the provider below",
+    option("offset", "SIZE", Value("0"), "offset of the media in the provider below",
         |it, text| {
             it.offset_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
             Ok(())
-        },
-    ),
-    option(
-        "size",
-        "SIZE",
-        Depends("everything after the offset"),
-        "size of the media",
+        }),
+    option("size", "SIZE", Depends("everything after the offset"), "size of the media",
         |it, text| {
             it.size_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
             Ok(())
-        },
-    ),
-    option(
-        "sectorsize",
-        "SIZE",
-        Depends("the one below"),
+        }),
+    option("sectorsize", "SIZE", Depends("the one below"),
         "size of a sector, a multiple of the one below, at most 1m",
-        set_field!(sector_bytes = size),
-    ),
-    option(
-        "stripesize",
-        "SIZE",
-        Value("0"),
-        "size of the stripes that the provider reports",
-        set_field!(stripesize_bytes = size),
-    ),
-    option(
-        "stripeoffset",
-        "SIZE",
-        Value("0"),
-        "offset of the first stripe",
-        set_field!(stripeoffset_bytes = size),
-    ),
-    option(
-        "physpath",
-        "PATH",
-        Depends("the one below"),
+        set_field!(sector_bytes = size)),
+    option("stripesize", "SIZE", Value("0"), "size of the stripes that the provider reports",
+        set_field!(stripesize_bytes = size)),
+    option("stripeoffset", "SIZE", Value("0"), "offset of the first stripe",
+        set_field!(stripeoffset_bytes = size)),
+    option("physpath", "PATH", Depends("the one below"),
         "physical path that the provider reports; partitions append /p1 or the like",
-        set_field!(physpath = text),
-    ),
-    option(
-        "rfail",
-        "PROBABILITY",
-        Value("0"),
-        "share of reads that fail",
-        set_field!(faults.read_fail = probability),
-    ),
-    option(
-        "wfail",
-        "PROBABILITY",
-        Value("0"),
-        "share of writes that fail",
-        set_field!(faults.write_fail = probability),
-    ),
-    option(
-        "error",
-        "ERRNO",
-        Value("EIO"),
-        "error of failed requests, a name or a number",
-        set_field!(faults.error = error),
-    ),
-    option(
-        "count_until_fail",
-        "N",
-        Absent,
-        "reads and writes that pass before all fail",
-        set_field!(faults.count_until_fail = whole_number),
-    ),
-    option(
-        "delay",
-        "TIME",
-        Value("1ms"),
+        set_field!(physpath = text)),
+    option("rfail", "PROBABILITY", Value("0"), "share of reads that fail",
+        set_field!(faults.read_fail = probability)),
+    option("wfail", "PROBABILITY", Value("0"), "share of writes that fail",
+        set_field!(faults.write_fail = probability)),
+    option("error", "ERRNO", Value("EIO"), "error of failed requests, a name or a number",
+        set_field!(faults.error = error)),
+    option("count_until_fail", "N", Absent, "reads and writes that pass before all fail",
+        set_field!(faults.count_until_fail = whole_number)),
+    option("delay", "TIME", Value("1ms"),
         "length of a delay; given alone, all reads and writes are delayed",
-        set_field!(faults.delay_ns = duration_ns),
-    ),
-    option(
-        "rdelay",
-        "PROBABILITY",
-        Depends("100% with delay, else 0"),
-        "share of reads that are delayed",
-        set_field!(read_delay = probability),
-    ),
-    option(
-        "wdelay",
-        "PROBABILITY",
-        Depends("100% with delay, else 0"),
-        "share of writes that are delayed",
-        set_field!(write_delay = probability),
-    ),
-    option(
-        "seed",
-        "N",
-        Value("0"),
+        set_field!(faults.delay_ns = duration_ns)),
+    option("rdelay", "PROBABILITY", Depends("100% with delay, else 0"),
+        "share of reads that are delayed", set_field!(read_delay = probability)),
+    option("wdelay", "PROBABILITY", Depends("100% with delay, else 0"),
+        "share of writes that are delayed", set_field!(write_delay = probability)),
+    option("seed", "N", Value("0"),
         "seed of the random decisions; the same seed gives the same decisions",
-        set_field!(faults.seed = whole_number),
-    ),
-    option(
-        "hook",
-        "0|1",
-        Value("0"),
-        "register a completion hook that does nothing",
-        set_field!(hook = truth),
-    ),
+        set_field!(faults.seed = whole_number)),
+    option("hook", "0|1", Value("0"), "register a completion hook that does nothing",
+        set_field!(hook = truth)),
 ]);
 
 /// The options, checked against the provider below.

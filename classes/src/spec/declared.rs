@@ -125,6 +125,15 @@ impl<T: 'static> Clone for OptionEntry<T> {
 }
 impl<T: 'static> Copy for OptionEntry<T> {}
 
+impl<T> OptionEntry<T> {
+    /// The same option with other names for it.
+    #[must_use]
+    pub const fn also(mut self, aliases: &'static [&'static str]) -> Self {
+        self.doc.aliases = aliases;
+        self
+    }
+}
+
 /// What help prints about an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionDoc {

@@ -2,8 +2,8 @@
 
 use super::declared::OptionDefault::{Depends, Value};
 use super::declared::{OptionTable, ValueError, option};
-use super::values::{choice, duration_ns, number_in};
-use crate::set_field;
+use super::values::{duration_ns, number_in};
+use crate::{set_choice, set_field};
 use ugeom_measure::units::truth;
 use ugeom_stack::{Pools, Registry, Slicers};
 
@@ -52,75 +52,39 @@ pub enum StatisticsMode {
 const SPIN_NS_MAX: u64 = 1_000_000_000;
 
 /// The settings of a stack: names, defaults and help.
+#[rustfmt::skip]
 pub const SETTINGS: OptionTable<Settings> = OptionTable(&[
-    option(
-        "dispatch",
-        "direct|queued",
-        Value("direct"),
+    option("dispatch", "direct|queued", Value("direct"),
         "requests run in the caller's thread, or through the threads g_down and g_up",
-        set_field!(dispatch = dispatch),
-    ),
-    option(
-        "spin",
-        "TIME",
-        Value("20us"),
+        set_choice!(dispatch = [
+            ("direct", DispatchMode::Direct), ("queued", DispatchMode::Queued),
+        ])),
+    option("spin", "TIME", Value("20us"),
         "with dispatch=queued: time that g_down and g_up poll before they sleep, at most 1s",
-        set_field!(spin_ns = spin_ns),
-    ),
-    option(
-        "statistics",
-        "off|counts|time",
-        Value("counts"),
+        set_field!(spin_ns = spin_ns)),
+    option("statistics", "off|counts|time", Value("counts"),
         "level of the statistics of each provider and consumer",
-        set_field!(statistics = statistics),
-    ),
-    option(
-        "sample",
-        "N",
-        Value("64"),
-        "with statistics=time: time one request in N",
+        set_choice!(statistics = [
+            ("off", StatisticsMode::Off), ("counts", StatisticsMode::Counts),
+            ("time", StatisticsMode::Time),
+        ])),
+    option("sample", "N", Value("64"), "with statistics=time: time one request in N",
         |it, text| {
             it.sample = Some(number_in(1..=u32::MAX.into(), text)? as u32);
             Ok(())
-        },
-    ),
-    option(
-        "taste",
-        "true|false",
-        Depends("true, false with --no-taste"),
-        "look for partition tables on every provider",
-        set_field!(taste = truth),
-    ),
-    option(
-        "registry",
-        "lockfree|locked",
-        Value("lockfree"),
+        }),
+    option("taste", "true|false", Depends("true, false with --no-taste"),
+        "look for partition tables on every provider", set_field!(taste = truth)),
+    option("registry", "lockfree|locked", Value("lockfree"),
         "how a request finds its device; locked is for comparison",
-        set_field!(registry = registry),
-    ),
-    option(
-        "pools",
-        "per-core|shared",
-        Value("per-core"),
+        set_choice!(registry = [("lockfree", Registry::LockFree), ("locked", Registry::Locked)])),
+    option("pools", "per-core|shared", Value("per-core"),
         "pools for the memory of requests; shared is for comparison",
-        set_field!(pools = pools),
-    ),
-    option(
-        "slicers",
-        "fused|called",
-        Value("fused"),
+        set_choice!(pools = [("per-core", Pools::PerCore), ("shared", Pools::Shared)])),
+    option("slicers", "fused|called", Value("fused"),
         "layers that only shift the offset: fused into one step, or each called",
-        set_field!(slicers = slicers),
-    ),
+        set_choice!(slicers = [("fused", Slicers::Fused), ("called", Slicers::Called)])),
 ]);
-
-fn dispatch(text: &str) -> Result<DispatchMode, ValueError> {
-    let known = [
-        ("direct", DispatchMode::Direct),
-        ("queued", DispatchMode::Queued),
-    ];
-    choice(&known, text)
-}
 
 fn spin_ns(text: &str) -> Result<u64, ValueError> {
     match duration_ns(text)? {
@@ -129,37 +93,6 @@ fn spin_ns(text: &str) -> Result<u64, ValueError> {
         )),
         ns => Ok(ns),
     }
-}
-
-fn statistics(text: &str) -> Result<StatisticsMode, ValueError> {
-    let known = [
-        ("off", StatisticsMode::Off),
-        ("counts", StatisticsMode::Counts),
-        ("time", StatisticsMode::Time),
-    ];
-    choice(&known, text)
-}
-
-fn registry(text: &str) -> Result<Registry, ValueError> {
-    let known = [
-        ("lockfree", Registry::LockFree),
-        ("locked", Registry::Locked),
-    ];
-    choice(&known, text)
-}
-
-fn pools(text: &str) -> Result<Pools, ValueError> {
-    choice(
-        &[("per-core", Pools::PerCore), ("shared", Pools::Shared)],
-        text,
-    )
-}
-
-fn slicers(text: &str) -> Result<Slicers, ValueError> {
-    choice(
-        &[("fused", Slicers::Fused), ("called", Slicers::Called)],
-        text,
-    )
 }
 
 impl Settings {

@@ -99,6 +99,18 @@ pub fn choice<T: Copy>(choices: &[(&str, T)], text: &str) -> Result<T, ValueErro
     })
 }
 
+/// The setter that puts what one of some words stands for into a field:
+/// `set_choice!(is_write_back = [("through", false), ("back", true)])`.
+#[macro_export]
+macro_rules! set_choice {
+    ($($field:ident).+ = $words:expr) => {
+        |it, text| {
+            it.$($field).+ = $crate::spec::values::choice(&$words, text)?.into();
+            Ok(())
+        }
+    };
+}
+
 impl From<Infallible> for ValueError {
     fn from(never: Infallible) -> Self {
         match never {}

@@ -3,7 +3,8 @@
 //! change, and the blocks of the map that are not used are written as void.
 
 use super::{
-    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, large_enough, place_in, read_exactly,
+    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, has_sectors_of, large_enough,
+    place_in, read_exactly,
 };
 use crate::apm::{Descriptor, Entry, MAX_ENTRIES, Map, TYPE_FREE, TYPE_MAP, TYPE_VOID};
 use crate::media::{Media, SectorRead, SectorWrite};
@@ -32,13 +33,8 @@ impl ApmTable {
     pub(super) fn create(media: Media, create: &Create) -> Result<ApmTable, Error> {
         let scheme = Scheme::Apm;
         let count = create.entries_within(scheme, LEAST_ENTRIES..=MAX_ENTRIES - 1)?;
-        if media.sector_size_bytes != BLOCK_BYTES {
-            return Err(Error::SectorSize {
-                scheme,
-                found: media.sector_size_bytes,
-                reason: "the map counts in blocks of 512 bytes",
-            });
-        }
+        let reason = "the map counts in blocks of 512 bytes";
+        has_sectors_of(BLOCK_BYTES as usize, media, scheme, reason)?;
         let needed = 2 + 2 * u64::from(count);
         large_enough(scheme, media, needed)?;
         let map_blocks = count + 1;

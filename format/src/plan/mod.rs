@@ -584,6 +584,24 @@ fn place_in<T>(entries: &mut [T], index: u32) -> Result<&mut T, Error> {
     entry.ok_or(Error::NoSuchPartition(index))
 }
 
+/// Refuses a media whose sectors have another size than the table's.
+fn has_sectors_of(
+    bytes: usize,
+    media: Media,
+    scheme: Scheme,
+    reason: &'static str,
+) -> Result<(), Error> {
+    let found = media.sector_size_bytes;
+    match found as usize == bytes {
+        true => Ok(()),
+        false => Err(Error::SectorSize {
+            scheme,
+            found,
+            reason,
+        }),
+    }
+}
+
 /// Refuses a media with fewer sectors than a new table needs.
 fn large_enough(scheme: Scheme, media: Media, needed: u64) -> Result<(), Error> {
     match media.sectors {

@@ -2,7 +2,8 @@
 //! geometry, which stands nowhere in the table.
 
 use super::{
-    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, large_enough, place_in, read_exactly,
+    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, has_sectors_of, large_enough,
+    place_in, read_exactly,
 };
 use crate::media::{Media, SectorRead, SectorWrite};
 use crate::pc98::{self, Chs, ENTRIES, Entry, Geometry, Pc98Type, SECTOR_BYTES, Table};
@@ -74,14 +75,8 @@ impl Pc98Table {
 }
 
 fn check_sectors(media: Media) -> Result<(), Error> {
-    match media.sector_size_bytes as usize == SECTOR_BYTES {
-        true => Ok(()),
-        false => Err(Error::SectorSize {
-            scheme: Scheme::Pc98,
-            found: media.sector_size_bytes,
-            reason: "the table is in the second sector of 512 bytes",
-        }),
-    }
+    let reason = "the table is in the second sector of 512 bytes";
+    has_sectors_of(SECTOR_BYTES, media, Scheme::Pc98, reason)
 }
 
 fn parse_kind(kind: &str) -> Result<Pc98Type, Error> {

@@ -1,7 +1,10 @@
 //! Editing a Sun label. Partitions are whole cylinders of the label's own
 //! geometry; `c` covers the disk and is not edited, as in gpart.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, place_in, read_exactly};
+use super::{
+    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, has_sectors_of, place_in,
+    read_exactly,
+};
 use crate::media::{Media, SectorRead, SectorWrite};
 use crate::vtoc8::{ENTRIES, Label, Partition, RAW_PARTITION, SIZE_BYTES, Tag};
 
@@ -51,14 +54,8 @@ impl Vtoc8Table {
 }
 
 fn check_sectors(media: Media) -> Result<(), Error> {
-    match media.sector_size_bytes as usize == SIZE_BYTES {
-        true => Ok(()),
-        false => Err(Error::SectorSize {
-            scheme: Scheme::Vtoc8,
-            found: media.sector_size_bytes,
-            reason: "the label counts in sectors of 512 bytes",
-        }),
-    }
+    let reason = "the label counts in sectors of 512 bytes";
+    has_sectors_of(SIZE_BYTES, media, Scheme::Vtoc8, reason)
 }
 
 fn parse_kind(kind: &str) -> Result<Tag, Error> {

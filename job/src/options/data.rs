@@ -1,31 +1,21 @@
 //! Options of content: what is written, and how it is checked.
 
 use super::bytes::bytes_pattern;
-use super::{OptionEntry, idle_switch, switch, with};
+use super::{OptionEntry, idle_switch, option, switch};
 use crate::settings::{Fill, Job};
 use crate::value::{bytes, nonzero, percentage, truth};
-use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Value};
-use ugeom_classes::spec::values::choice;
+use ugeom_classes::{set_choice, set_field};
 
 /// In the order in which help shows them.
+#[rustfmt::skip]
 pub const ENTRIES: &[OptionEntry<Job>] = &[
-    with(
-        "buffer_pattern",
-        &[],
-        "PATTERN",
-        Absent,
-        "write these bytes",
+    option("buffer_pattern", "PATTERN", Absent, "write these bytes",
         |job, text| {
             job.fill = Fill::Pattern(bytes_pattern(text)?);
             Ok(())
-        },
-    ),
-    switch(
-        "zero_buffers",
-        &[],
-        Value("0"),
-        "write zeroes",
+        }),
+    switch("zero_buffers", Value("0"), "write zeroes",
         |job, text| {
             job.fill = if nonzero(text)? {
                 Fill::Zero
@@ -33,13 +23,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
                 Fill::Random
             };
             Ok(())
-        },
-    ),
-    switch(
-        "refill_buffers",
-        &[],
-        Value("0"),
-        "new random bytes for each write",
+        }),
+    switch("refill_buffers", Value("0"), "new random bytes for each write",
         |job, text| {
             if nonzero(text)? {
                 job.fill = Fill::Refill;
@@ -47,62 +32,21 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
                 job.fill = Fill::Random;
             }
             Ok(())
-        },
-    ),
-    switch(
-        "scramble_buffers",
-        &[],
-        Value("1"),
-        "change a few bytes of each write, so that no two are equal",
-        set_field!(scramble = truth),
-    ),
-    with(
-        "buffer_compress_percentage",
-        &[],
-        "PERCENT",
-        Value("0"),
+        }),
+    switch("scramble_buffers", Value("1"),
+        "change a few bytes of each write, so that no two are equal", set_field!(scramble = truth)),
+    option("buffer_compress_percentage", "PERCENT", Value("0"),
         "share of each chunk that is zeroes, or the buffer_pattern",
-        set_field!(redundancy.compress_percent = percentage),
-    ),
-    with(
-        "buffer_compress_chunk",
-        &[],
-        "SIZE",
-        Value("512"),
-        "the chunks of buffer_compress_percentage",
-        set_field!(redundancy.chunk_bytes = bytes),
-    ),
-    with(
-        "dedupe_percentage",
-        &[],
-        "PERCENT",
-        Value("0"),
-        "share of blocks that repeat an earlier one",
-        set_field!(redundancy.dedupe_percent = percentage),
-    ),
-    with(
-        "dedupe_mode",
-        &[],
-        "repeat|working_set",
-        Value("repeat"),
+        set_field!(redundancy.compress_percent = percentage)),
+    option("buffer_compress_chunk", "SIZE", Value("512"),
+        "the chunks of buffer_compress_percentage", set_field!(redundancy.chunk_bytes = bytes)),
+    option("dedupe_percentage", "PERCENT", Value("0"), "share of blocks that repeat an earlier one",
+        set_field!(redundancy.dedupe_percent = percentage)),
+    option("dedupe_mode", "repeat|working_set", Value("repeat"),
         "repeat the block before, or any of a set",
-        |job, text| {
-            let known = [("repeat", false), ("working_set", true)];
-            job.redundancy.working_set = choice(&known, text)?;
-            Ok(())
-        },
-    ),
-    with(
-        "dedupe_working_set_percentage",
-        &[],
-        "PERCENT",
-        Value("5"),
+        set_choice!(redundancy.working_set = [("repeat", false), ("working_set", true)])),
+    option("dedupe_working_set_percentage", "PERCENT", Value("5"),
         "the size of the set of dedupe_mode=working_set, percent of size",
-        set_field!(redundancy.working_set_percent = percentage),
-    ),
-    idle_switch(
-        "dedupe_global",
-        &[],
-        "no effect: each job repeats only its blocks",
-    ),
+        set_field!(redundancy.working_set_percent = percentage)),
+    idle_switch("dedupe_global", "no effect: each job repeats only its blocks"),
 ];

@@ -2,248 +2,102 @@
 
 use super::priorities::{of_reads_and_writes, priority_class, priority_level, priority_split};
 use super::values::{count, count_or_none, engine};
-use super::{OptionEntry, idle, idle_switch, switch, with};
+use super::{OptionEntry, idle, idle_switch, option, switch};
 use crate::settings::{Job, StatCall};
 use crate::value::{bytes, percentage, truth};
-use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
-use ugeom_classes::spec::values::choice;
+use ugeom_classes::{set_choice, set_field};
 
 /// In the order in which help shows them.
+#[rustfmt::skip]
 pub const ENTRIES: &[OptionEntry<Job>] = &[
-    with(
-        "ioengine",
-        &[],
-        "ENGINE",
-        Value("psync"),
+    option("ioengine", "ENGINE", Value("psync"),
         "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, as guasi), \
          guasi, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, auto",
         |job, text| {
             job.ioengine = engine(text)?.to_owned();
             Ok(())
-        },
-    ),
-    with(
-        "guasi_workers",
-        &[],
-        "MIN..MAX",
-        Depends("1..iodepth, at most 2000"),
+        }),
+    option("guasi_workers", "MIN..MAX", Depends("1..iodepth, at most 2000"),
         "threads of ioengine=guasi (MAX alone: 1..MAX)",
         |job, text| {
             job.guasi.workers = Some(text.parse()?);
             Ok(())
-        },
-    ),
-    with(
-        "guasi_backend",
-        &[],
-        "BACKEND",
-        Value("workers"),
+        }),
+    option("guasi_backend", "BACKEND", Value("workers"),
         "backend of ioengine=guasi: workers, ring (io_uring), auto",
         |job, text| {
             job.guasi.backend = text.parse()?;
             Ok(())
-        },
-    ),
-    with(
-        "stat_type",
-        &[],
-        "stat|lstat|statx",
-        Value("stat"),
-        "system call of ioengine=filestat",
-        |job, text| {
-            let known = [
-                ("stat", StatCall::Stat),
-                ("lstat", StatCall::Lstat),
-                ("statx", StatCall::Statx),
-            ];
-            job.stat_call = choice(&known, text)?;
-            Ok(())
-        },
-    ),
-    switch(
-        "direct",
-        &[],
-        Value("0"),
-        "direct I/O (O_DIRECT)",
-        set_field!(direct = truth),
-    ),
-    switch(
-        "buffered",
-        &[],
-        Value("1"),
-        "the opposite of direct",
+        }),
+    option("stat_type", "stat|lstat|statx", Value("stat"), "system call of ioengine=filestat",
+        set_choice!(stat_call = [
+            ("stat", StatCall::Stat), ("lstat", StatCall::Lstat), ("statx", StatCall::Statx),
+        ])),
+    switch("direct", Value("0"), "direct I/O (O_DIRECT)", set_field!(direct = truth)),
+    switch("buffered", Value("1"), "the opposite of direct",
         |job, text| {
             job.direct = !truth(text)?;
             Ok(())
-        },
-    ),
-    with(
-        "iodepth",
-        &[],
-        "N",
-        Value("1"),
-        "requests in flight",
-        set_field!(iodepth = count),
-    ),
-    with(
-        "iodepth_low",
-        &[],
-        "N",
-        Depends("iodepth"),
+        }),
+    option("iodepth", "N", Value("1"), "requests in flight", set_field!(iodepth = count)),
+    option("iodepth_low", "N", Depends("iodepth"),
         "when the queue was full, submit again at this number in flight",
-        set_field!(iodepth_low = count_or_none),
-    ),
-    with(
-        "iodepth_batch",
-        &["iodepth_batch_submit"],
-        "N",
-        Depends("as many as are in flight, at most 8"),
+        set_field!(iodepth_low = count_or_none)),
+    option("iodepth_batch", "N", Depends("as many as are in flight, at most 8"),
         "requests submitted with one call; 0: iodepth",
         |job, text| {
             // 0 is iodepth, which may follow.
             job.iodepth_batch = Some(count_or_none(text)?);
             Ok(())
-        },
-    ),
-    with(
-        "iodepth_batch_complete_min",
-        &["iodepth_batch_complete"],
-        "N",
-        Value("1"),
-        "fewest completions to reap at a time",
-        set_field!(iodepth_batch_complete_min = count_or_none),
-    ),
-    with(
-        "iodepth_batch_complete_max",
-        &[],
-        "N",
-        Depends("iodepth"),
+        }).also(&["iodepth_batch_submit"]),
+    option("iodepth_batch_complete_min", "N", Value("1"), "fewest completions to reap at a time",
+        set_field!(iodepth_batch_complete_min = count_or_none)).also(&["iodepth_batch_complete"]),
+    option("iodepth_batch_complete_max", "N", Depends("iodepth"),
         "nothing is left for later: all requests that have ended are reaped together",
-        set_field!(iodepth_batch_complete_max = count_or_none),
-    ),
-    idle(
-        "io_submit_mode",
-        &[],
-        "inline|offload",
-        "no effect: requests of a rate are due at their times in any case",
-    ),
-    idle_switch(
-        "registerfiles",
-        &[],
-        "no effect: files are registered with io_uring in any case",
-    ),
-    idle_switch(
-        "fixedbufs",
-        &[],
-        "no effect: buffers are registered with io_uring in any case",
-    ),
-    idle_switch(
-        "nonvectored",
-        &[],
-        "no effect: io_uring gets reads and writes of one buffer in any case",
-    ),
-    idle_switch(
-        "userspace_reap",
-        &[],
-        "no effect: completions of libaio are read from the kernel's ring in any case",
-    ),
-    idle_switch(
-        "hipri",
-        &[],
-        "no effect: completions come by interrupt, not by polling",
-    ),
-    idle_switch(
-        "sqthread_poll",
-        &[],
-        "no effect: the job submits its requests itself",
-    ),
-    idle(
-        "sqthread_poll_cpu",
-        &[],
-        "CPU",
-        "no effect: the job submits its requests itself",
-    ),
-    idle_switch("uncached", &[], "no effect: pages stay in the page cache"),
-    idle_switch(
-        "nowait",
-        &[],
-        "no effect: a request may wait for a resource",
-    ),
-    idle(
-        "force_async",
-        &[],
-        "N",
-        "no effect: the kernel decides which requests run in the background",
-    ),
-    with(
-        "cmdprio_percentage",
-        &[],
-        "PERCENT[,PERCENT]",
-        Value("0"),
+        set_field!(iodepth_batch_complete_max = count_or_none)),
+    idle("io_submit_mode", "inline|offload",
+        "no effect: requests of a rate are due at their times in any case"),
+    idle_switch("registerfiles", "no effect: files are registered with io_uring in any case"),
+    idle_switch("fixedbufs", "no effect: buffers are registered with io_uring in any case"),
+    idle_switch("nonvectored",
+        "no effect: io_uring gets reads and writes of one buffer in any case"),
+    idle_switch("userspace_reap",
+        "no effect: completions of libaio are read from the kernel's ring in any case"),
+    idle_switch("hipri", "no effect: completions come by interrupt, not by polling"),
+    idle_switch("sqthread_poll", "no effect: the job submits its requests itself"),
+    idle("sqthread_poll_cpu", "CPU", "no effect: the job submits its requests itself"),
+    idle_switch("uncached", "no effect: pages stay in the page cache"),
+    idle_switch("nowait", "no effect: a request may wait for a resource"),
+    idle("force_async", "N", "no effect: the kernel decides which requests run in the background"),
+    option("cmdprio_percentage", "PERCENT[,PERCENT]", Value("0"),
         "share of reads and writes with an I/O priority; io_uring and libaio",
         |job, text| {
             job.priorities.percent = of_reads_and_writes(text, percentage)?;
             Ok(())
-        },
-    ),
-    with(
-        "cmdprio_class",
-        &[],
-        "CLASS[,CLASS]",
-        Value("1"),
+        }),
+    option("cmdprio_class", "CLASS[,CLASS]", Value("1"),
         "class of the priority: 1 real-time, 2 best effort, 3 idle",
         |job, text| {
             job.priorities.class = of_reads_and_writes(text, priority_class)?;
             Ok(())
-        },
-    ),
-    with(
-        "cmdprio",
-        &[],
-        "LEVEL[,LEVEL]",
-        Value("0"),
-        "level of the priority in its class, 0 to 7",
+        }),
+    option("cmdprio", "LEVEL[,LEVEL]", Value("0"), "level of the priority in its class, 0 to 7",
         |job, text| {
             job.priorities.level = of_reads_and_writes(text, priority_level)?;
             Ok(())
-        },
-    ),
-    with(
-        "cmdprio_bssplit",
-        &[],
-        "SIZE/PERCENT[/CLASS/LEVEL]:...[,...]",
-        Absent,
+        }),
+    option("cmdprio_bssplit", "SIZE/PERCENT[/CLASS/LEVEL]:...[,...]", Absent,
         "I/O priorities by request size",
         |job, text| {
             job.priorities.split = of_reads_and_writes(text, priority_split)?;
             Ok(())
-        },
-    ),
-    idle(
-        "mem",
-        &["iomem"],
-        "malloc|mmap|shm|mmapshared|mmaphuge|shmhuge",
-        "no effect: buffers are anonymous memory",
-    ),
-    idle(
-        "iomem_align",
-        &["mem_align"],
-        "SIZE",
-        "no effect: buffers begin at a page",
-    ),
-    idle(
-        "hugepage-size",
-        &[],
-        "SIZE",
-        "no effect: buffers are anonymous memory",
-    ),
-    with(
-        "lockmem",
-        &[],
-        "SIZE",
-        Value("0"),
+        }),
+    idle("mem", "malloc|mmap|shm|mmapshared|mmaphuge|shmhuge",
+        "no effect: buffers are anonymous memory").also(&["iomem"]),
+    idle("iomem_align", "SIZE", "no effect: buffers begin at a page").also(&["mem_align"]),
+    idle("hugepage-size", "SIZE", "no effect: buffers are anonymous memory"),
+    option("lockmem", "SIZE", Value("0"),
         "memory that each job takes from the system while it runs, to measure with less page cache",
-        set_field!(lockmem_bytes = bytes),
-    ),
+        set_field!(lockmem_bytes = bytes)),
 ];

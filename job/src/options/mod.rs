@@ -46,34 +46,24 @@ pub struct Setting {
 }
 
 /// Declares an option that needs a value.
-const fn with(
+const fn option(
     name: &'static str,
-    aliases: &'static [&'static str],
     value: &'static str,
     default: OptionDefault,
     help: &'static str,
     set: SetOption<Job>,
 ) -> OptionEntry<Job> {
-    let doc = OptionDoc {
-        name,
-        aliases,
-        value,
-        default,
-        bare: None,
-        help,
-    };
-    OptionEntry { doc, set }
+    ugeom_classes::spec::option(name, value, default, help, set)
 }
 
 /// Declares an option whose name alone means yes.
 const fn switch(
     name: &'static str,
-    aliases: &'static [&'static str],
     default: OptionDefault,
     help: &'static str,
     set: SetOption<Job>,
 ) -> OptionEntry<Job> {
-    let mut entry = with(name, aliases, "BOOL", default, help, set);
+    let mut entry = option(name, "BOOL", default, help, set);
     entry.doc.bare = Some("1");
     entry
 }
@@ -86,24 +76,13 @@ pub(crate) const ANYWAY: &str = " in any case";
 
 /// Declares an option that is accepted and changes nothing here; `help` begins with
 /// [`NO_EFFECT`] and has the reason, which a warning prints, but for [`ANYWAY`].
-const fn idle(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    value: &'static str,
-    help: &'static str,
-) -> OptionEntry<Job> {
-    with(name, aliases, value, OptionDefault::Absent, help, |_, _| {
-        Ok(())
-    })
+const fn idle(name: &'static str, value: &'static str, help: &'static str) -> OptionEntry<Job> {
+    option(name, value, OptionDefault::Absent, help, |_, _| Ok(()))
 }
 
 /// As [`idle`], for an option whose name alone means yes.
-const fn idle_switch(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    help: &'static str,
-) -> OptionEntry<Job> {
-    switch(name, aliases, OptionDefault::Absent, help, |_, _| Ok(()))
+const fn idle_switch(name: &'static str, help: &'static str) -> OptionEntry<Job> {
+    switch(name, OptionDefault::Absent, help, |_, _| Ok(()))
 }
 
 /// Declares an option whose value is a name; without one it is that of the job.
@@ -113,15 +92,9 @@ const fn named(
     help: &'static str,
     set: SetOption<Job>,
 ) -> OptionEntry<Job> {
-    let doc = OptionDoc {
-        name,
-        aliases: &[],
-        value,
-        default: OptionDefault::Absent,
-        bare: Some(""),
-        help,
-    };
-    OptionEntry { doc, set }
+    let mut entry = option(name, value, OptionDefault::Absent, help, set);
+    entry.doc.bare = Some("");
+    entry
 }
 
 /// The error for a name that there is not: there are too many options to name them all.

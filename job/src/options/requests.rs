@@ -1,246 +1,111 @@
 //! Options that say which requests a job makes: their kind, size, place and number.
 
 use super::values::{distributions, request_bytes, rw, sizes, split};
-use super::{OptionEntry, idle_switch, switch, with};
+use super::{OptionEntry, idle_switch, option, switch};
 use crate::settings::{Job, RandomGenerator, Sizes};
 use crate::value::{
     amount, by_direction, bytes, nonzero, number, numbers_by_direction, percentage, truth,
 };
-use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::spec::values::choice;
+use ugeom_classes::{set_choice, set_field};
 use ugeom_measure::units::Size;
 
 /// In the order in which help shows them.
+#[rustfmt::skip]
 pub const ENTRIES: &[OptionEntry<Job>] = &[
-    with(
-        "rw",
-        &["readwrite"],
-        "PATTERN",
-        Value("read"),
+    option("rw", "PATTERN", Value("read"),
         "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; \
          `:N` draws an offset every N requests, or leaves gaps in a sequence",
-        set_field!(rw = rw),
-    ),
-    with(
-        "rwmixread",
-        &[],
-        "PERCENT",
-        Value("50"),
-        "share of reads in a mix",
-        set_field!(rwmixread = percentage),
-    ),
-    with(
-        "rwmixwrite",
-        &[],
-        "PERCENT",
-        Value("50"),
-        "share of writes in a mix",
+        set_field!(rw = rw)).also(&["readwrite"]),
+    option("rwmixread", "PERCENT", Value("50"), "share of reads in a mix",
+        set_field!(rwmixread = percentage)),
+    option("rwmixwrite", "PERCENT", Value("50"), "share of writes in a mix",
         |job, text| {
             job.rwmixread = 100 - percentage(text)?;
             Ok(())
-        },
-    ),
-    with(
-        "bs",
-        &["blocksize"],
-        "SIZE[,SIZE[,SIZE]]",
-        Value("4k"),
-        "size of requests: read,write,trim",
+        }),
+    option("bs", "SIZE[,SIZE[,SIZE]]", Value("4k"), "size of requests: read,write,trim",
         |job, text| {
             job.sizes = numbers_by_direction(text, &job.sizes, |text| {
                 request_bytes(text).map(Sizes::fixed)
             })?;
             Ok(())
-        },
-    ),
-    switch(
-        "bs_is_seq_rand",
-        &[],
-        Value("0"),
+        }).also(&["blocksize"]),
+    switch("bs_is_seq_rand", Value("0"),
         "the first size of bs is for sequential requests, the second for random ones",
-        set_field!(seq_rand_sizes = truth),
-    ),
-    with(
-        "bsrange",
-        &["blocksize_range"],
-        "MIN-MAX[,...]",
-        Absent,
-        "range of sizes of requests",
+        set_field!(seq_rand_sizes = truth)),
+    option("bsrange", "MIN-MAX[,...]", Absent, "range of sizes of requests",
         |job, text| {
             job.sizes = by_direction(text, &job.sizes, sizes)?;
             Ok(())
-        },
-    ),
-    with(
-        "bssplit",
-        &[],
-        "SIZE/PERCENT:...[,...]",
-        Absent,
-        "sizes of requests with their shares",
+        }).also(&["blocksize_range"]),
+    option("bssplit", "SIZE/PERCENT:...[,...]", Absent, "sizes of requests with their shares",
         |job, text| {
             job.sizes = by_direction(text, &job.sizes, split)?;
             Ok(())
-        },
-    ),
-    with(
-        "size",
-        &[],
-        "SIZE|PERCENT%",
-        Depends("the whole target"),
+        }),
+    option("size", "SIZE|PERCENT%", Depends("the whole target"),
         "bytes of the target that the job uses, all files together",
         |job, text| {
             // 0 is as if it were not set, also for fio.
             job.size = Some(amount(text)?).filter(|size| *size != Size::Bytes(0));
             Ok(())
-        },
-    ),
-    with(
-        "io_size",
-        &["io_limit"],
-        "SIZE|PERCENT%",
-        Depends("size"),
-        "bytes to transfer, if not `size`",
-        set_field!(io_size = amount),
-    ),
-    with(
-        "offset",
-        &[],
-        "SIZE|PERCENT%",
-        Value("0"),
-        "first offset in the target",
-        set_field!(offset = amount),
-    ),
-    with(
-        "offset_increment",
-        &[],
-        "SIZE|PERCENT%",
-        Value("0"),
-        "added to offset for each of `numjobs`",
-        set_field!(offset_increment = amount),
-    ),
-    with(
-        "number_ios",
-        &[],
-        "N",
-        Value("0"),
+        }),
+    option("io_size", "SIZE|PERCENT%", Depends("size"), "bytes to transfer, if not `size`",
+        set_field!(io_size = amount)).also(&["io_limit"]),
+    option("offset", "SIZE|PERCENT%", Value("0"), "first offset in the target",
+        set_field!(offset = amount)),
+    option("offset_increment", "SIZE|PERCENT%", Value("0"), "added to offset for each of `numjobs`",
+        set_field!(offset_increment = amount)),
+    option("number_ios", "N", Value("0"),
         "end after this number of requests, times `loops`; reads that verify count",
-        set_field!(number_ios = number),
-    ),
-    with(
-        "loops",
-        &[],
-        "N",
-        Value("1"),
-        "number of passes over the files",
+        set_field!(number_ios = number)),
+    option("loops", "N", Value("1"), "number of passes over the files",
         |job, text| {
             job.loops = number(text)?.max(1);
             Ok(())
-        },
-    ),
-    with(
-        "random_distribution",
-        &[],
-        "random|zipf:T|pareto:H|normal:D|zoned:A/S:...|zoned_abs:A/BYTES:...",
-        Value("random"),
+        }),
+    option("random_distribution",
+        "random|zipf:T|pareto:H|normal:D|zoned:A/S:...|zoned_abs:A/BYTES:...", Value("random"),
         "distribution of random offsets; `:C` behind T, H or D moves the centre to that share \
          of the file, 0 to 1; zones of reads, writes and trims are separated by commas",
-        |job, text| {
-            job.distribution = distributions(text)?;
-            Ok(())
-        },
-    ),
-    switch(
-        "norandommap",
-        &[],
-        Value("0"),
-        "random offsets may repeat before all blocks were used",
-        set_field!(norandommap = nonzero),
-    ),
-    switch(
-        "randrepeat",
-        &["allrandrepeat"],
-        Value("1"),
-        "the same random offsets in each run",
-        set_field!(randrepeat = truth),
-    ),
-    with(
-        "randseed",
-        &[],
-        "N",
-        Value("0x89"),
-        "seed of the random numbers",
-        set_field!(randseed = number),
-    ),
-    with(
-        "blockalign",
-        &["ba"],
-        "SIZE[,SIZE[,SIZE]]",
-        Depends("bs"),
+        set_field!(distribution = distributions)),
+    switch("norandommap", Value("0"), "random offsets may repeat before all blocks were used",
+        set_field!(norandommap = nonzero)),
+    switch("randrepeat", Value("1"), "the same random offsets in each run",
+        set_field!(randrepeat = truth)).also(&["allrandrepeat"]),
+    option("randseed", "N", Value("0x89"), "seed of the random numbers",
+        set_field!(randseed = number)),
+    option("blockalign", "SIZE[,SIZE[,SIZE]]", Depends("bs"),
         "alignment of random requests; sets norandommap",
         |job, text| {
             job.align_bytes = numbers_by_direction(text, &job.align_bytes, bytes)?;
             job.norandommap = true;
             Ok(())
-        },
-    ),
-    switch(
-        "bs_unaligned",
-        &["blocksize_unaligned"],
-        Value("0"),
-        "sizes need not be multiples of the smallest",
-        set_field!(unaligned = nonzero),
-    ),
-    with(
-        "percentage_random",
-        &[],
-        "PERCENT[,...]",
-        Value("100"),
+        }).also(&["ba"]),
+    switch("bs_unaligned", Value("0"), "sizes need not be multiples of the smallest",
+        set_field!(unaligned = nonzero)).also(&["blocksize_unaligned"]),
+    option("percentage_random", "PERCENT[,...]", Value("100"),
         "share of random offsets in a random job; the other requests are sequential",
         |job, text| {
             job.random_percent = numbers_by_direction(text, &job.random_percent, percentage)?;
             Ok(())
-        },
-    ),
-    with(
-        "rw_sequencer",
-        &[],
-        "sequential|identical",
-        Value("sequential"),
+        }),
+    option("rw_sequencer", "sequential|identical", Value("sequential"),
         "requests between the offsets that rw=randread:N draws: follow one another, or repeat an \
          offset",
-        |job, text| {
-            let known = [("sequential", false), ("identical", true)];
-            job.identical = choice(&known, text)?;
-            Ok(())
-        },
-    ),
-    with(
-        "random_generator",
-        &[],
-        "tausworthe|lfsr|tausworthe64",
-        Value("tausworthe"),
+        set_choice!(identical = [("sequential", false), ("identical", true)])),
+    option("random_generator", "tausworthe|lfsr|tausworthe64", Value("tausworthe"),
         "lfsr: no offset repeats, also with norandommap",
-        |job, text| {
-            let known = [
-                ("tausworthe", RandomGenerator::Tausworthe),
-                ("lfsr", RandomGenerator::Lfsr),
-                ("tausworthe64", RandomGenerator::Tausworthe64),
-            ];
-            job.generator = choice(&known, text)?;
-            Ok(())
-        },
-    ),
-    idle_switch(
-        "softrandommap",
-        &[],
-        "no effect: the map of blocks takes one bit per block; without memory for it the job fails",
-    ),
-    with(
-        "zonemode",
-        &[],
-        "none|strided",
-        Depends("strided with zonesize"),
+        set_choice!(generator = [
+            ("tausworthe", RandomGenerator::Tausworthe), ("lfsr", RandomGenerator::Lfsr),
+            ("tausworthe64", RandomGenerator::Tausworthe64),
+        ])),
+    idle_switch("softrandommap",
+        "no effect: the map of blocks takes one bit per block; without memory for it the job \
+         fails"),
+    option("zonemode", "none|strided", Depends("strided with zonesize"),
         "strided: use one zone of a file after the other",
         |job, text| {
             if text == "zbd" {
@@ -250,52 +115,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
             let known = [("none", true), ("strided", false)];
             job.zones.off = choice(&known, text)?;
             Ok(())
-        },
-    ),
-    with(
-        "zonesize",
-        &[],
-        "SIZE",
-        Value("0"),
-        "bytes to transfer in a zone before the next",
-        set_field!(zones.bytes = bytes),
-    ),
-    with(
-        "zonerange",
-        &[],
-        "SIZE",
-        Depends("zonesize"),
-        "length of a zone",
-        set_field!(zones.range_bytes = bytes),
-    ),
-    with(
-        "zoneskip",
-        &[],
-        "SIZE",
-        Value("0"),
-        "gap between two zones",
-        set_field!(zones.skip_bytes = bytes),
-    ),
-    with(
-        "offset_align",
-        &[],
-        "SIZE",
-        Value("0"),
+        }),
+    option("zonesize", "SIZE", Value("0"), "bytes to transfer in a zone before the next",
+        set_field!(zones.bytes = bytes)),
+    option("zonerange", "SIZE", Depends("zonesize"), "length of a zone",
+        set_field!(zones.range_bytes = bytes)),
+    option("zoneskip", "SIZE", Value("0"), "gap between two zones",
+        set_field!(zones.skip_bytes = bytes)),
+    option("offset_align", "SIZE", Value("0"),
         "round the offset of a percentage up to a multiple of this",
-        set_field!(offset_align_bytes = bytes),
-    ),
-    switch(
-        "serialize_overlap",
-        &[],
-        Value("0"),
-        "a request waits for those in flight that it overlaps",
-        set_field!(serialize_overlap = truth),
-    ),
-    switch(
-        "fill_device",
-        &["fill_fs"],
-        Value("0"),
-        "write until ENOSPC, which is then not an error",
-        set_field!(fill_device = truth),
-    ),
+        set_field!(offset_align_bytes = bytes)),
+    switch("serialize_overlap", Value("0"), "a request waits for those in flight that it overlaps",
+        set_field!(serialize_overlap = truth)),
+    switch("fill_device", Value("0"), "write until ENOSPC, which is then not an error",
+        set_field!(fill_device = truth)).also(&["fill_fs"]),
 ];

@@ -1,196 +1,82 @@
 //! Options of time: when a job begins and ends, and how fast it makes requests.
 
 use super::values::{count, steady};
-use super::{OptionEntry, idle, idle_switch, switch, with};
+use super::{OptionEntry, idle, idle_switch, option, switch};
 use crate::settings::Job;
 use crate::value::{
     bytes, float, microseconds, milliseconds, nonzero, number, numbers_by_direction, range,
     seconds, truth,
 };
-use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Value};
-use ugeom_classes::spec::values::choice;
+use ugeom_classes::{set_choice, set_field};
 
 /// In the order in which help shows them.
+#[rustfmt::skip]
 pub const ENTRIES: &[OptionEntry<Job>] = &[
-    with(
-        "startdelay",
-        &[],
-        "TIME[-TIME]",
-        Value("0"),
+    option("startdelay", "TIME[-TIME]", Value("0"),
         "delay before the job starts; of a range, a random one",
         |job, text| {
             job.startdelay_ns = range(text, seconds)?;
             Ok(())
-        },
-    ),
-    with(
-        "ramp_time",
-        &[],
-        "TIME",
-        Value("0"),
-        "time before counting starts",
-        set_field!(ramp_time_ns = seconds),
-    ),
-    with(
-        "runtime",
-        &["timeout"],
-        "TIME",
-        Value("0"),
-        "end after this time",
-        set_field!(runtime_ns = seconds),
-    ),
-    switch(
-        "time_based",
-        &[],
-        Value("0"),
-        "start again until `runtime` is over",
-        set_field!(time_based = nonzero),
-    ),
-    with(
-        "rate",
-        &[],
-        "SIZE[,...]",
-        Value("0"),
+        }),
+    option("ramp_time", "TIME", Value("0"), "time before counting starts",
+        set_field!(ramp_time_ns = seconds)),
+    option("runtime", "TIME", Value("0"), "end after this time",
+        set_field!(runtime_ns = seconds)).also(&["timeout"]),
+    switch("time_based", Value("0"), "start again until `runtime` is over",
+        set_field!(time_based = nonzero)),
+    option("rate", "SIZE[,...]", Value("0"),
         "bandwidth limit, bytes per second; total latencies count from when a request was due",
         |job, text| {
             job.rate = numbers_by_direction(text, &job.rate, bytes)?;
             Ok(())
-        },
-    ),
-    with(
-        "rate_iops",
-        &[],
-        "N[,...]",
-        Value("0"),
+        }),
+    option("rate_iops", "N[,...]", Value("0"),
         "IOPS limit; total latencies count from when a request was due",
         |job, text| {
             job.rate_iops = numbers_by_direction(text, &job.rate_iops, number)?;
             Ok(())
-        },
-    ),
-    with(
-        "rate_process",
-        &[],
-        "linear|poisson",
-        Value("linear"),
-        "arrival process of a rate",
-        |job, text| {
-            let known = [("linear", false), ("poisson", true)];
-            job.rate_poisson = choice(&known, text)?;
-            Ok(())
-        },
-    ),
-    with(
-        "thinktime",
-        &[],
-        "TIME",
-        Value("0"),
-        "pause between requests, us without a unit",
-        set_field!(thinktime_ns = microseconds),
-    ),
-    with(
-        "thinktime_blocks",
-        &[],
-        "N",
-        Value("1"),
-        "requests between pauses",
-        set_field!(thinktime_blocks = count),
-    ),
-    with(
-        "steadystate",
-        &["ss"],
-        "CRITERION:LIMIT",
-        Absent,
+        }),
+    option("rate_process", "linear|poisson", Value("linear"), "arrival process of a rate",
+        set_choice!(rate_poisson = [("linear", false), ("poisson", true)])),
+    option("thinktime", "TIME", Value("0"), "pause between requests, us without a unit",
+        set_field!(thinktime_ns = microseconds)),
+    option("thinktime_blocks", "N", Value("1"), "requests between pauses",
+        set_field!(thinktime_blocks = count)),
+    option("steadystate", "CRITERION:LIMIT", Absent,
         "end when iops, iops_slope, bw or bw_slope stays within LIMIT (or LIMIT% of the mean)",
-        set_field!(steady = steady),
-    ),
-    with(
-        "steadystate_duration",
-        &["ss_dur"],
-        "TIME",
-        Value("0"),
-        "duration for which the criterion must hold",
-        set_field!(steady_duration_ns = seconds),
-    ),
-    with(
-        "steadystate_ramp_time",
-        &["ss_ramp"],
-        "TIME",
-        Value("0"),
-        "time before the criterion is checked",
-        set_field!(steady_ramp_ns = seconds),
-    ),
-    with(
-        "steadystate_check_interval",
-        &["ss_interval"],
-        "TIME",
-        Value("1"),
-        "interval of checks",
-        set_field!(steady_interval_ns = seconds),
-    ),
-    with(
-        "thinktime_spin",
-        &[],
-        "TIME",
-        Value("0"),
-        "part of the pause that polls, us without a unit",
-        set_field!(thinktime_spin_ns = microseconds),
-    ),
-    idle(
-        "thinktime_blocks_type",
-        &[],
-        "complete|issue",
-        "no effect: requests count when they are issued",
-    ),
-    with(
-        "thinktime_iotime",
-        &[],
-        "TIME",
-        Value("0"),
+        set_field!(steady = steady)).also(&["ss"]),
+    option("steadystate_duration", "TIME", Value("0"), "duration for which the criterion must hold",
+        set_field!(steady_duration_ns = seconds)).also(&["ss_dur"]),
+    option("steadystate_ramp_time", "TIME", Value("0"), "time before the criterion is checked",
+        set_field!(steady_ramp_ns = seconds)).also(&["ss_ramp"]),
+    option("steadystate_check_interval", "TIME", Value("1"), "interval of checks",
+        set_field!(steady_interval_ns = seconds)).also(&["ss_interval"]),
+    option("thinktime_spin", "TIME", Value("0"), "part of the pause that polls, us without a unit",
+        set_field!(thinktime_spin_ns = microseconds)),
+    idle("thinktime_blocks_type", "complete|issue",
+        "no effect: requests count when they are issued"),
+    option("thinktime_iotime", "TIME", Value("0"),
         "pause after this time instead of after thinktime_blocks, s without a unit",
-        set_field!(thinktime_iotime_ns = seconds),
-    ),
-    with(
-        "rate_min",
-        &["ratemin"],
-        "SIZE[,...]",
-        Value("0"),
+        set_field!(thinktime_iotime_ns = seconds)),
+    option("rate_min", "SIZE[,...]", Value("0"),
         "minimum bandwidth, bytes per second over a rate_cycle; less is an error",
         |job, text| {
             job.rate_min = numbers_by_direction(text, &job.rate_min, bytes)?;
             Ok(())
-        },
-    ),
-    with(
-        "rate_iops_min",
-        &[],
-        "N[,...]",
-        Value("0"),
+        }).also(&["ratemin"]),
+    option("rate_iops_min", "N[,...]", Value("0"),
         "minimum IOPS over a rate_cycle; fewer are an error",
         |job, text| {
             job.rate_iops_min = numbers_by_direction(text, &job.rate_iops_min, number)?;
             Ok(())
-        },
-    ),
-    with(
-        "rate_cycle",
-        &["ratecycle"],
-        "TIME",
-        Value("1s"),
+        }),
+    option("rate_cycle", "TIME", Value("1s"),
         "interval of rate_min and rate_iops_min, ms without a unit",
-        set_field!(rate_cycle_ns = milliseconds),
-    ),
-    idle_switch(
-        "rate_ignore_thinktime",
-        &[],
-        "no effect: a rate counts from when requests were due, pauses or not",
-    ),
-    with(
-        "max_latency",
-        &[],
-        "TIME[,...]",
-        Value("0"),
+        set_field!(rate_cycle_ns = milliseconds)).also(&["ratecycle"]),
+    idle_switch("rate_ignore_thinktime",
+        "no effect: a rate counts from when requests were due, pauses or not"),
+    option("max_latency", "TIME[,...]", Value("0"),
         "longest latency; a longer one is an error, us without a unit",
         |job, text| {
             let limits = numbers_by_direction(text, &[job.max_latency_ns; 3], microseconds)?;
@@ -199,29 +85,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
             }
             job.max_latency_ns = limits[0];
             Ok(())
-        },
-    ),
-    with(
-        "latency_target",
-        &[],
-        "TIME",
-        Value("0"),
+        }),
+    option("latency_target", "TIME", Value("0"),
         "find the largest queue depth up to iodepth with this latency, us without a unit",
-        set_field!(latency.target_ns = microseconds),
-    ),
-    with(
-        "latency_window",
-        &[],
-        "TIME",
-        Value("0"),
+        set_field!(latency.target_ns = microseconds)),
+    option("latency_window", "TIME", Value("0"),
         "time that latency_target measures a queue depth, us without a unit",
-        set_field!(latency.window_ns = microseconds),
-    ),
-    with(
-        "latency_percentile",
-        &[],
-        "PERCENT",
-        Value("100"),
+        set_field!(latency.window_ns = microseconds)),
+    option("latency_percentile", "PERCENT", Value("100"),
         "share of requests that must meet latency_target",
         |job, text| {
             let percent = float(text)?;
@@ -230,13 +101,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
             }
             job.latency.percentile = percent;
             Ok(())
-        },
-    ),
-    switch(
-        "latency_run",
-        &[],
-        Value("0"),
-        "continue the search of latency_target after a result",
-        set_field!(latency.runs_on = truth),
-    ),
+        }),
+    switch("latency_run", Value("0"), "continue the search of latency_target after a result",
+        set_field!(latency.runs_on = truth)),
 ];

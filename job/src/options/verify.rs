@@ -2,35 +2,22 @@
 
 use super::bytes::bytes_pattern;
 use super::values::verify;
-use super::{OptionEntry, idle, idle_switch, switch, with};
+use super::{OptionEntry, idle, idle_switch, option, switch};
 use crate::settings::{Job, Verify};
 use crate::value::{bytes, nonzero, number, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 
 /// In the order in which help shows them.
+#[rustfmt::skip]
 pub const ENTRIES: &[OptionEntry<Job>] = &[
-    with(
-        "verify",
-        &[],
-        "DIGEST",
-        Value("none"),
+    option("verify", "DIGEST", Value("none"),
         "verify reads; after writes, read back: md5, crc64, crc32c, crc32, crc16, crc7, xxhash, \
          sha1, sha256, sha512, sha3-224 to sha3-512, meta (a header alone), pattern, null",
-        set_field!(verify = verify),
-    ),
-    switch(
-        "do_verify",
-        &[],
-        Value("1"),
-        "with `verify`, read back written data",
-        set_field!(do_verify = truth),
-    ),
-    with(
-        "verify_pattern",
-        &[],
-        "PATTERN",
-        Absent,
+        set_field!(verify = verify)),
+    switch("do_verify", Value("1"), "with `verify`, read back written data",
+        set_field!(do_verify = truth)),
+    option("verify_pattern", "PATTERN", Absent,
         "the bytes of verify=pattern: 0xdeadbeef, \"abc\", %o",
         |job, text| {
             job.verify_pattern = bytes_pattern(text)?;
@@ -39,109 +26,42 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
                 job.verify = Verify::PatternHeader;
             }
             Ok(())
-        },
-    ),
-    with(
-        "verify_interval",
-        &[],
-        "SIZE",
-        Depends("bs"),
-        "bytes per header",
-        set_field!(verifying.interval_bytes = bytes),
-    ),
-    with(
-        "verify_offset",
-        &[],
-        "SIZE",
-        Value("0"),
-        "offset of the header in the block",
-        set_field!(verifying.offset_bytes = bytes),
-    ),
-    switch(
-        "verify_fatal",
-        &[],
-        Value("0"),
+        }),
+    option("verify_interval", "SIZE", Depends("bs"), "bytes per header",
+        set_field!(verifying.interval_bytes = bytes)),
+    option("verify_offset", "SIZE", Value("0"), "offset of the header in the block",
+        set_field!(verifying.offset_bytes = bytes)),
+    switch("verify_fatal", Value("0"),
         "end at the first wrong block, as without continue_on_error=verify in any case",
         |_, text| {
             truth(text)?;
             Ok(())
-        },
-    ),
-    switch(
-        "verify_dump",
-        &[],
-        Value("0"),
+        }),
+    switch("verify_dump", Value("0"),
         "write a wrong block to FILE.OFFSET.received and the expected one to FILE.OFFSET.expected; \
          with a wrong header to FILE.OFFSET.hdr_fail alone",
-        set_field!(verifying.dump = truth),
-    ),
-    with(
-        "verify_backlog",
-        &[],
-        "N",
-        Value("0"),
+        set_field!(verifying.dump = truth)),
+    option("verify_backlog", "N", Value("0"),
         "read back after this number of writes, not only at the end",
-        set_field!(verifying.backlog = number),
-    ),
-    with(
-        "verify_backlog_batch",
-        &[],
-        "N",
-        Depends("verify_backlog"),
-        "number of blocks that are read back then",
-        set_field!(verifying.backlog_batch = number),
-    ),
-    switch(
-        "verify_only",
-        &[],
-        Value("0"),
+        set_field!(verifying.backlog = number)),
+    option("verify_backlog_batch", "N", Depends("verify_backlog"),
+        "number of blocks that are read back then", set_field!(verifying.backlog_batch = number)),
+    switch("verify_only", Value("0"),
         "write nothing, and verify the data of an earlier run of the job",
-        set_field!(verifying.only = nonzero),
-    ),
-    idle(
-        "verify_async",
-        &[],
-        "N",
-        "no effect: blocks are always checked",
-    ),
-    idle(
-        "verify_async_cpus",
-        &[],
-        "CPUS",
-        "no effect: blocks are always checked",
-    ),
-    switch(
-        "experimental_verify",
-        &[],
-        Value("0"),
+        set_field!(verifying.only = nonzero)),
+    idle("verify_async", "N", "no effect: blocks are always checked"),
+    idle("verify_async_cpus", "CPUS", "no effect: blocks are always checked"),
+    switch("experimental_verify", Value("0"),
         "reads that check count against the bytes of all loops, and all loops together check no \
          more than one has written",
-        set_field!(verifying.counted = truth),
-    ),
-    switch(
-        "verify_state_save",
-        &[],
-        Value("1"),
+        set_field!(verifying.counted = truth)),
+    switch("verify_state_save", Value("1"),
         "write `local-NAME-N-verify.state`, the writes that ended last, after a job that writes \
          and verifies; N is the number of the job from 0",
-        set_field!(verifying.saves = truth),
-    ),
-    switch(
-        "verify_state_load",
-        &[],
-        Value("0"),
+        set_field!(verifying.saves = truth)),
+    switch("verify_state_load", Value("0"),
         "verify no further than the writes that had ended according to that file",
-        set_field!(verifying.loads = truth),
-    ),
-    idle_switch(
-        "verifysort",
-        &[],
-        "no effect: blocks are checked in the order of their places",
-    ),
-    idle(
-        "verifysort_nr",
-        &[],
-        "N",
-        "no effect: blocks are checked in the order of their places",
-    ),
+        set_field!(verifying.loads = truth)),
+    idle_switch("verifysort", "no effect: blocks are checked in the order of their places"),
+    idle("verifysort_nr", "N", "no effect: blocks are checked in the order of their places"),
 ];

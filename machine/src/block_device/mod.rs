@@ -5,7 +5,8 @@
 //! Sources: stat(2), proc(5) for `mountinfo`, sysfs(5), Documentation/ABI/stable/sysfs-block and
 //! Documentation/ABI/testing/sysfs-block of Linux.
 
-#[cfg(test)]
+// Without unsafe code there is nothing for Miri, and files take it minutes.
+#[cfg(all(test, not(miri)))]
 mod tests;
 
 use rustix::fs::{major, minor};

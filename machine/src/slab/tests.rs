@@ -11,10 +11,10 @@ fn blocks_keep_what_was_copied_into_them() {
     assert!(slab.copy_in(1, 4000, &[9; 96]));
     let mut bytes = [0; 4096];
     slab.copy_out(1, 0, &mut bytes);
-    assert!(bytes[..4000].iter().all(|byte| *byte == 2));
-    assert!(bytes[4000..].iter().all(|byte| *byte == 9));
+    assert_eq!(bytes[..4000], [2; 4000]);
+    assert_eq!(bytes[4000..], [9; 96]);
     slab.copy_out(2, 0, &mut bytes);
-    assert!(bytes.iter().all(|byte| *byte == 3));
+    assert_eq!(bytes, [3; 4096]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! System calls on files: `ugeom run` and fio make the same ones, in the same order.
 
-use crate::run::{UGEOM, run_in};
+use crate::run::{UGEOM, run_in, tool};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -97,8 +97,7 @@ fn files_get_the_calls_that_fio_makes() {
 
 #[test]
 fn folders_of_files_are_made_as_by_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = fio.to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (line, expected) in [
         ("--filename=a/b/c", Some("a/b")),
         ("--filename_format=a/$jobnum/c", Some("a/0")),

@@ -1,6 +1,6 @@
 //! Job files and options beside them: `ugeom run` and fio leave the same files behind.
 
-use crate::run::{UGEOM, command, run, run_in};
+use crate::run::{UGEOM, as_fio, command, run, run_in, tool};
 use std::path::Path;
 
 /// The folder in which both programs find the same job files.
@@ -110,26 +110,16 @@ fn advice(strace: &str, program: &[&str], job: &str) -> Vec<String> {
 
 #[test]
 fn the_kernel_gets_the_advice_that_fio_gives() {
-    let (Some(fio), Some(strace)) = (
-        ugeom_testkit::program("fio"),
-        ugeom_testkit::program("strace"),
-    ) else {
-        return;
-    };
-    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-    let (fio, strace) = (text(Path::new(&fio)), text(Path::new(&strace)));
-    for job in [
+    let Some(strace) = tool("strace") else { return };
+    let lines = [
         "--rw=read",
         "--rw=randread",
         "--rw=randwrite --invalidate=0",
         "--rw=randread --fadvise_hint=0",
         "--rw=randread --fadvise_hint=sequential",
         "--rw=read --fadvise_hint=random --ioengine=io_uring",
-    ] {
-        let theirs = advice(&strace, &[&fio], job);
-        let ours = advice(&strace, &[UGEOM, "run"], job);
-        assert_eq!(theirs, ours, "{job}");
-    }
+    ];
+    as_fio(&lines, |program, job| advice(strace, program, job));
 }
 
 /// What all threads of a process have read so far.
@@ -196,8 +186,7 @@ fn reported(program: &[&str], job: &str) -> Vec<String> {
 
 #[test]
 fn what_is_not_to_be_measured_is_not_reported() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (job, expected) in [
         ("--disable_slat=0", &["clat", "lat", "slat"][..]),
         ("--disable_slat=1", &["clat", "lat"]),
@@ -224,19 +213,15 @@ fn logged(program: &[&str], option: &str) -> Vec<String> {
 
 #[test]
 fn what_is_not_to_be_measured_is_not_logged() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
-    for option in [
+    let lines = [
         "--stats=1",
         "--disable_slat=1",
         "--disable_clat=1",
         "--disable_lat=1",
         "--disable_bw_measurement=1",
         "--gtod_reduce=1",
-    ] {
-        let expected = logged(&[fio, "--thread"], option);
-        assert_eq!(logged(&[UGEOM, "run"], option), expected, "{option}");
-    }
+    ];
+    as_fio(&lines, logged);
 }
 
 #[test]
@@ -269,8 +254,7 @@ fn options_of_files_are_not_ignored_silently_by_stacks() {
 /// group of bins, of the requests of that window.
 #[test]
 fn histograms_are_logged_as_fio_logs_them() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let folder = folder(&[("f", &[7; 1 << 20])]);
     for (program, prefix) in [(&[fio][..], "fio"), (&[UGEOM, "run"], "ours")] {
         let log = format!("--write_hist_log={prefix}");
@@ -306,8 +290,7 @@ fn histograms_are_logged_as_fio_logs_them() {
 /// pass, its synchronous ones fail.
 #[test]
 fn reads_behind_the_end_of_a_new_file_end_as_in_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (engine, more, passes) in [
         ("libaio", "--iodepth=16", true),
         ("libaio", "--verify=crc32c", true),
@@ -357,9 +340,10 @@ fn jobs_that_lock_their_file_end() {
 }
 
 /// How many requests a program made, and the files that it left.
-fn made(program: &[&str], words: &[&str]) -> (String, Vec<String>) {
+fn made(program: &[&str], job: &str) -> (String, Vec<String>) {
     let folder = folder(&[]);
-    let ended = run_in(folder.path(), program[0], &[&program[1..], words].concat());
+    let words: Vec<&str> = ["--name=j"].into_iter().chain(job.split(' ')).collect();
+    let ended = run_in(folder.path(), program[0], &[&program[1..], &words].concat());
     let text = ended.text();
     let issued = text.lines().find(|line| line.contains("issued rwts"));
     let issued = issued.unwrap_or_else(|| panic!("{words:?}: {text}{}", ended.stderr));
@@ -369,9 +353,7 @@ fn made(program: &[&str], words: &[&str]) -> (String, Vec<String>) {
 
 #[test]
 fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
-    for line in [
+    let lines = [
         "--rw=randwrite --size=1m --number_ios=10 --loops=3",
         "--rw=write --size=64k --fsync=4",
         "--rw=write --size=64k --fsync=4 --number_ios=8",
@@ -392,20 +374,16 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
          --verify_state_save=0",
         "--rw=randrw --rwmixread=0 --size=256k --loops=3 --verify=md5 --experimental_verify=1 \
          --verify_state_save=0",
-    ] {
-        let words: Vec<&str> = ["--name=j"].into_iter().chain(line.split(' ')).collect();
-        assert_eq!(
-            made(&[UGEOM, "run"], &words),
-            made(&[fio], &words),
-            "{line}"
-        );
-    }
+    ];
+    as_fio(&lines, made);
 }
 
 /// What a line of output begins: terse fields, JSON, or the report of a job.
-fn parts(program: &[&str], words: &[&str]) -> Vec<(String, usize)> {
+fn parts(program: &[&str], options: &str) -> Vec<(String, usize)> {
     let folder = folder(&[]);
-    let text = run_in(folder.path(), program[0], &[&program[1..], words].concat()).text();
+    let words = ["--name=j", "--rw=write", "--size=64k"];
+    let words: Vec<&str> = options.split(' ').chain(words).collect();
+    let text = run_in(folder.path(), program[0], &[&program[1..], &words].concat()).text();
     let part = |line: &str| {
         let fields: Vec<&str> = line.split(';').collect();
         match line {
@@ -419,14 +397,14 @@ fn parts(program: &[&str], words: &[&str]) -> Vec<(String, usize)> {
             _ => None,
         }
     };
-    text.lines().filter_map(part).collect()
+    let parts: Vec<_> = text.lines().filter_map(part).collect();
+    assert!(!parts.is_empty(), "{program:?} {options}");
+    parts
 }
 
 #[test]
 fn formats_come_in_the_order_of_fio_and_terse_has_its_versions() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
-    for line in [
+    let lines = [
         "--output-format=normal,json,terse",
         "--output-format=json,terse",
         "--output-format=json,json+,normal",
@@ -438,23 +416,20 @@ fn formats_come_in_the_order_of_fio_and_terse_has_its_versions() {
         "--minimal --terse-version=2 --description=why",
         "--minimal --terse-version=2 --continue_on_error=all",
         "--minimal --terse-version=5",
-    ] {
-        let words = ["--name=j", "--rw=write", "--size=64k"];
-        let words: Vec<&str> = line.split(' ').chain(words).collect();
-        let ours = parts(&[UGEOM, "run"], &words);
-        assert_eq!(ours, parts(&[fio], &words), "{line}");
-        assert!(!ours.is_empty(), "{line}");
-    }
+    ];
+    as_fio(&lines, parts);
 }
 
 /// The offsets in a log of requests.
-fn places(program: &[&str], words: &[&str]) -> Vec<String> {
+fn places(program: &[&str], job: &str) -> Vec<String> {
     let folder = folder(&[]);
+    let words = ["--ioengine=null", "--rw=read", "--bs=8k"];
+    let words: Vec<&str> = words.into_iter().chain(job.split(' ')).collect();
     let log = ["--name=j", "--write_iops_log=j", "--log_offset=1"];
     let ended = run_in(
         folder.path(),
         program[0],
-        &[&program[1..], &log, words].concat(),
+        &[&program[1..], &log, &words].concat(),
     );
     let log = std::fs::read_to_string(folder.path().join("j_iops.1.log"));
     let log = log.unwrap_or_else(|error| panic!("{words:?}: {error}: {}", ended.stderr));
@@ -464,20 +439,14 @@ fn places(program: &[&str], words: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_null_engine_begins_at_the_offset_as_in_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
-    for line in [
+    let lines = [
         "--size=64k --filesize=64k --offset=32k",
         "--size=64k --offset=32k",
         "--size=64k --io_size=64k --filesize=64k --offset=32k",
         "--size=64k --offset=50%",
         "--size=64k --filesize=64k --offset=32k --zonemode=strided --zonesize=8k --zonerange=16k",
-    ] {
-        let words = ["--ioengine=null", "--rw=read", "--bs=8k"];
-        let words: Vec<&str> = words.into_iter().chain(line.split(' ')).collect();
-        let ours = places(&[UGEOM, "run"], &words);
-        assert_eq!(ours, places(&[fio], &words), "{line}");
-    }
+    ];
+    as_fio(&lines, places);
 }
 
 #[test]
@@ -503,8 +472,7 @@ fn engines_are_described_or_refused() {
 /// Wrong usage is 1, and jobs that failed are counted.
 #[test]
 fn exit_codes_are_those_of_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let unwritten = "--filename=f --size=64k --rw=read --verify=crc32c --name=v";
     for (line, expected) in [
         ("--name=a --filename=f --rw=read", 0),

@@ -1,7 +1,7 @@
 //! The engines `filecreate`, `filestat` and `filedelete`: `ugeom run` and fio make the same
 //! requests and system calls, measure as many latencies, and leave the same files.
 
-use crate::run::{UGEOM, run_in};
+use crate::run::{UGEOM, run_in, tool};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -205,8 +205,7 @@ const JOBS: &[(&str, &[&str])] = &[
 
 #[test]
 fn files_are_counted_and_left_as_by_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = fio.to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (line, names) in JOBS {
         let theirs = did(&[fio, "--thread"], line, names);
         let ours = did(&[UGEOM, "run"], line, names);
@@ -300,8 +299,7 @@ fn files_are_opened_by_the_calls_of_fio() {
 /// ones and a single one are not.
 #[test]
 fn files_are_opened_again_where_fio_opens_them_again() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = fio.to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let timed = "--name=j --ioengine=filestat --time_based --runtime=200ms";
     for (line, opened_once) in [
         ("--nrfiles=1 --filesize=4k", Some(1)),
@@ -330,8 +328,7 @@ fn files_are_opened_again_where_fio_opens_them_again() {
 
 #[test]
 fn syncs_at_the_end_are_not_reported_as_by_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = fio.to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (options, expected) in [("--end_fsync=1", 0), ("--fsync=4 --end_fsync=1", 3)] {
         for program in [&[fio, "--thread"][..], &[UGEOM, "run"]] {
             let folder = folder(&[]);

@@ -1,6 +1,6 @@
 //! Options of jobs in `ugeom run` and in fio: the same requests, bytes, exit codes and files.
 
-use crate::run::{UGEOM, command, foreign, run, run_in, succeeds};
+use crate::run::{UGEOM, command, foreign, run, run_in, succeeds, tool};
 use std::path::Path;
 
 /// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
@@ -71,8 +71,7 @@ fn did(program: &[&str], line: &str) -> Did {
 }
 
 fn both(lines: &[&str]) {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let differs: Vec<String> = lines
         .iter()
         .map(|line| {
@@ -171,8 +170,7 @@ fn priorities_in_log(program: &[&str], line: &str) -> Vec<String> {
 
 #[test]
 fn logs_have_the_priority_of_each_request() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (line, first) in [
         ("--log_prio=1", "0x0000"),
         ("--prio=3 --log_prio=1", "0x4003"),
@@ -210,8 +208,7 @@ fn units(program: &[&str], line: &str) -> Vec<String> {
 
 #[test]
 fn units_of_reports_are_those_of_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (line, part) in [
         ("--kb_base=1024", "BW=MiB/s(MB/s)"),
         ("--kb_base=1000", "BW=MB/s(MiB/s)"),
@@ -291,11 +288,30 @@ fn options_of_jobs_order_them_as_fio_does() {
     ]);
 }
 
+/// Each program checks what the other wrote, and ugeom finds the damage done to it afterwards.
+fn check_each_other(job: &str, write: &str, check: &str, damage: fn(&Path)) {
+    let Some(fio) = tool("fio") else { return };
+    let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
+    let (write, check) = (format!("{job} {write}"), format!("{job} {check}"));
+    for (writer, reader) in [(theirs, ours), (ours, theirs)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        assert!(succeeds(writer, folder, &write), "{writer:?} {write}");
+        assert!(succeeds(reader, folder, &check), "{reader:?} {check}");
+        damage(folder);
+        assert!(!succeeds(ours, folder, &check), "damaged: {check}");
+    }
+}
+
+/// Changes a file of a test.
+fn change(file: &Path, change: impl FnOnce(&mut [u8])) {
+    let mut bytes = std::fs::read(file).expect("the file");
+    change(&mut bytes);
+    std::fs::write(file, bytes).expect("the file");
+}
+
 #[test]
 fn each_program_checks_what_a_job_of_the_other_wrote() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
-    let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
     for job in [
         "--rw=randwrite --bsrange=4k-16k",
         "--rw=randwrite --bsrange=1k-16k --bs_unaligned",
@@ -306,37 +322,22 @@ fn each_program_checks_what_a_job_of_the_other_wrote() {
         "--rw=randrw --random_generator=tausworthe64",
         "--rw=randwrite --random_distribution=zipf:1.2 --numjobs=2",
     ] {
-        for (writer, reader) in [(theirs, ours), (ours, theirs)] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let job = format!("--name=a --size=256k --verify=crc32c {job}");
-            let write = format!("{job} --do_verify=0");
-            let check = format!("{job} --verify_only");
-            assert!(
-                succeeds(writer, folder.path(), &write),
-                "{writer:?} {write}"
-            );
-            assert!(
-                succeeds(reader, folder.path(), &check),
-                "{reader:?} {check}"
-            );
-            let file = folder.path().join("a.0.0");
-            let mut bytes = std::fs::read(&file).unwrap_or_default();
-            bytes.iter_mut().for_each(|byte| *byte ^= 1);
-            std::fs::write(&file, bytes).expect("the file");
-            assert!(!succeeds(ours, folder.path(), &check), "damaged: {job}");
-        }
+        let job = format!("--name=a --size=256k --verify=crc32c {job}");
+        check_each_other(&job, "--do_verify=0", "--verify_only", |folder| {
+            change(&folder.join("a.0.0"), |bytes| {
+                bytes.iter_mut().for_each(|byte| *byte ^= 1);
+            });
+        });
     }
 }
 
 #[test]
 fn a_job_that_only_reads_verifies_with_verify_only() {
-    let fio = ugeom_testkit::program("fio");
-    let fio = fio.iter().filter_map(|fio| Path::new(fio).to_str());
-    let ours: &[&str] = &[UGEOM, "run"];
+    let fio = tool("fio").map(|fio| vec![fio, "--thread"]);
     let folder = tempfile::tempdir().expect("a folder");
     let pattern = "--verify=pattern --verify_pattern=0xAA --bs=8k";
     let write = format!("--name=a --filename=f --size=64k --rw=write --do_verify=0 {pattern}");
-    for program in fio.map(|fio| vec![fio, "--thread"]).chain([ours.to_vec()]) {
+    for program in fio.into_iter().chain([vec![UGEOM, "run"]]) {
         assert!(succeeds(&program, folder.path(), &write), "{program:?}");
         for rw in ["read", "randread --do_verify=0"] {
             let job = "--name=a --filename=f --size=64k";
@@ -346,24 +347,18 @@ fn a_job_that_only_reads_verifies_with_verify_only() {
                 "{program:?} {check}"
             );
             let file = folder.path().join("f");
-            let intact = std::fs::read(&file).expect("the file");
-            let mut bytes = intact.clone();
-            bytes[20_000] ^= 1;
-            std::fs::write(&file, bytes).expect("the file");
+            change(&file, |bytes| bytes[20_000] ^= 1);
             assert!(
                 !succeeds(&program, folder.path(), &check),
                 "{program:?} {check}"
             );
-            std::fs::write(&file, intact).expect("the file");
+            change(&file, |bytes| bytes[20_000] ^= 1);
         }
     }
 }
 
 #[test]
 fn each_program_checks_the_digests_of_the_other() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
-    let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
     for verify in [
         "md5",
         "crc64",
@@ -384,19 +379,14 @@ fn each_program_checks_the_digests_of_the_other() {
         "crc32c --verify_offset=100",
         "sha256 --verify_interval=1k --verify_offset=512",
     ] {
-        for (writer, reader) in [(theirs, ours), (ours, theirs)] {
-            let folder = tempfile::tempdir().expect("a folder");
-            let folder = folder.path();
-            let job = format!("--name=a --filename=f --size=64k --verify={verify}");
-            let write = format!("{job} --rw=randwrite --do_verify=0");
-            let read = format!("{job} --rw=read");
-            assert!(succeeds(writer, folder, &write), "{writer:?} {write}");
-            assert!(succeeds(reader, folder, &read), "{reader:?} {read}");
-            let file = folder.join("f");
-            let mut bytes = std::fs::read(&file).expect("the file");
-            bytes[20_523] ^= 1;
-            std::fs::write(&file, bytes).expect("the file");
-            assert!(!succeeds(ours, folder, &read), "damaged: {read}");
-        }
+        let job = format!("--name=a --filename=f --size=64k --verify={verify}");
+        check_each_other(
+            &job,
+            "--rw=randwrite --do_verify=0",
+            "--rw=read",
+            |folder| {
+                change(&folder.join("f"), |bytes| bytes[20_523] ^= 1);
+            },
+        );
     }
 }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::run::{UGEOM, succeeds};
+use crate::run::{UGEOM, succeeds, tool};
 
 /// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -19,10 +19,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// A block with a wrong byte is written to files of the same names by both programs.
 fn wrong_block_is_dumped(at: usize, name: &str) {
-    let Some(fio) = ugeom_testkit::program("fio") else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
@@ -55,10 +52,7 @@ fn a_block_with_a_wrong_header_is_written_to_fios_file() {
 
 #[test]
 fn the_bandwidth_of_all_jobs_is_logged_to_the_files_of_fio() {
-    let Some(fio) = ugeom_testkit::program("fio") else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let job = "--name=a --rw=read --ioengine=null --size=1g --rate=64m --time_based --runtime=2 \
                --bandwidth-log --output=o";
     let folders = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
@@ -95,10 +89,7 @@ fn the_bandwidth_of_all_jobs_is_logged_to_the_files_of_fio() {
 
 #[test]
 fn a_job_opens_its_files_as_its_user_and_group() {
-    let Some(fio) = ugeom_testkit::program("fio") else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     if !rustix::process::geteuid().is_root() {
         return ugeom_testkit::skip("needs root");
     }
@@ -125,10 +116,7 @@ fn a_job_opens_its_files_as_its_user_and_group() {
 
 #[test]
 fn a_job_that_cannot_open_its_files_leaves_the_results_of_the_others() {
-    let Some(fio) = ugeom_testkit::program("fio") else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     if !rustix::process::geteuid().is_root() {
         return ugeom_testkit::skip("needs root");
     }
@@ -154,10 +142,7 @@ fn a_job_that_cannot_open_its_files_leaves_the_results_of_the_others() {
 
 #[test]
 fn the_whole_report_comes_at_each_status_interval() {
-    let Some(fio) = ugeom_testkit::program("fio") else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let job = "--output-format=json --output=o --status-interval=1 --ioengine=null --size=1g \
                --runtime=2500ms --time_based --name=a --rw=randrw --iodepth=4 --rate=8m \
                --name=b --rw=read --stonewall";

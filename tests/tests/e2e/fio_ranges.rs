@@ -1,9 +1,7 @@
 //! The engines `falloc` and `ftruncate`: `ugeom run` and fio make the same system calls and leave
 //! the same files.
 
-use std::path::Path;
-
-use crate::run::{UGEOM, command, run, run_in};
+use crate::run::{UGEOM, command, run, run_in, tool};
 
 /// Runs a job on the file `f` of 64 KiB: its exit code, its calls by strace(1), and what it leaves.
 fn did(strace: &str, program: &[&str], job: &str) -> (i32, Vec<String>, Vec<u8>) {
@@ -38,14 +36,7 @@ fn did(strace: &str, program: &[&str], job: &str) -> (i32, Vec<String>, Vec<u8>)
 
 #[test]
 fn ranges_are_reserved_punched_and_cut_as_by_fio() {
-    let (Some(fio), Some(strace)) = (
-        ugeom_testkit::program("fio"),
-        ugeom_testkit::program("strace"),
-    ) else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
-    let strace = Path::new(&strace).to_str().expect("UTF-8");
+    let (Some(fio), Some(strace)) = (tool("fio"), tool("strace")) else { return };
     for (job, calls_expected) in [
         ("--ioengine=falloc --rw=write", 16),
         ("--ioengine=falloc --rw=read", 16),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::run::{UGEOM, command, json_of, run, succeeds};
+use crate::run::{UGEOM, command, json_of, run, succeeds, tool};
 
 /// The state of the first job, and how many reads a later job made of it.
 fn reads_of(program: &[&str], folder: &Path, line: &str) -> u64 {
@@ -18,10 +18,7 @@ fn reads_of(program: &[&str], folder: &Path, line: &str) -> u64 {
 
 #[test]
 fn the_state_of_a_job_is_that_of_fio_to_the_byte() {
-    let Some(fio) = ugeom_testkit::program("fio") else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (line, states) in [
         (
             "--rw=write --verify=crc32c",
@@ -84,10 +81,7 @@ fn the_state_of_a_job_is_that_of_fio_to_the_byte() {
 
 #[test]
 fn a_job_verifies_what_the_state_of_either_program_says() {
-    let Some(fio) = ugeom_testkit::program("fio") else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let programs = [&[fio, "--thread"][..], &[UGEOM, "run"][..]];
     for (write, read, reads) in [
         ("--rw=write", "--rw=read", 16),

@@ -1,6 +1,6 @@
 //! Traces: `ugeom run` and fio make the same requests of the same log, each reads the other's.
 
-use crate::run::{UGEOM, run_in};
+use crate::run::{UGEOM, run_in, tool};
 use std::path::Path;
 
 /// Runs a job in a folder; requests and bytes of reads, writes and trims.
@@ -24,8 +24,7 @@ fn result(folder: &Path) -> serde_json::Value {
 
 #[test]
 fn each_program_makes_the_requests_of_the_log_of_the_other() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
     for writer in [theirs, ours] {
         let folder = tempfile::tempdir().expect("a folder");
@@ -120,8 +119,7 @@ fn a_trace_that_cannot_be_made_names_its_line() {
 
 #[test]
 fn each_copy_of_a_job_replays_the_next_of_several_traces() {
-    let Some(fio) = ugeom_testkit::program("fio") else { return };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let log = |requests: &str| format!("fio version 2 iolog\nf add\nf open\n{requests}f close\n");
@@ -166,10 +164,7 @@ const IN_TURN: [(&str, bool); 4] = [
 
 #[test]
 fn a_job_whose_turn_comes_later_finds_what_earlier_ones_have_made() {
-    let Some(fio) = ugeom_testkit::program("fio") else {
-        return;
-    };
-    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let Some(fio) = tool("fio") else { return };
     for (jobs, succeeds) in IN_TURN {
         let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
             let folder = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,7 @@
 //! Starts programs, and keeps what they print.
 
 use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -52,6 +53,20 @@ pub use ugeom_testkit::has;
 /// What a program prints with `--json`.
 pub fn json_of(text: impl AsRef<[u8]>) -> serde_json::Value {
     serde_json::from_slice(text.as_ref()).expect("JSON")
+}
+
+/// Where a program of others is, as a word of a command; nothing: the test is skipped.
+pub fn tool(name: &str) -> Option<&'static str> {
+    let path = ugeom_testkit::program(name)?;
+    Some(path.to_str().expect("a path in UTF-8").to_owned().leak())
+}
+
+/// Compares what is seen of `ugeom run` and of fio with each of some lines of arguments.
+pub fn as_fio<T: PartialEq + Debug>(lines: &[&str], seen: impl Fn(&[&str], &str) -> T) {
+    let Some(fio) = tool("fio") else { return };
+    for line in lines {
+        assert_eq!(seen(&[UGEOM, "run"], line), seen(&[fio], line), "{line}");
+    }
 }
 
 /// Runs ugeom without input.

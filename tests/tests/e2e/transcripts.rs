@@ -5,10 +5,10 @@ use crate::run::{UGEOM, command, run};
 use crate::step::{Step, transcripts};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A transcript: its document, how its first command begins, and what is there before it.
-const REPEATED: [(&str, &str, &str); 9] = [
+const REPEATED: [(&str, &str, &str); 21] = [
     ("README.md", "ugeom show laptop.img", LAPTOP),
     ("tour.md", "truncate -s 1G", "printf 1234 > other.img"),
     ("tour.md", "ugeom show 'md:64m", ""),
@@ -27,6 +27,38 @@ const REPEATED: [(&str, &str, &str); 9] = [
     ),
     ("engines.md", "ugeom show -v", "truncate -s 64M disk.img"),
     ("stack-language.md", "ugeom show disk.img", STACKS),
+    ("classes/bsd.md", "ugeom show m.img", LABEL),
+    (
+        "classes/bsd.md",
+        "ugeom part create",
+        "truncate -s 8M m.img; ugeom part create -s mbr m.img; ugeom part add -t freebsd m.img",
+    ),
+    ("classes/cache.md", "ugeom show 'md", ""),
+    (
+        "classes/cache.md",
+        "ugeom show 'disk.img",
+        "truncate -s 64M disk.img",
+    ),
+    ("classes/delayed.md", "ugeom show", ""),
+    ("classes/disk.md", "ugeom show", ""),
+    ("classes/gpt.md", "ugeom show g.img", GPT),
+    (
+        "classes/gpt.md",
+        "ugeom part create",
+        "truncate -s 64M g.img",
+    ),
+    (
+        "classes/mbr.md",
+        "ugeom part create",
+        "truncate -s 64M m.img",
+    ),
+    ("classes/md.md", "ugeom show", ""),
+    (
+        "classes/nop.md",
+        "ugeom show",
+        "head -c 1M /dev/zero | tr '\\0' x > disk.img",
+    ),
+    ("classes/zero.md", "ugeom diskinfo", ""),
 ];
 
 /// The disk of a laptop of 2002, cut where its copy ended.
@@ -41,6 +73,19 @@ const LAPTOP: &str = "truncate -s 20003880960 laptop.img; \
     ugeom part add -i 5 -t freebsd-ufs -b 4194304 -s 1048576 laptop.imgs1; \
     truncate -s 2671841280 laptop.img";
 
+/// A BSD label in an MBR.
+const LABEL: &str = "truncate -s 8M m.img; ugeom part create -s mbr m.img; \
+    ugeom part add -t freebsd -b 63 -s 8192 m.img; \
+    ugeom part create -s bsd m.img@s1; ugeom part add -t freebsd-ufs -s 1m m.img@s1; \
+    ugeom part add -t freebsd-swap m.img@s1";
+
+/// A GPT with names.
+const GPT: &str = "truncate -s 64M g.img; ugeom part create -s gpt g.img; \
+    ugeom part add -t efi -s 16m -l boot g.img; ugeom part add -t freebsd-zfs -l tank g.img";
+
+/// Why the transcript of a class is not repeated: the disk that it shows.
+const DISK: &str = "a disk that the tests of the class make";
+
 /// The files of the examples of the stack language.
 const STACKS: &str = "truncate -s 64M disk.img; \
     ugeom part create -s mbr disk.img; ugeom part add -t freebsd -a 1m disk.img; \
@@ -48,7 +93,7 @@ const STACKS: &str = "truncate -s 64M disk.img; \
     printf '[stack.slow]\nlayers = [\"disk.img\", \"nop:delay=1ms\", \"mbr\"]\n' > stacks.toml";
 
 /// Transcripts that are not repeated here: how the first command begins, and why.
-const ELSEWHERE: [(&str, &str, &str); 16] = [
+const ELSEWHERE: [(&str, &str, &str); 33] = [
     (
         "tour.md",
         "ugeom iostat vda",
@@ -113,27 +158,65 @@ const ELSEWHERE: [(&str, &str, &str); 16] = [
         "ugeom serve 'small",
         "a full file system; lost.rs",
     ),
+    ("classes/amiga.md", "ugeom show", DISK),
+    ("classes/apm.md", "ugeom show", DISK),
+    ("classes/atari.md", "ugeom show", DISK),
+    ("classes/bsd.md", "ugeom show critter", DISK),
+    ("classes/ebr.md", "ugeom show m2.img", DISK),
+    ("classes/ebr.md", "ugeom show loop.img", DISK),
+    ("classes/mbr.md", "ugeom show over.img", DISK),
+    ("classes/pc98.md", "ugeom show", DISK),
+    ("classes/sgi.md", "ugeom show", DISK),
+    ("classes/vtoc8.md", "ugeom show", DISK),
+    ("classes/cache.md", "cargo bench", "without output; minutes"),
+    (
+        "classes/crash.md",
+        "ugeom serve",
+        "serves until it is ended",
+    ),
+    (
+        "classes/eli.md",
+        "ugeom show disk.img",
+        "without output; geli.rs",
+    ),
+    (
+        "classes/file.md",
+        "ugeom show disk.img",
+        "without output; a device",
+    ),
+    (
+        "classes/file.md",
+        "ugeom show vm.qcow2",
+        "serves until it is ended; images.rs",
+    ),
+    (
+        "classes/file.md",
+        "ugeom show disk.img.xz",
+        "serves until it is ended; packed.rs",
+    ),
+    (
+        "classes/nbd.md",
+        "ugeom serve",
+        "serves until it is ended; other machines",
+    ),
 ];
 
-/// The documents with their names.
+/// The documents with their names below `docs`.
 fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut paths: Vec<PathBuf> = vec![root.join("README.md")];
-    for entry in fs::read_dir(root.join("docs")).expect("docs") {
-        let path = entry.expect("a document").path();
-        if path.extension().is_some_and(|it| it == "md") {
-            paths.push(path);
+    let readme = fs::read_to_string(root.join("README.md")).expect("README.md");
+    let mut documents = vec![("README.md".to_owned(), readme)];
+    for (folder, prefix) in [("docs", ""), ("docs/classes", "classes/")] {
+        for entry in fs::read_dir(root.join(folder)).expect(folder) {
+            let entry = entry.expect("a document");
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            if name.ends_with(".md") {
+                let text = fs::read_to_string(entry.path()).expect("a document");
+                documents.push((name, text));
+            }
         }
     }
-    let read = |path: PathBuf| {
-        let name = path
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        (name, fs::read_to_string(&path).expect("a document"))
-    };
-    paths.into_iter().map(read).collect()
+    documents
 }
 
 /// A line as it is compared: figures are `#`, with what scales them; dates and units of time are
@@ -169,6 +252,18 @@ fn masked(line: &str) -> String {
         }
     }
     out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Lines as they are compared, without empty ones at the end.
+fn lines<'a>(of: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut lines: Vec<String> = of.map(masked).collect();
+    lines.truncate(
+        lines
+            .iter()
+            .rposition(|line| !line.is_empty())
+            .map_or(0, |at| at + 1),
+    );
+    lines
 }
 
 #[test]
@@ -222,22 +317,19 @@ fn repeat(document: &str, steps: &[Step], before: &str) {
     assert_eq!(made.code, 0, "{document}: {before}: {}", made.stderr);
     for step in steps {
         let ended = shell(&format!("{{ {}\n}} 2>&1", step.command));
-        let printed: Vec<String> = ended.text().lines().map(masked).collect();
-        let expected: Vec<String> = step.expected.iter().map(|line| masked(line)).collect();
+        let printed = lines(ended.text().lines());
+        let expected = lines(step.expected.iter().map(String::as_str));
         if expected.is_empty() {
             assert_eq!(ended.code, 0, "{document}: {}: {printed:#?}", step.command);
             continue;
         }
         let shortened = expected.iter().any(|line| line == "...");
         let mut rest = printed.iter();
-        let lines = expected.iter().filter(|line| *line != "...");
-        let in_order = lines
-            .clone()
-            .all(|line| rest.any(|printed| printed == line));
+        let mut shown = expected.iter().filter(|line| *line != "...");
         let same = if shortened {
-            in_order
+            shown.all(|line| rest.any(|printed| printed == line))
         } else {
-            lines.eq(&printed)
+            expected == printed
         };
         assert!(
             same,

@@ -15,7 +15,8 @@ const LONG_ABOUT: &str = "\
 Reads bytes of a provider and writes them to stdout. Offset and length need not be multiples of \
 the sector size.
 
-Holes of the provider are not read, and zeroes become holes where stdout is a file.
+Holes of the provider are not read, and zeroes become holes where stdout is a file. With \
+--skip-errors, everything is read and written.
 
 When a read fails, the bytes before it are on stdout, the error names the layer, the offset and \
 the reason, and the exit code is 1. --skip-errors continues after an error: it reads large blocks \
