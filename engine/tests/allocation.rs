@@ -90,13 +90,8 @@ fn a_warm_engine_does_not_allocate() {
                 ..GuasiOptions::default()
             },
         };
-        let (mut engine, _) = match open_engine_with::<Scatter>(choice, options) {
-            Ok(opened) => opened,
-            Err(error) => {
-                ugeom_testkit::skip(&error.to_string());
-                continue;
-            }
-        };
+        let opened = ugeom_testkit::or_skip(open_engine_with::<Scatter>(choice, options));
+        let Some((mut engine, _)) = opened else { continue };
         let folder = tempfile::tempdir().unwrap();
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false);

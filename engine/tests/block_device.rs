@@ -115,13 +115,8 @@ fn a_block_device_is_read_written_discarded_and_zeroed() {
     let Some(device) = LoopDevice::over(&image, &[]) else { return };
     for choice in Choice::ALL {
         for flags in [0, libc::O_DIRECT] {
-            let mut engine = match open_engine(choice, 8) {
-                Ok((engine, _)) => engine,
-                Err(error) => {
-                    ugeom_testkit::skip(&error.to_string());
-                    continue;
-                }
-            };
+            let opened = ugeom_testkit::or_skip(open_engine(choice, 8));
+            let Some((mut engine, _)) = opened else { continue };
             let mut options = OpenOptions::new();
             let options = options.read(true).write(true).custom_flags(flags);
             let file = engine

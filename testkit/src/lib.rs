@@ -14,7 +14,7 @@ pub use bench::{bench_budget_ns, bench_seconds, is_bench};
 pub use loop_device::LoopDevice;
 pub use recorded_disk::RecordedDisk;
 pub use server::Server;
-pub use skip::{program, python, shared, skip, test_name};
+pub use skip::{or_skip, program, python, shared, skip, test_name};
 
 /// Fails, and shows the text, unless it has these words.
 #[track_caller]

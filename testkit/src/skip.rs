@@ -4,6 +4,7 @@
 //! the end of the run with its reason.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,11 @@ pub fn skip(reason: &str) {
         // Without the log the line on stderr stands alone; that is no reason to fail the test.
         let _ = append(Path::new(&log), &log_line(&name, reason));
     }
+}
+
+/// What was made; where it could not be made here, nothing, and the reason is reported by [`skip`].
+pub fn or_skip<T>(made: Result<T, impl Display>) -> Option<T> {
+    made.inspect_err(|error| skip(&error.to_string())).ok()
 }
 
 /// The name of the calling test: the harness runs each in a thread that it names after it.

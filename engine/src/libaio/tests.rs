@@ -7,13 +7,7 @@ use super::*;
 use crate::op::OpKind;
 
 fn engine(depth: u32) -> Option<LibaioEngine<Buffer>> {
-    match LibaioEngine::open(depth) {
-        Ok(engine) => Some(engine),
-        Err(error) => {
-            ugeom_testkit::skip(&error.to_string());
-            None
-        }
-    }
+    ugeom_testkit::or_skip(LibaioEngine::open(depth))
 }
 
 fn file(content: &[u8]) -> (tempfile::TempDir, Arc<File>) {

@@ -13,9 +13,8 @@ use crate::{Choice, Op, OpKind, open_engine};
 /// Runs a test on each reactor that there is.
 fn on_both(run: impl Fn(&mut Reactor)) {
     for waiting in [Waiting::IoUring, Waiting::Epoll] {
-        match Reactor::open(waiting) {
-            Ok(mut reactor) => run(&mut reactor),
-            Err(error) => ugeom_testkit::skip(&error.to_string()),
+        if let Some(mut reactor) = ugeom_testkit::or_skip(Reactor::open(waiting)) {
+            run(&mut reactor);
         }
     }
 }

@@ -10,13 +10,7 @@ use crate::op::OpKind;
 
 /// An engine, or a line that says why the test does not run.
 fn engine(depth: u32) -> Option<UringEngine<Buffer>> {
-    match UringEngine::open(depth) {
-        Ok(engine) => Some(engine),
-        Err(error) => {
-            ugeom_testkit::skip(&error.to_string());
-            None
-        }
-    }
+    ugeom_testkit::or_skip(UringEngine::open(depth))
 }
 
 fn read(file: FileId) -> Op {
