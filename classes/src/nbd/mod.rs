@@ -140,7 +140,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         "retry",
         "TIME",
         Value("1m"),
-        "fail requests with EIO when no server has answered for this long",
+        "fail requests when no server has answered for this long",
         set_field!(retry_ns = values::duration_ns),
     ),
     option(
