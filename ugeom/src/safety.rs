@@ -13,8 +13,8 @@ use ugeom_machine::in_use::use_of;
 use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 
 /// Refuses a file or block device that the system has mounted, uses as swap, or has a loop device
-/// over, or that another program has open. Targets are refused when they are opened for writing; this is for paths that are written
-/// to without a stack.
+/// over, or that another program has open. Targets are refused when they are opened for writing;
+/// this is for paths that are written to without a stack.
 ///
 /// # Errors
 /// What it is used for.

@@ -449,8 +449,10 @@ fn jobs_and_sweeps_do_not_write_to_an_image_that_is_open() {
         "1s",
         &image,
     ];
+    let engines = ["lab", "engines", "--destroy", "--budget", "1s", &image];
     let served = serve_nbd(folder.path(), "s", &image, &["--rw"]);
-    for command in jobs.iter().map(Vec::as_slice).chain([&sweep[..]]) {
+    let others = [&sweep[..], &engines];
+    for command in jobs.iter().map(Vec::as_slice).chain(others) {
         let before = std::fs::read(&path).expect("the image");
         let ended = ugeom(command);
         assert_eq!(ended.code, 1, "{}", ended.stderr);

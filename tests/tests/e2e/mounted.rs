@@ -126,7 +126,7 @@ fn a_device_that_a_program_holds_is_not_written_to() {
 
 /// Commands that write to an image, with every flag that overwrites what it carries; the text on
 /// stdin of each. `IMAGE` stands for the image.
-const WRITERS: [(&str, &str); 17] = [
+const WRITERS: [(&str, &str); 18] = [
     ("write --destroy IMAGE", "x"),
     ("write --destroy IMAGE@p1", "x"),
     ("part create --destroy -s mbr IMAGE", ""),
@@ -143,6 +143,7 @@ const WRITERS: [(&str, &str); 17] = [
     ("geli init --destroy -P -K IMAGE IMAGE@p1", ""),
     ("diskinfo -w -S --destroy IMAGE", ""),
     ("lab sweep --write --destroy --budget 1s IMAGE", ""),
+    ("lab engines --destroy --budget 1s IMAGE", ""),
     (
         "run --destroy --name=x --rw=write --size=1m --filename=IMAGE",
         "",
