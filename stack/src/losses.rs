@@ -272,6 +272,9 @@ fn tell(info: &EdgeInfo, body: &mut Body, edge: u32, mark: u64, sent_here: bool)
         body.completed = 0;
         body.fail(code(Errno::IO), edge, last.why);
     }
+    if sent_here && body.flags.contains(Flags::FOR_REQUEST) {
+        return;
+    }
     let nobody_hears = sent_here && body.flags.contains(Flags::UNHEARD);
     info.losses.told(&lost, !nobody_hears);
     info.mark.0.fetch_max(number, Ordering::SeqCst);

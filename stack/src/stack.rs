@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Option<Arc<SharedPool>>,
     classes: Mutex<Vec<Arc<dyn Class>>>,
     taste_errors: Mutex<Vec<TasteError>>,
+    /// Tasting found a device unreachable: the caller whose change caused it fails with that.
+    unreachable: Mutex<Option<IoError>>,
     homes: Mutex<Vec<Weak<Home>>>,
     defects: AtomicU64,
     queues: OnceLock<Queues>,
@@ -94,6 +96,7 @@ impl Stack {
             pool,
             classes: Mutex::new(classes),
             taste_errors: Mutex::new(Vec::new()),
+            unreachable: Mutex::new(None),
             homes: Mutex::new(Vec::new()),
             defects: AtomicU64::new(0),
             queues: OnceLock::new(),
@@ -110,7 +113,8 @@ impl Stack {
     /// taste them before this returns.
     ///
     /// # Errors
-    /// See [`StackError`]; nothing is left behind then.
+    /// See [`StackError`]; nothing is left behind then. `Io` where tasting found the device
+    /// unreachable (ENXIO): the geom stays, and there is nothing to read from it.
     pub fn create(
         &self,
         class: &'static str,
@@ -124,7 +128,10 @@ impl Stack {
             self.shared.topology.with(of)
         });
         self.shared.work_off_events();
-        providers
+        match lock(&self.shared.unreachable).take() {
+            Some(error) => Err(StackError::Io(error)),
+            None => providers,
+        }
     }
 
     /// Takes a geom away. With `force` its providers are orphaned first and it withers when their
@@ -491,7 +498,14 @@ impl Shared {
         }
         let tasted = self.tasting(provider, |taster| {
             let taste = |class: &Arc<dyn Class>| (class.name(), class.taste(taster));
-            classes.iter().map(taste).collect::<Vec<_>>()
+            let plans = classes.iter().map(taste).collect::<Vec<_>>();
+            match taster.gone() {
+                Some(error) => {
+                    lock(&self.unreachable).get_or_insert(error.clone());
+                    Vec::new()
+                }
+                None => plans,
+            }
         });
         // A provider that cannot be opened for reading is not tasted; that is GEOM's way, too.
         for (class, plan) in tasted.unwrap_or_default() {

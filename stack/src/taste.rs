@@ -5,7 +5,7 @@
 
 use crate::bio::AttributeValue;
 use crate::channel::Channel;
-use crate::error::IoError;
+use crate::error::{Errno, IoError};
 use crate::opened::Opened;
 use crate::topology::{GeomView, ProviderView};
 use std::cell::OnceCell;
@@ -24,6 +24,8 @@ pub struct Taster<'a> {
     opened: &'a Opened,
     kept: Vec<(u64, Vec<u8>)>,
     bytes_read: u64,
+    /// What a read failed with that found the provider gone.
+    gone: Option<IoError>,
     insists: bool,
 }
 
@@ -40,6 +42,7 @@ impl<'a> Taster<'a> {
             opened,
             kept: Vec::new(),
             bytes_read: 0,
+            gone: None,
             insists: false,
         }
     }
@@ -99,13 +102,28 @@ impl<'a> Taster<'a> {
             let at = (offset - start) as usize;
             return Ok(bytes[at..at + length as usize].to_vec());
         }
+        if let Some(gone) = &self.gone {
+            return Err(gone.clone());
+        }
         let length = length.min(TASTE_READ_MAX_BYTES) as usize;
-        let bytes = self.channel.read_to_taste(self.opened, offset, length)?;
+        let read = self.channel.read_to_taste(self.opened, offset, length);
+        if let Err(error) = &read
+            && error.errno == Errno::NXIO
+        {
+            self.gone = Some(error.clone());
+        }
+        let bytes = read?;
         self.bytes_read += bytes.len() as u64;
         if self.kept.len() < KEPT_READS {
             self.kept.push((offset, bytes.clone()));
         }
         Ok(bytes)
+    }
+
+    /// What a read failed with that found the device unreachable (ENXIO): each further one may take
+    /// a timeout, and fails with the same.
+    pub(crate) fn gone(&self) -> Option<&IoError> {
+        self.gone.as_ref()
     }
 
     /// Reads one sector by its number; empty past the end of the media.

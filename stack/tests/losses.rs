@@ -114,6 +114,32 @@ fn every_handle_hears_of_each_loss_once() {
     }
 }
 
+/// The error of such a FLUSH is that of the request: its sender has to hear of other writes, too.
+#[test]
+fn a_flush_for_a_request_takes_no_report_from_the_next_flush() {
+    for options in all_options() {
+        let rig = Rig::new(options);
+        let (mut writer, mut other) = (rig.client(), rig.client());
+        let for_request = |(opened, channel): &mut (Opened, Channel)| {
+            let flushed = channel.flush_for_request(opened);
+            flushed.map_err(|error| error.errno)
+        };
+        assert_eq!(for_request(&mut writer), Ok(()));
+        rig.disk.losses.record(WHY);
+        assert_eq!(for_request(&mut writer), Err(Errno::IO));
+        fails_once(&mut writer);
+        assert_eq!(for_request(&mut writer), Ok(()));
+        fails_once(&mut other);
+        rig.disk.failing.store(1, Ordering::SeqCst);
+        assert_eq!(for_request(&mut writer), Err(Errno::NOSPC));
+        for client in [&mut writer, &mut other] {
+            let heard = flush(client).expect_err("it has not heard");
+            assert_eq!(heard.0, Errno::IO);
+            assert_eq!(flush(client), Ok(()));
+        }
+    }
+}
+
 #[test]
 fn two_losses_between_two_flushes_are_one_error() {
     let rig = Rig::new(StackKnobs::default());

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 use ugeom_classes::Target;
-use ugeom_classes::part::edit::found;
+use ugeom_classes::part::edit::{EditError, found};
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Delta, ProviderId, Tree};
 
@@ -18,10 +18,13 @@ pub type Contents = BTreeMap<ProviderId, Vec<Content>>;
 
 /// Looks at every provider of a target, and writes what it carries into the tree: as the fact
 /// `content`, and as a mark where it is a table that is not listed.
-pub fn annotate(target: &Target, tree: &mut Tree) -> Contents {
+///
+/// # Errors
+/// A device is unreachable.
+pub fn annotate(target: &Target, tree: &mut Tree) -> Result<Contents, EditError> {
     let mut all = Contents::new();
     let Ok(mut channel) = target.stack.channel(1) else {
-        return all;
+        return Ok(all);
     };
     let geoms = tree.geoms.iter_mut().filter(|geom| geom.class != "DEV");
     for provider in geoms.flat_map(|geom| &mut geom.providers) {
@@ -29,7 +32,11 @@ pub fn annotate(target: &Target, tree: &mut Tree) -> Contents {
             Ok(opened) => opened,
             Err(_) => continue,
         };
-        let contents = found::glance(&mut channel, &opened).unwrap_or_default();
+        let contents = match found::glance(&mut channel, &opened) {
+            Ok(contents) => contents,
+            Err(error @ EditError::Io { .. }) => return Err(error),
+            Err(_) => Vec::new(),
+        };
         if let Some(text) = cell(&contents) {
             provider.config.push(("content".to_owned(), text));
         }
@@ -38,7 +45,7 @@ pub fn annotate(target: &Target, tree: &mut Tree) -> Contents {
         }
         all.insert(provider.id, contents);
     }
-    all
+    Ok(all)
 }
 
 /// One cell of a listing: `ext4 "root"`, or several with commas.

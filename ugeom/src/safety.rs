@@ -5,6 +5,7 @@ use anyhow::{Result, anyhow, bail};
 use std::ops::Range;
 use std::path::Path;
 use ugeom_classes::eli;
+use ugeom_classes::file::refuse_open_elsewhere;
 use ugeom_classes::part::edit::{EditError, found};
 use ugeom_classes::{Role, Target, TargetOptions, open_target, quoted_path, registry};
 use ugeom_format::content::{Content, ContentUse};
@@ -12,8 +13,8 @@ use ugeom_machine::in_use::use_of;
 use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 
 /// Refuses a file or block device that the system has mounted, uses as swap, or has a loop device
-/// over. Targets are refused when they are opened for writing; this is for paths that are written
-/// to without a stack.
+/// over, or that another program has open. Targets are refused when they are opened for writing;
+/// this is for paths that are written to without a stack.
 ///
 /// # Errors
 /// What it is used for.
@@ -32,7 +33,8 @@ pub fn refuse_stdout_in_use() -> Result<()> {
 fn refuse_use(path: &Path, name: &str) -> Result<()> {
     match use_of(path) {
         Some(found) => bail!("{name} {found}: free it first; nothing was written"),
-        None => Ok(()),
+        None => refuse_open_elsewhere(path, name)
+            .map_err(|error| anyhow!("{error}; nothing was written")),
     }
 }
 

@@ -33,6 +33,7 @@ use crate::path::path_of;
 use crate::spec::LayerArguments;
 use facts::Facts;
 use open::Opened;
+pub use open::refuse_open_elsewhere;
 use options::Settings;
 use state::ThreadEngine;
 use std::fs::File;

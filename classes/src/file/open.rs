@@ -9,6 +9,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 /// How it is to be opened.
 #[derive(Clone, Copy)]
@@ -119,6 +120,27 @@ pub(super) fn file_kind(path: &str, said: options::Wanted) -> Result<FileKind, B
     let file = File::from(file.map_err(|errno| system("opening", path, errno))?);
     let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;
     Ok(image::recognise(&file, size))
+}
+
+/// Refuses an image or a block device that another program has open, for a command that writes to
+/// its bytes without a stack. What is neither, or cannot be opened for reading, is let pass. `name`
+/// is what messages call it.
+///
+/// # Errors
+/// How the other program has it open.
+pub fn refuse_open_elsewhere(path: &Path, name: &str) -> Result<(), BuildError> {
+    let Ok(kind) = kind_of(&text_of(path.as_os_str())) else { return Ok(()) };
+    let is_device = kind == FileType::BlockDevice;
+    let mut flags = OFlags::CLOEXEC | OFlags::RDONLY;
+    flags.set(OFlags::EXCL, is_device);
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::BUSY) if is_device => Err(refused(
+            name,
+            "is in use: held by another process".to_owned(),
+        )),
+        Ok(file) if !is_device => locking::lock(name, &File::from(file), Holder::Writer),
+        _ => Ok(()),
+    }
 }
 
 fn system(operation: &'static str, path: &str, errno: Errno) -> BuildError {

@@ -6,6 +6,9 @@ use super::state::ThreadEngine;
 use rustix::fs::SeekFrom;
 use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, Request};
 
+/// Holes of a file that has become shorter are given in such units: no sector is larger.
+const HOLE_BYTES_MIN: u64 = 1 << 20;
+
 pub(super) fn start(geom: &FileGeom, request: Request<'_>, cx: &mut Cx) -> Next {
     match request.command() {
         Command::GetAttr => attribute(&geom.facts, request),
@@ -63,7 +66,7 @@ fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errn
     let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
         Ok(data) => data,
         // No data from here to the end.
-        Err(Errno::NXIO) => return Ok((ExtentKind::Hole, end)),
+        Err(Errno::NXIO) => return last_hole(geom, at, end),
         Err(Errno::INVAL) => return Ok((ExtentKind::Data, end)),
         Err(errno) => return Err(errno),
     };
@@ -72,11 +75,25 @@ fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errn
     }
     match rustix::fs::seek(file, SeekFrom::Hole(at)) {
         // The hole behind the last byte begins in the middle of a sector.
-        Ok(hole) if hole == geom.facts.size_bytes => Ok((ExtentKind::Data, end)),
+        Ok(hole) if hole == geom.facts.size_bytes || hole % 512 > 0 => Ok((ExtentKind::Data, end)),
         Ok(hole) if hole > at => Ok((ExtentKind::Data, hole.min(end))),
         Ok(_) | Err(Errno::INVAL) => Ok((ExtentKind::Data, end)),
         // The file became shorter meanwhile.
-        Err(Errno::NXIO) => Ok((ExtentKind::Hole, end)),
+        Err(Errno::NXIO) => Ok((ExtentKind::Data, end)),
         Err(errno) => Err(errno),
     }
+}
+
+/// The hole behind all data. A file that has become shorter has none behind its end: zeroes would
+/// stand for what it has lost, and a READ says so.
+fn last_hole(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errno> {
+    let size_bytes = rustix::fs::fstat(&*geom.file)?.st_size as u64;
+    if size_bytes >= geom.facts.size_bytes {
+        return Ok((ExtentKind::Hole, end));
+    }
+    let until = size_bytes / HOLE_BYTES_MIN * HOLE_BYTES_MIN;
+    Ok(match until > at {
+        true => (ExtentKind::Hole, until.min(end)),
+        false => (ExtentKind::Data, end),
+    })
 }

@@ -225,6 +225,17 @@ fn an_image_that_shrinks_while_open_is_a_clear_error() {
             "{engine}"
         );
         assert!(error.reason.contains("has become shorter"), "{error}");
+        // Zeroes may not stand for what is gone.
+        for size_bytes in [8192, 8193, 0] {
+            let file = File::options().write(true).open(&path).expect("the file");
+            file.set_len(size_bytes).expect("shrink");
+            let extents = channel.extents(&opened, 0, 64 * 1024, 8).expect("extents");
+            let kinds = extents.iter().map(|extent| extent.kind);
+            assert!(
+                kinds.clone().all(|kind| kind == ExtentKind::Data),
+                "{extents:?}"
+            );
+        }
     }
 }
 

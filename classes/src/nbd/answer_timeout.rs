@@ -7,9 +7,11 @@
 //! ```
 //!
 //! A server whose silence has made requests fail is likely to be silent for the next ones, too, and
-//! an application may send thousands, one after the other. Each try is therefore half as long as
-//! the one before, so that all together take about two timeouts. A whole timeout comes
-//! back with the first answer, and from time to time for servers that are only slow.
+//! an application may send thousands, one after the other. The next try therefore takes a quarter
+//! of the timeout, and each one after it half as long as the one before, so that all together take
+//! half a timeout. After one of the shortest,
+//! requests fail at once for a while. A whole timeout comes back with the first answer, and from
+//! time to time for servers that are only slow.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,6 +24,9 @@ const SHORTEST_PART: u64 = 16;
 
 /// Timeouts from one whole try to the next, at least.
 const FULL_EACH: u64 = 8;
+
+/// The longest pause between two of the shortest tries, ns. Requests that come in it fail at once.
+const REST_NS_MAX: u64 = 1_000_000_000;
 
 /// The timeout that all connections to a server share.
 pub(super) struct AnswerTimeout {
@@ -76,10 +81,22 @@ impl AnswerTimeout {
         }
         if state.ns == self.timeout_ns {
             state.full_ended_ns = now_ns;
+            state.ns /= 2;
         }
-        let shortest_ns = SHORTEST_NS.min(self.timeout_ns / SHORTEST_PART);
-        state.ns = (state.ns / 2).max(shortest_ns);
+        state.ns = (state.ns / 2).max(self.shortest_ns());
         state.ended_ns = now_ns;
+    }
+
+    fn shortest_ns(&self) -> u64 {
+        SHORTEST_NS.min(self.timeout_ns / SHORTEST_PART)
+    }
+
+    /// All tries down to the shortest have ended without an answer, the last of them just now: no
+    /// request is worth another one yet.
+    pub fn rests(&self, now_ns: u64) -> bool {
+        let state = self.state();
+        let rest_ns = REST_NS_MAX.min(self.timeout_ns);
+        state.ns == self.shortest_ns() && now_ns.saturating_sub(state.ended_ns) < rest_ns
     }
 
     /// The server answers.
@@ -109,13 +126,30 @@ mod tests {
     }
 
     #[test]
+    fn after_the_shortest_try_requests_fail_at_once_for_a_second() {
+        let answer_timeout = AnswerTimeout::new(Duration::from_secs(30));
+        let mut now_ns = SECOND_NS * 1000;
+        let mut tries = 0;
+        while !answer_timeout.rests(now_ns) {
+            now_ns += answer_timeout.at_ns(now_ns);
+            answer_timeout.ended(now_ns);
+            tries += 1;
+        }
+        assert_eq!(tries, 8);
+        assert!(answer_timeout.rests(now_ns + SECOND_NS - 1));
+        assert!(!answer_timeout.rests(now_ns + SECOND_NS));
+        answer_timeout.restore();
+        assert!(!answer_timeout.rests(now_ns));
+    }
+
+    #[test]
     fn one_silence_over_many_connections_counts_once() {
         let answer_timeout = AnswerTimeout::new(Duration::from_secs(30));
         let now_ns = SECOND_NS * 1000;
         for connection in 0..64 {
             answer_timeout.ended(now_ns + connection);
         }
-        assert_eq!(answer_timeout.at_ns(now_ns), 15 * SECOND_NS);
+        assert_eq!(answer_timeout.at_ns(now_ns), 7500 * SECOND_NS / 1000);
     }
 
     #[test]
@@ -131,7 +165,7 @@ mod tests {
             tries_ns.push(ns);
         }
         let seconds: Vec<u64> = tries_ns.iter().take(4).map(|ns| ns / SECOND_NS).collect();
-        assert_eq!(seconds, [30, 15, 7, 3]);
+        assert_eq!(seconds, [30, 7, 3, 1]);
         assert_eq!(tries_ns.last(), Some(&(30 * SECOND_NS)));
         assert!(now_ns < 1400 * SECOND_NS, "{now_ns}");
     }

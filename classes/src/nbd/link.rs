@@ -46,6 +46,8 @@ use sync::Asked;
 
 const NONSENSE: &str = "the server violates the protocol";
 
+const SILENT: &str = "the server does not answer";
+
 const NO_CONNECTION: &str = "there is no connection";
 
 /// Bytes that may wait to be sent before no more requests are added to them.
@@ -146,6 +148,8 @@ pub(super) struct Link {
     pub heard_ns: u64,
     pub now_ns: u64,
     attempts: usize,
+    /// The handshake over the last connection was completed.
+    shook: bool,
     /// Something was received since that was asked last.
     pub received: bool,
     polling: AdaptivePolling,
@@ -191,6 +195,7 @@ impl Link {
             heard_ns: 0,
             now_ns: clock::now_ns(),
             attempts: 0,
+            shook: true,
             received: false,
             polling: AdaptivePolling::new(POLL_NS),
             durability: Durability::new(&remote.together),
@@ -274,6 +279,9 @@ impl Link {
         }
         if self.held > 0 {
             self.release_flushes();
+        }
+        if !self.queue.is_empty() {
+            self.rest();
         }
         if self.is_busy()
             && let Err(why) = self.advance()
@@ -470,6 +478,7 @@ impl Link {
             self.reactor.deregister(source);
         }
         let was_up = matches!(self.stage, Stage::Up);
+        self.shook = was_up;
         self.durability.broke();
         self.forget_flushes();
         self.asked.end_all();
@@ -527,15 +536,33 @@ impl Link {
     /// over a bad sector is there for the next request.
     fn give_up(&mut self, why: &'static str, tried: bool) {
         let limit = self.remote.retry.as_nanos();
+        // A server that shakes hands may only be unable to answer this request.
+        let errno = if self.shook { Errno::IO } else { Errno::NXIO };
         for index in std::mem::take(&mut self.queue) {
             let Some(flight) = &self.flights[index as usize] else { continue };
             let waited = u128::from(self.now_ns.saturating_sub(flight.since_ns));
             let is_over = waited >= limit && (tried || flight.since_ns > 0);
             if is_over || flight.breaks >= self.remote.breaks_max {
                 self.together.set_gone(true);
-                self.finish(index, Err((Errno::IO, why)));
+                self.finish(index, Err((errno, why)));
             } else {
                 self.queue.push_back(index);
+            }
+        }
+    }
+
+    /// Fails the requests that came while tries are not worth it.
+    fn rest(&mut self) {
+        if !self.together.is_gone() || !self.together.answer_timeout.rests(self.now_ns) {
+            return;
+        }
+        for index in std::mem::take(&mut self.queue) {
+            match &self.flights[index as usize] {
+                Some(flight) if flight.since_ns == 0 => {
+                    self.finish(index, Err((Errno::NXIO, SILENT)));
+                }
+                Some(_) => self.queue.push_back(index),
+                None => {}
             }
         }
     }
@@ -555,7 +582,7 @@ impl Link {
         match self.stage {
             Stage::Down { .. } => self.give_up("the server is unreachable", false),
             _ if silent_ns > self.together.answer_timeout.at_ns(self.now_ns) => {
-                self.lose("the server does not answer");
+                self.lose(SILENT);
                 if self.together.is_gone() {
                     self.together.answer_timeout.ended(self.now_ns);
                 }

@@ -107,7 +107,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         "reconnect when a server that owes replies has sent nothing of use for this long",
         set_field!(timeout_ns = values::duration_ns)),
     option("retry", "TIME", Value("1m"),
-        "fail requests with EIO when no server has answered for this long",
+        "fail requests when no server has answered for this long",
         set_field!(retry_ns = values::duration_ns)),
     option("name", "NAME", Depends("nbd0, nbd1, ..."), "name of the provider",
         set_field!(name = values::provider_name)),

@@ -251,7 +251,7 @@ fn requests_fail_when_the_server_stays_away() {
     let error = channel
         .read(&opened, 0, &mut [0; 512])
         .expect_err("no server");
-    assert_eq!(error.errno, Errno::IO);
+    assert_eq!(error.errno, Errno::NXIO);
     assert!(error.to_string().contains("of nbd0: the server"), "{error}");
 }
 
@@ -270,7 +270,7 @@ fn once_the_server_is_gone_requests_fail_soon_until_it_is_back() {
         // With a connection of its own, as each look of a class at a disk has.
         let mut channel = target.stack.channel(1).expect("a channel");
         let read = channel.read(&opened, 0, &mut [0; 512]);
-        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+        assert_eq!(read.map_err(|error| error.errno), Err(Errno::NXIO));
     }
     // Not a second for each: tasting a disk alone takes some dozens of reads.
     assert!(begin.elapsed() < Duration::from_secs(10));

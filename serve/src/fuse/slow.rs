@@ -267,8 +267,9 @@ impl Helper {
         }
     }
 
+    /// Makes durable what a request has changed. Its error says nothing of the writes before it.
     fn flush(&mut self, handle: &Handle) -> Result<(), Errno> {
-        let flushed = self.channel.flush(&handle.opened);
+        let flushed = self.channel.flush_for_request(&handle.opened);
         flushed.map_err(|error| error.errno)
     }
 

@@ -295,6 +295,10 @@ impl Operations {
             (TaskKind::Delete, _) => draft.discard(Command::Delete, start, sectors),
             // The client has gone and hears of no loss; the next one does.
             (TaskKind::Flush, _) if operation.silent => draft.flush().flags(Flags::UNHEARD),
+            // The error of a TRIM says nothing of the writes before it.
+            (TaskKind::Flush, _) if operation.request.command == command::TRIM => {
+                draft.flush().flags(Flags::FOR_REQUEST)
+            }
             (TaskKind::Flush, _) => draft.flush(),
             (TaskKind::Check, _) => draft.extents(start, sectors, CHECK_EXTENTS),
             (TaskKind::Look | TaskKind::Hole, _) => draft.extents(start, sectors, LOOK_EXTENTS),

@@ -119,6 +119,9 @@ impl Flags {
     /// Of a ZERO: the range stays allocated, where the layer below can leave holes and can do
     /// without.
     pub const NO_HOLE: Self = Self(8);
+    /// Of a FLUSH: it makes another request of its sender durable, whose error it decides. A loss
+    /// that it finds stays unreported for the sender's next FLUSH.
+    pub const FOR_REQUEST: Self = Self(0x10);
     /// The core's own: this bio is one of those whose time is taken.
     pub(crate) const MARKED: Self = Self(0x80);
     /// The core's own: this bio holds a reference in the locked registry.

@@ -83,6 +83,17 @@ impl Channel {
         self.conclude(finished).map(drop)
     }
 
+    /// The same to make one request of this consumer durable: what is found to be lost, its next
+    /// FLUSH reports ([`Flags::FOR_REQUEST`]).
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    pub fn flush_for_request(&mut self, opened: &Opened) -> Result<(), IoError> {
+        let draft = self.draft().flush().flags(Flags::FOR_REQUEST);
+        let finished = self.run_draft(opened, draft);
+        self.conclude(finished).map(drop)
+    }
+
     /// DELETE of a range (or ZERO, see [`Command`]). Returns the bytes done.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 use crate::disks;
 use crate::run::{Ended, has, ugeom, ugeom_with};
+use crate::serve::serve_nbd;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -232,6 +233,14 @@ fn results_are_not_written_over_a_disk() {
     let mbr = "it carries an MBR (at byte 446)";
     let backup = |disk: &str| ugeom(&["geli", "backup", &encrypted, disk]);
     refused(&path, backup, mbr);
+    let luks = folder.path().join("luks.img");
+    disks_of_zeroes(&luks, MIB);
+    put(&luks, 0, b"LUKS\xba\xbe\0\x01");
+    refused(&luks, backup, "it carries a LUKS1 container (at byte 0)");
+    // One backup over another.
+    let kept = place("kept.eli");
+    backup(&kept).quiet();
+    backup(&kept).quiet();
     let job = [
         "run",
         "--name=a",
@@ -385,6 +394,73 @@ fn a_compressed_vmdk_is_not_opened_for_writing() {
     has(&error, "a compressed vmdk image (streamOptimized)");
     assert!(std::fs::read(&path).expect("the image") == before);
     ugeom(&["show", &text]).quiet();
+}
+
+/// The metadata of a mirror is in its last sector, and a longer image would have none.
+#[test]
+fn jobs_that_read_do_not_make_an_image_longer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    disks_of_zeroes(&path, MIB);
+    put(&path, MIB - 512, b"GEOM::MIRROR");
+    let before = std::fs::read(&path).expect("the image");
+    let file = format!("--filename={}", disks::text(&path));
+    for more in ["--size=2m", "--size=1028k", "--create_only=1 --size=2m"] {
+        let mut job = vec!["run", "--name=a", &file, "--rw=read"];
+        job.extend(more.split(' '));
+        let ended = ugeom(&job);
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        has(&ended.stderr, "carries metadata of GEOM::MIRROR");
+        assert!(std::fs::read(&path).expect("the image") == before);
+    }
+    let within = ["run", "--name=a", &file, "--rw=read", "--size=1m"];
+    assert_eq!(ugeom(&within).code, 0);
+    let meant = [
+        "run",
+        "--destroy",
+        "--name=a",
+        &file,
+        "--rw=read",
+        "--size=2m",
+    ];
+    assert_eq!(ugeom(&meant).code, 0);
+    assert!(std::fs::read(&path).expect("the image").len() == 2 << 20);
+}
+
+/// `--destroy` is for what an image carries, not for the program that works on it.
+#[test]
+fn jobs_and_sweeps_do_not_write_to_an_image_that_is_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    disks_of_zeroes(&path, MIB);
+    let image = disks::text(&path);
+    let file = format!("--filename={image}");
+    let job = ["run", "--destroy", "--name=a", &file, "--size=64k"];
+    let jobs = ["--rw=write", "--rw=trim", "--ioengine=ftruncate"].map(|more| {
+        let write = ["--rw=write", more];
+        [&job[..], &write].concat()
+    });
+    let sweep = [
+        "lab",
+        "sweep",
+        "--write",
+        "--destroy",
+        "--budget",
+        "1s",
+        &image,
+    ];
+    let engines = ["lab", "engines", "--destroy", "--budget", "1s", &image];
+    let served = serve_nbd(folder.path(), "s", &image, &["--rw"]);
+    let others = [&sweep[..], &engines];
+    for command in jobs.iter().map(Vec::as_slice).chain(others) {
+        let before = std::fs::read(&path).expect("the image");
+        let ended = ugeom(command);
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        has(&ended.stderr, "another program has it open");
+        assert!(std::fs::read(&path).expect("the image") == before);
+    }
+    drop(served);
+    assert_eq!(ugeom(&jobs[0]).code, 0);
 }
 
 /// A file that is shorter than a sector may be an image, too.

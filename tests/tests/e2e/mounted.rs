@@ -2,6 +2,7 @@
 
 use crate::disks;
 use crate::run::{UGEOM, command, end, has, other, part, run, ugeom, ugeom_with, wait_for};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -101,9 +102,31 @@ fn what_is_mounted_is_not_written_to() {
     has(&shared, "  block device");
 }
 
+/// Linux's O_EXCL: of a block device, nobody else may hold it so. Mounts, LVM and mkfs do.
+const O_EXCL: i32 = 0o200;
+
+#[test]
+fn a_device_that_a_program_holds_is_not_written_to() {
+    let Some(disk) = Loop::new() else { return };
+    let before = std::fs::read(&disk.image).expect("the image");
+    let mut exclusive = std::fs::OpenOptions::new();
+    let exclusive = exclusive.read(true).custom_flags(O_EXCL);
+    let held = exclusive.open(&disk.device).expect("it is free");
+    // Neither boot code nor a key is read from a device.
+    let reads = |line: &str| line.contains("bootcode") || line.contains("geli");
+    let commands = WRITERS.iter().filter(|(line, _)| !reads(line));
+    for (line, input) in commands {
+        let ended = ugeom_with(&words(line, &disk.device), input.as_bytes());
+        assert_eq!(ended.code, 1, "{line}: {}", ended.stderr);
+        has(&ended.stderr, "held by another process");
+        assert!(std::fs::read(&disk.image).expect("the image") == before);
+    }
+    drop(held);
+}
+
 /// Commands that write to an image, with every flag that overwrites what it carries; the text on
 /// stdin of each. `IMAGE` stands for the image.
-const WRITERS: [(&str, &str); 17] = [
+const WRITERS: [(&str, &str); 18] = [
     ("write --destroy IMAGE", "x"),
     ("write --destroy IMAGE@p1", "x"),
     ("part create --destroy -s mbr IMAGE", ""),
@@ -120,6 +143,7 @@ const WRITERS: [(&str, &str); 17] = [
     ("geli init --destroy -P -K IMAGE IMAGE@p1", ""),
     ("diskinfo -w -S --destroy IMAGE", ""),
     ("lab sweep --write --destroy --budget 1s IMAGE", ""),
+    ("lab engines --destroy --budget 1s IMAGE", ""),
     (
         "run --destroy --name=x --rw=write --size=1m --filename=IMAGE",
         "",

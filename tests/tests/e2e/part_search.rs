@@ -365,6 +365,36 @@ fn a_search_of_a_faulty_disk_prints_what_it_found_and_fails() {
     }
 }
 
+/// What a quick search reads beside its samples may hold what it looks for, too.
+#[test]
+fn a_quick_search_fails_where_it_cannot_read_what_it_found() {
+    let Some(mkfs) = program("mkfs.ext4") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disks::text(&folder.path().join("disk.img"));
+    file_of(&path, 64);
+    let offset = format!("offset={MIB}");
+    other(
+        mkfs,
+        &["-q", "-F", "-b", "1024", "-E", &offset, &path, "40960"],
+    );
+    // Where the end of the partition is searched for other structures, and no sample is.
+    let bad = 41_410_560;
+    let faulty = format!("{path} | crash:eio=100%,from={bad},to={}", bad + 512);
+    for more in [&["--quick"][..], &[]] {
+        let search = |disk: &str| ugeom(&[&["part", "search", "--json", disk], more].concat());
+        assert_eq!(search(&path).code, 0);
+        let ended = search(&faulty);
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        has(
+            &ended.stderr,
+            "512 bytes of disk.img.crash could not be read",
+        );
+        let found = json_of(ended.stdout);
+        assert_eq!(offered(&found), [(2048, 81_920, "ext".to_owned())]);
+        assert_eq!(found["unread_bytes"], 512);
+    }
+}
+
 /// The text for sfdisk makes a table of all of them.
 fn table_is_taken(disk: &str, folder: &Path, count: usize) {
     let Some(sfdisk) = program("sfdisk") else { return };

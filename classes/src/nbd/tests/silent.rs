@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 use ugeom_format::wire::nbd::chunk;
+use ugeom_stack::IoError;
 
 /// Serves every connection by `talk`, for as long as the test runs.
 fn serve_all(folder: &TempDir, chunks: bool, talk: impl Fn(UnixStream) + Send + Sync + 'static) {
@@ -20,6 +21,12 @@ fn serve_all(folder: &TempDir, chunks: bool, talk: impl Fn(UnixStream) + Send + 
             std::thread::spawn(move || shake_hands(stream, flags, chunks, |it| talk(it)));
         }
     });
+}
+
+/// A server that shakes hands fails a request with EIO at first, and is unreachable later.
+fn is_gone(read: &Result<usize, IoError>) -> bool {
+    let errno = read.as_ref().err().map(|error| error.errno);
+    matches!(errno, Some(Errno::IO | Errno::NXIO))
 }
 
 #[test]
@@ -39,11 +46,11 @@ fn once_a_server_is_silent_requests_fail_soon_until_it_answers() {
     let begin = Instant::now();
     for _ in 0..20 {
         let read = channel.read(&opened, 0, &mut [0; 512]);
-        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+        assert!(is_gone(&read), "{read:?}");
         // With a connection of its own, as each look of a class at a disk has.
         let mut channel = target.stack.channel(1).expect("a channel");
         let read = channel.read(&opened, 0, &mut [0; 512]);
-        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+        assert!(is_gone(&read), "{read:?}");
     }
     // Not 400 ms for each.
     assert!(begin.elapsed() < Duration::from_secs(8));
@@ -72,11 +79,53 @@ fn a_server_that_is_stopped_costs_few_timeouts() {
     let target = open(&target_of(&folder, "", "&timeout=400ms&retry=200ms"));
     let (opened, mut channel) = opened(&target);
     let begin = Instant::now();
-    for _ in 0..40 {
+    for _ in 0..2000 {
         let read = channel.read(&opened, 0, &mut [0; 512]);
-        assert_eq!(read.map_err(|error| error.errno), Err(Errno::IO));
+        assert_eq!(read.map_err(|error| error.errno), Err(Errno::NXIO));
     }
     assert!(begin.elapsed() < Duration::from_secs(8));
+}
+
+/// As a look at a disk does, which must not wait for each of hundreds of requests.
+#[test]
+fn thousands_of_requests_to_a_silent_server_take_few_timeouts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    serve_all(
+        &folder,
+        false,
+        |mut stream| {
+            while next_request(&mut stream).is_some() {}
+        },
+    );
+    let target = open(&target_of(&folder, "", "&timeout=400ms&retry=100ms"));
+    let (opened, mut channel) = opened(&target);
+    let begin = Instant::now();
+    let mut last = Ok(0);
+    for _ in 0..2000 {
+        last = channel.read(&opened, 0, &mut [0; 512]);
+    }
+    assert_eq!(last.map_err(|error| error.errno), Err(Errno::NXIO));
+    assert!(begin.elapsed() < Duration::from_secs(8));
+}
+
+#[test]
+fn tasting_ends_with_the_first_request_to_an_unreachable_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    std::thread::spawn(move || {
+        let flags = export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN;
+        serve_once_with(&listener, flags, drop);
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = listener.accept() {
+            held.push(stream);
+        }
+    });
+    let text = target_of(&folder, "", "&timeout=400ms&retry=200ms");
+    let Err(error) = open_target(&text, &TargetOptions::default()) else {
+        panic!("it cannot be read");
+    };
+    let text = error.to_string();
+    assert!(text.contains("nbd0: the server does not answer"), "{text}");
 }
 
 /// What a server makes of a request, without the end of the reply.

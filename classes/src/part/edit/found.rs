@@ -10,7 +10,7 @@ use std::ops::Range;
 use ugeom_format::SectorWrite;
 use ugeom_format::content::{self, Content, ContentUse};
 use ugeom_format::plan::Table;
-use ugeom_stack::{Channel, IoError, Opened};
+use ugeom_stack::{Channel, Errno, IoError, Opened};
 
 /// Looks for everything that is known. At most 4 MiB are read.
 ///
@@ -23,12 +23,24 @@ pub fn look(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, Edit
 /// Looks for everything that is known, as far as the provider can be read: for listings.
 ///
 /// # Errors
-/// Sectors of a size that no structure is made for.
+/// Sectors of a size that no structure is made for, or [`EditError::Io`]: the device is
+/// unreachable.
 pub fn glance(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, EditError> {
-    Ok(identify(&mut Disk::new(channel, opened)?).0)
+    let mut disk = Disk::new(channel, opened)?;
+    match identify(&mut disk) {
+        (_, Some(error)) if error.errno == Errno::NXIO => Err(disk.not_seen(error)),
+        (contents, _) => Ok(contents),
+    }
 }
 
 impl Disk<'_> {
+    fn not_seen(&self, error: IoError) -> EditError {
+        EditError::Io {
+            doing: format!("looking for what {} carries", self.name),
+            error,
+        }
+    }
+
     /// Refuses an empty table beside a structure to which the whole medium belongs: an ISO image
     /// may begin with an MBR. Beside partitions it may be left over from an earlier use.
     pub(super) fn refuse_owned(&mut self, table: &Table) -> Result<(), EditError> {
@@ -88,10 +100,7 @@ impl Disk<'_> {
 pub(super) fn all(disk: &mut Disk<'_>) -> Result<Vec<Content>, EditError> {
     match identify(disk) {
         (contents, None) => Ok(contents),
-        (_, Some(error)) => Err(EditError::Io {
-            doing: format!("looking for what {} carries", disk.name),
-            error,
-        }),
+        (_, Some(error)) => Err(disk.not_seen(error)),
     }
 }
 

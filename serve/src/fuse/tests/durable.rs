@@ -3,6 +3,8 @@
 
 use super::*;
 use rustix::fs::OFlags;
+use rustix::io::{ReadWriteFlags, pwritev2};
+use std::io::IoSlice;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use ugeom_format::crash_log::{Entry, HEADER_BYTES, Header, RECORD_BYTES, Record};
@@ -63,4 +65,33 @@ fn what_a_file_with_o_dsync_changes_is_durable_before_the_answer() {
             panic!("{found:?}");
         };
     }
+}
+
+/// Parts of sectors are made durable by a FLUSH, whose error is that of the write: of the writes
+/// before it the file hears with its own fsync.
+#[test]
+fn a_failed_durable_write_takes_no_report_of_lost_writes_from_the_next_fsync() {
+    // Its tasting counts, too.
+    let failing: Vec<String> = (1..60).map(|number| format!("op{number}")).collect();
+    let target = format!("md:1m | crash:flushfail={}", failing.join("+"));
+    each_as_usual(&target, |mut running| {
+        let name = running.names().into_iter().find(|it| it.contains("crash"));
+        let path = running.path(&name.expect("the layer's file"));
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let file = opened.expect("an open file");
+        let durable = || {
+            let bytes = [IoSlice::new(&[2; 100])];
+            pwritev2(&file, &bytes, 4100, ReadWriteFlags::DSYNC)
+        };
+        file.write_all_at(&[1; 4096], 0).expect("written");
+        assert_eq!(durable(), Err(Errno::IO));
+        for _ in 0..60 {
+            file.write_all_at(&[1; 4096], 8192).expect("written");
+        }
+        assert!(file.sync_all().is_err(), "the first write may be lost");
+        file.sync_all().expect("it was reported");
+        assert_eq!(durable(), Ok(100));
+        drop(file);
+        running.stop();
+    });
 }

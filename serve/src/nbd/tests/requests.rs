@@ -39,6 +39,27 @@ fn an_old_client_gets_its_zeroes() {
     assert_eq!(answer[10..], [0; 124]);
 }
 
+/// A TRIM with FUA is made durable by a FLUSH, whose error is that of the TRIM: of the writes
+/// before it the client hears with its own FLUSH.
+#[test]
+fn a_failed_trim_takes_no_report_of_lost_writes_from_the_next_flush() {
+    // Its tasting counts, too.
+    let failing: Vec<String> = (1..60).map(|number| format!("op{number}")).collect();
+    let target = format!("md:1m | crash:flushfail={}", failing.join("+"));
+    let running = serve(&target, |_| {});
+    let mut client = running.client("", false);
+    assert_eq!(client.write(0, 0, &[7; 4096]).error, 0);
+    let trimmed = client.ask(command::TRIM, command_flag::FUA, 4096, 4096);
+    assert_eq!(trimmed.error, error::EIO);
+    for _ in 0..60 {
+        assert_eq!(client.write(0, 8192, &[7; 4096]).error, 0);
+    }
+    assert_eq!(client.ask(command::FLUSH, 0, 0, 0).error, error::EIO);
+    assert_eq!(client.ask(command::FLUSH, 0, 0, 0).error, 0);
+    let trimmed = client.ask(command::TRIM, command_flag::FUA, 4096, 4096);
+    assert_eq!(trimmed.error, 0);
+}
+
 /// Requests of any kind, place and length, against a plain copy.
 fn random_requests(target: &str, structured: bool, seed: u64) {
     const SIZE: usize = 4 << 20;

@@ -153,7 +153,7 @@ impl Diskinfo {
         let target = opening::open(text, &self.opening.options())?;
         let mut tree = target.stack.tree();
         let contents = match self.verbose || self.json {
-            true => contents::annotate(&target, &mut tree),
+            true => contents::annotate(&target, &mut tree)?,
             false => Contents::new(),
         };
         let wanted = |provider: &&ProviderView| !target.addressed || provider.id == target.top;

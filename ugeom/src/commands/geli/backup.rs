@@ -110,10 +110,11 @@ fn numbered(sector: &[u8], path: &str) -> Result<String> {
 /// Writes a file that only its owner can read, durably. One that carries something is not
 /// overwritten, unless it is a backup.
 fn write(path: &str, bytes: &[u8], new: bool) -> std::io::Result<()> {
-    // A backup begins with the metadata, a disk ends with it.
+    // A backup begins with the metadata, a disk ends with it. Other containers begin with theirs.
     let is_backup = |found: &Content| {
         let first = found.places.first();
-        found.usage == ContentUse::Encrypted && first.is_some_and(|place| place.offset_bytes == 0)
+        let is_geli = found.name == "geom" && found.usage == ContentUse::Encrypted;
+        is_geli && first.is_some_and(|place| place.offset_bytes == 0)
     };
     result_file::refuse_carrying(Path::new(path), is_backup)?;
     let mut options = OpenOptions::new();

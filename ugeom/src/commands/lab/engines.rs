@@ -1,7 +1,7 @@
 //! `ugeom lab engines`: its flags, and where its results go.
 
 use super::flags::One;
-use crate::opening;
+use crate::{opening, safety};
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -75,6 +75,9 @@ impl Engines {
                 "the job writes over {}; nothing was written, --destroy allows it",
                 target.display()
             );
+        }
+        if let Some(target) = &self.target {
+            safety::refuse_in_use(target)?;
         }
         // Each once: a figure is found by its depth.
         let mut depths = self.depth.clone();

@@ -10,9 +10,11 @@ use crate::transfer::stretches::Stretches;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use ugeom_format::content::{self, Content};
+use ugeom_format::ddrescue::{Map, Status};
 use ugeom_format::plan::human_size;
 use ugeom_format::search::{Lost, ScriptScheme, Search, gpart_script, sfdisk_script};
 use ugeom_machine::interrupt;
@@ -91,8 +93,11 @@ struct Medium<'a> {
     opened: &'a Opened,
     size_bytes: u64,
     sector: u64,
-    unread_bytes: u64,
+    /// What could not be read, as `Bad`.
+    unread: Map,
     error: Option<IoError>,
+    /// Not every sector is read in the end.
+    quick: bool,
     piece: Vec<u8>,
 }
 
@@ -103,7 +108,11 @@ impl Medium<'_> {
         let first = offset / self.sector * self.sector;
         let after = end.next_multiple_of(self.sector).min(self.size_bytes);
         let mut bytes = vec![0; after.saturating_sub(first) as usize];
-        let read = self.channel.read(self.opened, first, &mut bytes)?;
+        let read = self.channel.read(self.opened, first, &mut bytes);
+        if read.is_err() && self.quick {
+            self.find_unread(first..after);
+        }
+        let read = read?;
         bytes.truncate(read);
         let skip = ((offset - first) as usize).min(bytes.len());
         let mut bytes = bytes.split_off(skip);
@@ -132,11 +141,31 @@ impl Medium<'_> {
                 self.look(search, offset, half);
                 self.look(search, offset + half, length - half);
             }
-            Err(error) => {
-                self.unread_bytes += length;
-                self.error.get_or_insert(error);
+            Err(error) => self.is_unread(offset..offset + length, error),
+        }
+    }
+
+    /// Finds the sectors of a range that cannot be read, unless some of it are known.
+    fn find_unread(&mut self, place: Range<u64>) {
+        let mut known = self.unread.with(Status::Bad).into_iter();
+        if known.any(|bad| bad.start < place.end && place.start < bad.end) {
+            return;
+        }
+        let mut sector = vec![0; self.sector as usize];
+        for offset in place.step_by(sector.len()) {
+            if let Err(error) = self.channel.read(self.opened, offset, &mut sector) {
+                self.is_unread(offset..offset + self.sector, error);
             }
         }
+    }
+
+    fn is_unread(&mut self, place: Range<u64>, error: IoError) {
+        self.unread.set(place, Status::Bad);
+        self.error.get_or_insert(error);
+    }
+
+    fn unread_bytes(&self) -> u64 {
+        self.unread.bytes(Status::Bad)
     }
 
     /// Says in what the list may be incomplete.
@@ -151,7 +180,7 @@ impl Medium<'_> {
             ));
         }
         if let Some(error) = &self.error {
-            let unread = self.unread_bytes;
+            let unread = self.unread_bytes();
             let error = output::printable(&error.to_string());
             output::complain(&format!(
                 "{unread} bytes of {name} could not be read, so the list may be incomplete: {error}"
@@ -218,8 +247,9 @@ impl SearchPart {
             opened: &opened,
             size_bytes: provider.mediasize_bytes,
             sector: u64::from(sector.max(1)),
-            unread_bytes: 0,
+            unread: Map::new(0..provider.mediasize_bytes),
             error: None,
+            quick: self.quick,
             piece: Vec::new(),
         };
         let mut search = Search::new(provider.mediasize_bytes, sector);
@@ -252,7 +282,7 @@ impl SearchPart {
                 sectorsize_bytes: sector,
                 sectors,
                 complete: complete && !self.quick,
-                unread_bytes: medium.unread_bytes,
+                unread_bytes: medium.unread_bytes(),
                 partitions: lost
                     .iter()
                     .zip(&contents)
@@ -301,12 +331,15 @@ impl SearchPart {
             return Ok(true);
         }
         // The samples are read again.
-        let of_samples = std::mem::take(&mut medium.unread_bytes);
+        let all = Map::new(0..medium.size_bytes);
+        let of_samples = std::mem::replace(&mut medium.unread, all);
         let mut progress = Progress::new(Some(medium.size_bytes));
         let mut offset = 0;
         while offset < medium.size_bytes {
             if stop.load(Ordering::Relaxed) {
-                medium.unread_bytes = medium.unread_bytes.max(of_samples);
+                for bad in of_samples.with(Status::Bad) {
+                    medium.unread.set(bad, Status::Bad);
+                }
                 return Ok(false);
             }
             let (hole, end) = stretches.at(&(offset..medium.size_bytes));

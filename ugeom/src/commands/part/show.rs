@@ -103,7 +103,7 @@ impl Show {
     fn tables(&self, target: &TargetArgs) -> Result<Vec<Shown>> {
         let target = target.open()?;
         let mut tree = target.stack.tree();
-        let contents = contents::annotate(&target, &mut tree);
+        let contents = contents::annotate(&target, &mut tree)?;
         let wanted = tree
             .providers()
             .filter(|provider| !target.addressed || provider.id == target.top);

@@ -82,7 +82,7 @@ impl Show {
         };
         let target = arguments.open()?;
         let mut tree = target.stack.tree();
-        let contents = contents::annotate(&target, &mut tree);
+        let contents = contents::annotate(&target, &mut tree)?;
         let only = target.addressed.then_some(target.top);
         if self.json {
             let errors = target.stack.taste_errors();
