@@ -4,7 +4,7 @@
 use super::numa::{memory_policy, node_cores};
 use super::priorities::{priority_class, priority_level};
 use super::values::{count, mask};
-use super::{OptionEntry, switch, with};
+use super::{OptionEntry, idle, switch, with};
 use crate::settings::{ExitWhat, Job};
 use crate::value::{cores, microseconds, nonzero, number32};
 use ugeom_classes::set_field;
@@ -238,6 +238,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "the group of jobs that flow divides requests among",
         set_field!(flow_id = number32),
     ),
+    idle("flow_watermark", &[], "N", "no effect: fio ignores it, too"),
     with(
         "flow_sleep",
         &[],

@@ -174,9 +174,16 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     ),
     switch(
         "log_unix_epoch",
-        &["log_alternate_epoch"],
+        &[],
         Value("0"),
         "times in logs count from 1970",
+        set_field!(log_unix_epoch = truth),
+    ),
+    switch(
+        "log_alternate_epoch",
+        &[],
+        Value("0"),
+        "as log_unix_epoch=1",
         set_field!(log_unix_epoch = truth),
     ),
     switch(

@@ -1,7 +1,7 @@
 //! Options that say which requests a job makes: their kind, size, place and number.
 
 use super::values::{distributions, request_bytes, rw, sizes, split};
-use super::{OptionEntry, idle_switch, switch, with};
+use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{Job, RandomGenerator, Sizes};
 use crate::value::{
     amount, by_direction, bytes, nonzero, number, numbers_by_direction, percentage, truth,
@@ -10,6 +10,9 @@ use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::spec::values::choice;
 use ugeom_measure::units::Size;
+
+/// Why options of `zonemode=zbd` change nothing.
+const NO_ZONED_DEVICES: &str = "no effect: it is for zonemode=zbd";
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -159,10 +162,17 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     ),
     switch(
         "randrepeat",
-        &["allrandrepeat"],
+        &[],
         Value("1"),
         "the same random offsets in each run",
         set_field!(randrepeat = truth),
+    ),
+    switch(
+        "allrandrepeat",
+        &[],
+        Value("0"),
+        "seed every draw by the number of the copy alone",
+        set_field!(allrandrepeat = truth),
     ),
     with(
         "randseed",
@@ -173,8 +183,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(randseed = number),
     ),
     with(
-        "blockalign",
-        &["ba"],
+        "ba",
+        &["blockalign"],
         "SIZE[,SIZE[,SIZE]]",
         Depends("bs"),
         "alignment of random requests; sets norandommap",
@@ -240,15 +250,15 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "zonemode",
         &[],
         "none|strided",
-        Depends("strided with zonesize"),
+        Value("none"),
         "strided: use one zone of a file after the other",
         |job, text| {
             if text == "zbd" {
                 let message = "zoned devices are not supported: use none or strided";
                 return Err(message.to_owned().into());
             }
-            let known = [("none", true), ("strided", false)];
-            job.zones.off = choice(&known, text)?;
+            let known = [("none", false), ("strided", true)];
+            job.zones.strided = choice(&known, text)?;
             Ok(())
         },
     ),
@@ -276,6 +286,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "gap between two zones",
         set_field!(zones.skip_bytes = bytes),
     ),
+    idle("zonecapacity", &[], "SIZE", NO_ZONED_DEVICES),
+    idle("max_open_zones", &[], "N", NO_ZONED_DEVICES),
+    idle("job_max_open_zones", &[], "N", NO_ZONED_DEVICES),
+    idle_switch("ignore_zone_limits", &[], NO_ZONED_DEVICES),
+    idle_switch("read_beyond_wp", &[], NO_ZONED_DEVICES),
+    idle("zone_reset_threshold", &[], "RATIO", NO_ZONED_DEVICES),
+    idle("zone_reset_frequency", &[], "RATIO", NO_ZONED_DEVICES),
     with(
         "offset_align",
         &[],

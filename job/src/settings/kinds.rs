@@ -368,8 +368,8 @@ pub struct Zones {
     pub range_bytes: u64,
     /// What lies between two zones.
     pub skip_bytes: u64,
-    /// `zonemode=none`: they are not used.
-    pub off: bool,
+    /// `zonemode=strided`: they are used.
+    pub strided: bool,
 }
 
 impl Zones {
@@ -381,7 +381,7 @@ impl Zones {
         } else {
             self.bytes
         };
-        (self.bytes > 0 && !self.off).then_some(range)
+        (self.bytes > 0 && self.strided).then_some(range)
     }
 }
 

@@ -162,6 +162,7 @@ pub struct Job {
     pub distribution: [Distribution; 3],
     pub norandommap: bool,
     pub randrepeat: bool,
+    pub allrandrepeat: bool,
     pub randseed: u64,
 
     pub verify: Verify,
