@@ -102,13 +102,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "verify_async",
         &[],
         "N",
-        "no effect: blocks are always checked",
+        "no effect: blocks are checked in any case",
     ),
     idle(
         "verify_async_cpus",
         &[],
         "CPUS",
-        "no effect: blocks are always checked",
+        "no effect: blocks are checked in any case",
     ),
     switch(
         "experimental_verify",
