@@ -24,14 +24,14 @@ pub enum Meaning {
     Paths(Vec<PathBuf>),
     /// A stack, or a provider in one.
     Stack(String),
-    /// `ioengine=null`: nothing is touched.
+    /// `ioengine=null` and `cpuio`: nothing is touched.
     Nothing,
 }
 
 /// What the job's target is, for its `clone`-th copy (`numjobs`).
 #[must_use]
 pub fn meaning(job: &Job, clone: u32) -> Meaning {
-    if job.ioengine == "null" {
+    if job.ioengine == "null" || !job.makes_requests() {
         return Meaning::Nothing;
     }
     match &job.filename {

@@ -1,5 +1,6 @@
 //! Running jobs: waves of them, one thread each, watched by the thread that asked.
 
+mod burn;
 mod commands;
 mod directories;
 mod disks;

@@ -4,7 +4,7 @@ use super::priorities::{of_reads_and_writes, priority_class, priority_level, pri
 use super::values::{count, count_or_none, engine};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{Job, StatCall};
-use crate::value::{bytes, percentage, truth};
+use crate::value::{bytes, microseconds, percentage, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::spec::values::choice;
@@ -17,7 +17,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "ENGINE",
         Value("psync"),
         "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, as guasi), \
-         guasi, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, auto",
+         guasi, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, cpuio, auto",
         |job, text| {
             job.ioengine = engine(text)?.to_owned();
             Ok(())
@@ -60,6 +60,40 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
             job.stat_call = choice(&known, text)?;
             Ok(())
         },
+    ),
+    with(
+        "cpuload",
+        &[],
+        "PERCENT",
+        Value("0"),
+        "share of time that ioengine=cpuio keeps a processor busy",
+        set_field!(cpu.load_percent = percentage),
+    ),
+    with(
+        "cpuchunks",
+        &[],
+        "TIME",
+        Value("50ms"),
+        "length of a busy phase of ioengine=cpuio, us without a unit",
+        set_field!(cpu.busy_ns = microseconds),
+    ),
+    with(
+        "cpumode",
+        &[],
+        "noop|qsort",
+        Value("noop"),
+        "what ioengine=cpuio does while it is busy: count, or sort numbers",
+        |job, text| {
+            job.cpu.sorts = choice(&[("noop", false), ("qsort", true)], text)?;
+            Ok(())
+        },
+    ),
+    switch(
+        "exit_on_io_done",
+        &[],
+        Value("0"),
+        "end ioengine=cpuio with the last job that makes requests",
+        set_field!(cpu.ends_with_others = truth),
     ),
     switch(
         "direct",

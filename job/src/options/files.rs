@@ -4,9 +4,9 @@ use super::values::{count, count_or_none, file_order, range_sync};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{FadviseHint, Fallocate, FileLocking, Job, WriteSync};
 use crate::value::{bytes, number32, range, truth};
-use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::spec::values::{choice, text};
+use ugeom_classes::{registry, set_field};
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -16,7 +16,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "PATH[:PATH...]|STACK",
         Absent,
         "files, block devices, or a stack such as 'md:1g | nop:delay=1ms'",
-        set_field!(filename = text),
+        |job, names| {
+            // As by fio, files are added to those of the global section. A stack stands alone.
+            let earlier = job.filename.take();
+            let earlier = earlier.filter(|earlier| !is_stack(earlier) && !is_stack(names));
+            let earlier = earlier.map_or_else(String::new, |earlier| earlier + ":");
+            job.filename = Some(earlier + &text(names)?);
+            Ok(())
+        },
     ),
     with(
         "directory",
@@ -311,3 +318,9 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "no effect: writes have no hints",
     ),
 ];
+
+/// Whether a target has layers, or a class with options.
+fn is_stack(target: &str) -> bool {
+    let class = target.split_once(':').map(|(class, _)| class);
+    target.contains('|') || class.is_some_and(|class| registry::find(class).is_some())
+}

@@ -67,8 +67,8 @@ const OPTIONS: &[(&str, &str)] = &[
 #[rustfmt::skip]
 const ENGINE_OPTIONS: &[&str] = &[
     "arguments", "bindname", "brick", "busy_poll", "chunk_size", "clientname", "clustername",
-    "cmd_type", "conf", "cont", "cpuchunks", "cpuload", "cpumode", "cuda_io", "donorname",
-    "exit_on_io_done", "gpu_dev_ids", "grace_time", "hostname", "http_host", "http_mode",
+    "cmd_type", "conf", "cont", "cuda_io", "donorname",
+    "gpu_dev_ids", "grace_time", "hostname", "http_host", "http_mode",
     "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_user", "http_verbose",
     "https", "inplace", "interface", "libblkio_driver", "libblkio_path", "listen", "mss",
     "namenode", "nfs_url", "nodelay", "object_class", "pingpong", "pool", "port", "program",
@@ -80,7 +80,6 @@ const ENGINE_OPTIONS: &[&str] = &[
 /// The engines of fio that are none of ours.
 const ENGINES: &[&str] = &[
     "cpp_null",
-    "cpuio",
     "dev-dax",
     "dfs",
     "dircreate",

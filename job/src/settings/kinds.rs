@@ -394,6 +394,30 @@ pub struct GoesOn {
     pub verify: bool,
 }
 
+/// How a job without requests loads a processor (`ioengine=cpuio`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuLoad {
+    /// The share of the time, from 1; 0: it was not set.
+    pub load_percent: u8,
+    /// How long it is busy before each pause.
+    pub busy_ns: u64,
+    /// It sorts numbers meanwhile.
+    pub sorts: bool,
+    /// It ends when no other job makes requests any more.
+    pub ends_with_others: bool,
+}
+
+impl Default for CpuLoad {
+    fn default() -> Self {
+        Self {
+            load_percent: 0,
+            busy_ns: 50_000_000,
+            sorts: false,
+            ends_with_others: false,
+        }
+    }
+}
+
 /// The depth that keeps a latency is searched (`latency_target=`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyGoal {

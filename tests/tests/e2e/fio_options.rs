@@ -277,6 +277,39 @@ fn randseed_unsets_randrepeat_as_in_later_versions_of_fio() {
 }
 
 #[test]
+fn a_job_that_loads_a_processor_makes_no_requests() {
+    let load = "--name=cpu --ioengine=cpuio --cpuload=50";
+    let without = did(
+        &[UGEOM, "run"],
+        "--name=cpu --ioengine=cpuio --runtime=100ms",
+    );
+    assert!(!without.succeeded, "{without:?}");
+    let timed = format!("{load} --cpumode=qsort --cpuchunks=10000 --runtime=100ms --numjobs=2");
+    let ours = did(&[UGEOM, "run"], &timed);
+    assert!(ours.succeeded && ours.counts == [[0; 8]; 2], "{ours:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = format!("run {load} --exit_on_io_done=1 --name=a --ioengine=null --size=1m");
+    let words: Vec<&str> = line.split(' ').collect();
+    let text = run_in(folder.path(), UGEOM, &words).text();
+    assert!(
+        text.contains("cpu (noop): ioengine=cpuio, cpuload=50, cpucycle=50000"),
+        "{text}"
+    );
+    assert!(text.contains("issued rwts: total=256,0,0,0"), "{text}");
+}
+
+#[test]
+fn a_filename_is_added_to_those_before_as_by_fio() {
+    both(&[
+        "--name=a --filename=x --filename=y --size=64k --rw=write",
+        "--name=global --filename=g --name=a --filename=x --size=64k --rw=write",
+        "--filename=g --name=a --filename=x --size=64k --rw=write --name=b --stonewall --rw=read \
+             --filename=y:z --size=96k",
+        "--name=a --filename=x --filename=x --size=64k --rw=write",
+    ]);
+}
+
+#[test]
 fn numbers_end_at_a_point_as_in_fio() {
     both(&[
         "--name=a --rw=randrw --size=64k --rwmixwrite=12.5",
