@@ -31,11 +31,10 @@ pub(super) fn run(
         let is_late = until.is_some_and(|until| Instant::now() >= until);
         stop.load(Relaxed) || is_late || (job.cpu.ends_with_others && are_others_done())
     };
-    let counted = || {
-        let mut tally = Tally::default();
-        tally.elapsed_ns = begun.elapsed().as_nanos() as u64;
-        tally.usage = Usage::of_thread().since(&before);
-        tally
+    let counted = || Tally {
+        elapsed_ns: begun.elapsed().as_nanos() as u64,
+        usage: Usage::of_thread().since(&before),
+        ..Tally::default()
     };
     live.enter(Phase::Running);
     let load = u64::from(job.cpu.load_percent.clamp(1, 100));
