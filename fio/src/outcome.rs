@@ -54,6 +54,17 @@ impl JobOutcome {
         let message = error.to_string();
         // The name of the job stands before it in any case.
         let own = message.strip_prefix(&format!("{}: ", job.name));
+        Self {
+            trouble: Some(Trouble {
+                errno: errno.unwrap_or(INVALID),
+                message: own.unwrap_or(&message).to_owned(),
+            }),
+            ..Self::not_begun(job, group)
+        }
+    }
+
+    /// That of a job that waited for others when `exitall` ended all.
+    pub(crate) fn not_begun(job: &Job, group: u32) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         let since_1970 = since_1970.unwrap_or_default();
         Self {
@@ -61,10 +72,7 @@ impl JobOutcome {
             group,
             jobs: 1,
             tally: Tally::default(),
-            trouble: Some(Trouble {
-                errno: errno.unwrap_or(INVALID),
-                message: own.unwrap_or(&message).to_owned(),
-            }),
+            trouble: None,
             begun_unix_ms: since_1970.as_millis() as u64,
             ended_unix_s: since_1970.as_secs(),
             pid: 0,
@@ -118,6 +126,15 @@ impl Outcome {
             match group {
                 None => jobs.push(job),
                 Some(group) => {
+                    // As by fio, the options are those of the last, under the name of the first.
+                    let Job {
+                        name, description, ..
+                    } = std::mem::replace(&mut group.job, job.job);
+                    group.job = Job {
+                        name,
+                        description,
+                        ..std::mem::take(&mut group.job)
+                    };
                     group.jobs += job.jobs;
                     group.tally.merge(&job.tally);
                     group.trouble = group.trouble.take().or(job.trouble);

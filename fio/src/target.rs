@@ -5,8 +5,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ugeom_classes::spec::{self, FILE_CLASS};
-use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_classes::spec::{self, FILE_CLASS, OptionDefault, OptionDoc};
+use ugeom_classes::{Role, Target, TargetOptions, open_target, registry};
 use ugeom_load::places::Below as _;
 use ugeom_measure::units::Size;
 use ugeom_stack::Delta;
@@ -24,14 +24,14 @@ pub enum Meaning {
     Paths(Vec<PathBuf>),
     /// A stack, or a provider in one.
     Stack(String),
-    /// `ioengine=null`: nothing is touched.
+    /// `ioengine=null` and `cpuio`: nothing is touched.
     Nothing,
 }
 
 /// What the job's target is, for its `clone`-th copy (`numjobs`).
 #[must_use]
 pub fn meaning(job: &Job, clone: u32) -> Meaning {
-    if job.ioengine == "null" {
+    if job.ioengine == "null" || !job.makes_requests() {
         return Meaning::Nothing;
     }
     match &job.filename {
@@ -106,8 +106,9 @@ fn is_stack(text: &str) -> bool {
     let names = registry::names();
     let class = text.split_once(':').map_or(text, |(class, _)| class);
     match spec::parse(text, &names) {
-        // A name alone that is no stack is a file, whatever classes there are: `filename=file`.
+        // A name alone that is no stack is a file, whatever classes there are: `filename=cache`.
         Err(_) if text == class => false,
+        Ok(_) if names.contains(&text) && !stands_alone(text) => false,
         Err(_) => names.contains(&class) && !exists,
         Ok(target) if !exists => {
             let plain =
@@ -116,6 +117,13 @@ fn is_stack(text: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the name of a class alone is a stack.
+fn stands_alone(class: &str) -> bool {
+    let needs = |doc: &OptionDoc| matches!(doc.default, OptionDefault::Required);
+    registry::find(class)
+        .is_some_and(|entry| entry.role == Role::Bottom && !entry.options.docs().iter().any(needs))
 }
 
 /// Names joined by `:`; `\:` is a colon in a name.

@@ -212,6 +212,14 @@ fn check(job: &Job) -> Result<(), JobError> {
         let message = "latency_target needs a latency_window";
         return Err(wrong("latency_target", message.to_owned()));
     }
+    if !job.makes_requests() && job.cpu.load_percent == 0 {
+        let message = "cpuio needs a load: cpuload=PERCENT";
+        return Err(wrong("ioengine", message.to_owned()));
+    }
+    if job.zones.bytes > 0 && !job.zones.strided {
+        let message = "zonesize needs zonemode=strided";
+        return Err(wrong("zonesize", message.to_owned()));
+    }
     if job
         .zones
         .range()

@@ -44,5 +44,7 @@ fn shares_files(job: &Job) -> bool {
 
 fn never_ends(job: &Job) -> bool {
     let timed = job.time_based && job.runtime_ns > 0;
-    timed && !job.rw.does[READ] && job.verifying.backlog == 0
+    // fio counts the requests of engines with a queue, and reads back each pass.
+    let has_no_end = job.is_sync() && (job.rw.random || job.nrfiles == 1);
+    timed && has_no_end && !job.rw.does[READ] && job.verifying.backlog == 0
 }

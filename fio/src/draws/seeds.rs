@@ -46,17 +46,16 @@ pub enum Purpose {
 ///
 /// With `randseed`, these are the seeds of fio 3.34 and later, which seeds offsets with it, too.
 /// Without it, they are those of 3.33, whose offsets have a fixed seed. With `randrepeat=0` and no
-/// `randseed`, all are random.
+/// `randseed`, all are random. `allrandrepeat` seeds all like those offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
     seeds: [u64; COUNT],
     /// The number of the copy among all, from 1.
     number: u64,
     long: bool,
-    /// The numbers are the same in each pass and each run.
+    /// The numbers are the same in each pass and each run, and offsets that follow a law are seeded
+    /// by the name of the file alone. As by fio 3.34, `randseed` unsets `randrepeat`.
     repeats: bool,
-    /// Offsets that follow a law are seeded by the name of the file alone.
-    by_name: bool,
     /// Writes have the sizes of reads; trims have those of writes.
     alike: [bool; 2],
 }
@@ -78,16 +77,20 @@ impl Seeds {
         } else {
             seeds.fill_with(|| fastrand::u64(..));
         }
-        let by_name = !chosen && job.randrepeat;
-        if by_name {
+        if job.allrandrepeat {
+            let first = OFFSETS_SEED.wrapping_mul(number);
+            let each = seeds.iter_mut().zip(0..);
+            each.for_each(|(seed, index)| *seed = first.wrapping_add(index));
+        }
+        let repeats = !chosen && job.randrepeat;
+        if repeats {
             seeds[Purpose::Offsets as usize] = OFFSETS_SEED.wrapping_mul(number);
         }
         Self {
             seeds,
             number,
             long: job.generator == RandomGenerator::Tausworthe64,
-            repeats: job.randrepeat,
-            by_name,
+            repeats,
             alike: [job.verify != Verify::No, job.rw.trim_then_write],
         }
     }
@@ -146,7 +149,7 @@ impl Seeds {
     #[must_use]
     pub fn of_file(&self, name: &str) -> u64 {
         let named = u64::from(jenkins(name.as_bytes())).wrapping_mul(self.number);
-        match self.by_name {
+        match self.repeats {
             true => named,
             false => named.wrapping_mul(self.seed(Purpose::Offsets)),
         }

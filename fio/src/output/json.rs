@@ -85,8 +85,10 @@ fn options(options: &[(String, String)]) -> Object {
 
 /// The options of a job, with those that programs look for whether they were set or not.
 fn job_options(job: &Job) -> Object {
-    let mut all = vec![("name".to_owned(), job.name.clone())];
-    all.extend(job.own.iter().filter(|(key, _)| key != "name").cloned());
+    let mut all = job.own.clone();
+    if !all.iter().any(|(key, _)| key == "name") {
+        all.insert(0, ("name".to_owned(), job.name.clone()));
+    }
     let sizes = job.sizes.iter().zip(job.rw.does).find(|(_, does)| *does);
     let bytes = sizes.map_or(0, |(sizes, _)| sizes.min);
     let bytes = match bytes % 1024 {

@@ -8,6 +8,16 @@ use ugeom_job::settings::{Job, READ, Sizes, TRIM, WRITE};
 /// The line that says what a job is.
 #[must_use]
 pub fn title(job: &Job, group: u32) -> String {
+    if !job.makes_requests() {
+        return format!(
+            "{} ({}): ioengine={}, cpuload={}, cpucycle={}",
+            job.name,
+            if job.cpu.sorts { "qsort" } else { "noop" },
+            job.ioengine,
+            job.cpu.load_percent,
+            job.cpu.busy_ns / 1000
+        );
+    }
     let size = |bytes: u64| {
         let [size, _] = Numbers::of(job).size(bytes);
         size

@@ -21,7 +21,8 @@ const IN_A_LINE: usize = 5;
 #[must_use]
 pub fn normal(outcome: &Outcome) -> String {
     let mut out = String::new();
-    for job in &outcome.jobs {
+    let has_begun = |job: &&JobOutcome| job.pid > 0 || job.trouble.is_some();
+    for job in outcome.jobs.iter().filter(has_begun) {
         let _ = writeln!(out);
         one_job(&mut out, job, outcome);
     }

@@ -132,7 +132,7 @@ impl Places {
     /// The places of `job` in `regions`.
     #[must_use]
     pub fn new(job: &Job, regions: &[Region], seeds: &Seeds) -> Self {
-        let rules = Rules::new(job);
+        let rules = Rules::new(job, seeds);
         let zeta = &mut ZetaSum::default();
         let regions_of_files = regions.iter();
         let files = regions_of_files.map(|region| State::new(job, region, &rules, seeds, zeta));
@@ -217,6 +217,11 @@ impl Places {
         self.order.next().map(|file| file as u32)
     }
 
+    /// See [`Order::passed_over`].
+    pub fn passed_over(&self) -> usize {
+        self.order.passed_over()
+    }
+
     /// A file has no place left; whether it begins anew at once. As by fio, it does where time ends
     /// the job and places are random or of one file. Where some files have more requests than
     /// others, it begins anew when its turn comes. Other files wait until all have been worked
@@ -261,7 +266,7 @@ impl Places {
 }
 
 impl Rules {
-    fn new(job: &Job) -> Self {
+    fn new(job: &Job, seeds: &Seeds) -> Self {
         let unit = job.sizes.iter().map(|sizes| sizes.min.max(1)).min();
         let align = |kind: usize| match job.align_bytes[kind] {
             0 => job.sizes[kind].min.max(1),
@@ -278,7 +283,7 @@ impl Rules {
             unaligned: job.unaligned,
             seq_rand_sizes: job.seq_rand_sizes,
             time_based: job.time_based,
-            repeats_passes: job.randrepeat && (job.loops > 1 || job.io_size.is_some()),
+            repeats_passes: seeds.repeats() && (job.loops > 1 || job.io_size.is_some()),
             trim_then_write: job.rw.trim_then_write,
             zones: [0, 1, 2].map(|kind| Zones::of(&job.distribution[kind])),
         }

@@ -103,6 +103,17 @@ impl Order {
         self.turn = if has_next { next } else { 0 };
     }
 
+    /// How many files that are not open yet are passed over before the next request, since
+    /// `openfiles` are: fio takes back a request for each.
+    pub fn passed_over(&self) -> usize {
+        let in_turn = self.drawn.is_none() && !self.sequential && self.left == 0;
+        let comes_round = self.turn + 1 >= self.open.len() && self.open.len() == self.window;
+        match in_turn && comes_round {
+            true => self.files - self.unopened,
+            false => 0,
+        }
+    }
+
     /// Whether some files have more requests than others, so that none of them is ever done.
     pub fn is_uneven(&self) -> bool {
         self.drawn.as_ref().is_some_and(DrawnFiles::is_uneven)

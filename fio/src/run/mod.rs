@@ -1,5 +1,6 @@
 //! Running jobs: waves of them, one thread each, watched by the thread that asked.
 
+mod burn;
 mod commands;
 mod directories;
 mod disks;
@@ -166,8 +167,13 @@ fn run_waves(
         let so_far = |jobs: Vec<JobOutcome>| reported(&outcome.jobs, jobs, &disks);
         let (jobs, goes_on) = run_wave(&wave, &so_far, watcher)?;
         outcome.jobs.extend(jobs);
-        if watcher.cancelled() || !goes_on {
-            // What waited for others does not begin any more.
+        if watcher.cancelled() {
+            break;
+        }
+        if !goes_on {
+            // What waited for others does not begin any more, and is reported, as by fio.
+            let idle = copies.map(|(entry, _)| JobOutcome::not_begun(entry.job, entry.group));
+            outcome.jobs.extend(idle);
             break;
         }
     }

@@ -89,6 +89,7 @@ impl Entry<'_> {
         watcher.seeded(&job.name, self.number, seeds.all());
         let (mut stack, mut layouts) = (None, Vec::new());
         let regions = match &target {
+            Meaning::Nothing if !job.makes_requests() => Vec::new(),
             Meaning::Nothing => null_regions(job, clone, &seeds)?,
             Meaning::Stack(text) => {
                 let open = self.stack(job, text, jobs, stacks, watcher)?;

@@ -15,7 +15,7 @@ use ugeom_load::places::Below as _;
 use ugeom_stack::Delta;
 
 use super::sampling::Sampling;
-use super::{Copy, Watcher, commands, states, thread};
+use super::{Copy, Watcher, burn, commands, states, thread};
 use crate::draws::Purpose;
 use crate::files::{open_files, remove_files};
 use crate::outcome::{JobOutcome, Outcome};
@@ -48,6 +48,14 @@ struct Shared<'a> {
     locks: &'a FileLocks,
     start: &'a Barrier,
     notes: &'a Mutex<Vec<String>>,
+}
+
+impl Shared<'_> {
+    /// Whether no job of the wave makes requests any more.
+    fn are_others_done(&self) -> bool {
+        let mut all = self.copies.iter().zip(self.lives);
+        all.all(|(copy, live)| !copy.job.makes_requests() || live.phase() == Phase::Ended)
+    }
 }
 
 /// Runs the jobs of a wave beside each other. Answers with what came out, and whether further waves
@@ -295,6 +303,10 @@ fn through_door(
     stop: &AtomicBool,
 ) -> Result<Done, JobError> {
     let job = &copy.job;
+    if !job.makes_requests() {
+        let are_done = || shared.are_others_done();
+        return Ok(burn::run(job, live, stop, &are_done));
+    }
     let state = states::load(job, copy.number)?;
     let task = Task {
         job,

@@ -10,6 +10,9 @@ use ugeom_job::settings::{Job, Verify, WRITE};
 /// read back, or removes its files.
 pub(super) fn loops_apart(task: &Task<'_>) -> u64 {
     let job = task.job;
+    if checks_each_pass(task) {
+        return u64::MAX;
+    }
     // Where a pass ends before the time is over: see `Places::goes_on_with`.
     let has_passes = !job.rw.random && task.regions.len() > 1 && job.number_ios == 0;
     if job.time_based && job.unlink_each_loop && has_passes {
@@ -27,6 +30,25 @@ pub(super) fn loops_apart(task: &Task<'_>) -> u64 {
         true => job.loops,
         false => 1,
     }
+}
+
+/// Whether each pass is read back before the next begins, without a number of passes: as by fio,
+/// they go on until the time is over, or until writes and the reads that check fill `io_size`.
+pub(super) fn checks_each_pass(task: &Task<'_>) -> bool {
+    let job = task.job;
+    let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
+    let verifying = &job.verifying;
+    if !reads_back || verifying.only || verifying.counted || job.read_iolog.is_some() {
+        return false;
+    }
+    if job.time_based {
+        // Where a pass ends before the time is over: see `Places::goes_on_with`, `pass_bytes`.
+        let ends = !job.rw.random && task.regions.len() > 1 && job.number_ios == 0;
+        return ends || (!task.blocking && verifying.backlog == 0);
+    }
+    let ends = !job.rw.random || job.visits_once();
+    let whole: u64 = task.regions.iter().map(|region| region.length).sum();
+    ends && io_bytes(task).is_some_and(|bytes| bytes > whole)
 }
 
 /// What is left to be done.
@@ -87,15 +109,17 @@ impl Limits {
     pub(super) fn set_amount(&mut self, task: &Task<'_>) {
         let job = task.job;
         let parts = loops_apart(task);
+        let is_checked = checks_each_pass(task);
         self.bytes_left = match (goal_bytes(task), io_bytes(task)) {
             (u64::MAX, _) => u64::MAX,
+            (_, Some(bytes)) if is_checked => bytes.saturating_mul(job.loops),
             (bytes, None) => bytes / parts,
             (bytes, Some(_)) if is_alike(job) => bytes,
             (_, Some(bytes)) => bytes.saturating_mul(job.loops),
         };
         self.bytes = self.bytes_left;
         self.bytes_beyond = 0;
-        self.io_bytes = io_bytes(task).unwrap_or(0);
+        self.io_bytes = io_bytes(task).filter(|_| !is_checked).unwrap_or(0);
         let unlimited = self.bytes_left == u64::MAX || (self.io_bytes > 0 && has_no_end(task));
         self.passes_left = match (parts, unlimited) {
             (u64::MAX, _) => 1,
@@ -184,7 +208,8 @@ pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
 fn pass_bytes(task: &Task<'_>) -> u64 {
     let job = task.job;
     let is_timed = job.time_based || job.read_iolog.is_some();
-    if task.blocking || is_timed || job.verifying.backlog > 0 || loops_apart(task) > 1 {
+    let goes_on = (is_timed || loops_apart(task) > 1) && !checks_each_pass(task);
+    if task.blocking || goes_on || job.verifying.backlog > 0 {
         return u64::MAX;
     }
     let whole: u64 = task.regions.iter().map(|region| region.length).sum();
@@ -199,7 +224,7 @@ fn pass_bytes(task: &Task<'_>) -> u64 {
 }
 
 /// `io_size`, bytes.
-fn io_bytes(task: &Task<'_>) -> Option<u64> {
+pub(super) fn io_bytes(task: &Task<'_>) -> Option<u64> {
     let whole: u64 = task.regions.iter().map(|region| region.length).sum();
     let size = task.job.io_size.map(|size| size.of(whole));
     size.filter(|bytes| *bytes > 0)

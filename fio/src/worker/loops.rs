@@ -9,7 +9,7 @@ use ugeom_machine::clock;
 
 use super::super::files::{remove_files, renew_files};
 use super::super::tally::Phase;
-use super::limits::{goal_bytes, loops_apart};
+use super::limits::{checks_each_pass, goal_bytes, io_bytes, loops_apart};
 use super::written::Written;
 use super::{NO_REQUEST, Worker};
 use ugeom_job::error::JobError;
@@ -22,7 +22,7 @@ impl<D: Door> Worker<'_, D> {
     /// The loops after the first. Before each, the one before is synced, read back and checked, and
     /// its files are removed, as the job wants it. [`Worker::run_by`] ends the last one.
     pub(super) fn repeat(&mut self) {
-        for _ in 1..loops_apart(self.task) {
+        for passes in 1..loops_apart(self.task) {
             let is_over = self.task.stop.load(Relaxed) || clock::ticks() >= self.limits.end;
             if self.trouble.is_some() || is_over {
                 return;
@@ -35,7 +35,7 @@ impl<D: Door> Worker<'_, D> {
                 if self.task.job.verifying.counted {
                     rest = goal_bytes(self.task).saturating_sub(self.moved_bytes());
                 }
-                if rest == 0 || self.limits.requests_left == 0 {
+                if rest == 0 || self.limits.requests_left == 0 || !self.begins_pass(passes) {
                     return;
                 }
                 self.written = Some(Written::new(self.places.are_mapped()));
@@ -50,6 +50,17 @@ impl<D: Door> Worker<'_, D> {
             self.finished = self.trouble.is_some();
             self.work();
         }
+    }
+
+    /// Whether a pass follows so many that were read back: as by fio, none does for less than one
+    /// request of `io_size`.
+    fn begins_pass(&self, passes: u64) -> bool {
+        let (task, job) = (self.task, self.task.job);
+        if job.time_based || !checks_each_pass(task) || passes < job.loops {
+            return true;
+        }
+        let left = io_bytes(task).map(|bytes| bytes.saturating_sub(self.moved_bytes()));
+        left.is_some_and(|left| left > 0 && left >= job.largest_bytes())
     }
 
     /// `unlink_each_loop`: removes the files and opens them anew: writes make them. Engines that do

@@ -316,7 +316,8 @@ impl<'a, D: Door> Worker<'a, D> {
         self.note_elapsed();
         self.share = None;
         self.held = None;
-        let stopped = self.task.stop.load(Relaxed);
+        // As by fio, the end of the time leaves unchecked what has been written since.
+        let stopped = self.task.stop.load(Relaxed) || clock::ticks() >= self.limits.end;
         let checks = self.trouble.is_none() && !stopped && self.task.job.do_verify;
         if checks {
             self.read_back();
@@ -327,6 +328,7 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         let ended = self.in_flight() == 0;
         self.tally.usage = self.usage(ended).since(&self.usage_at_start);
+        priorities::sort(self.task.job, &mut self.tally);
         if self.task.live.publishes {
             self.publish(true);
         }

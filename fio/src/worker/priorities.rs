@@ -5,12 +5,31 @@ use ugeom_load::places::Below as _;
 use ugeom_machine::io_priority::io_priority;
 
 use super::super::draws::{Draws, Purpose, Seeds};
+use super::super::tally::Tally;
 use ugeom_job::settings::Job;
 
 /// The priority of the job's thread, 0 where the job sets none.
 pub fn of_thread(job: &Job) -> u16 {
     job.io_priority
         .map_or(0, |(class, level)| io_priority(class, level))
+}
+
+/// Sorts what was counted by priority into the order of fio: the priority of the thread first, the
+/// others as the job lists them for its sizes.
+pub fn sort(job: &Job, tally: &mut Tally) {
+    let priorities = &job.priorities;
+    for (kind, side) in tally.sides.iter_mut().enumerate().take(2) {
+        let chosen = (priorities.class[kind], priorities.level[kind]);
+        let mut shares: Vec<_> = priorities.split[kind].iter().collect();
+        shares.sort_by_key(|share| share.bytes);
+        let shares = shares.iter().map(|share| share.priority.unwrap_or(chosen));
+        let others = shares.chain([chosen]);
+        let others = others.map(|(class, level)| io_priority(class, level));
+        let order: Vec<u16> = std::iter::once(of_thread(job)).chain(others).collect();
+        let rank = |priority: u16| order.iter().position(|listed| *listed == priority);
+        side.by_priority
+            .sort_by_key(|(priority, _)| rank(*priority));
+    }
 }
 
 /// Draws the priorities of a job.

@@ -85,7 +85,7 @@ impl<D: Door> Worker<'_, D> {
         let mut numbers = vec![0; self.slots.len()];
         loop {
             let now = clock::ticks();
-            if self.task.stop.load(Relaxed) {
+            if self.task.stop.load(Relaxed) || now >= self.limits.end {
                 self.finished = true;
             }
             while !self.finished

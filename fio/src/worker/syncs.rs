@@ -35,6 +35,8 @@ pub(super) struct Syncs {
     was_last: bool,
     /// Requests that have ended and do not count yet; syncs are none of them.
     uncounted: u32,
+    /// Requests that have not ended and count already.
+    counted_early: u32,
     /// Syncs that were made and have not ended.
     in_flight: u32,
     /// What `sync_file_range` is for.
@@ -63,6 +65,7 @@ impl Syncs {
             writes_synced: (!by_completion).then_some(0),
             was_last: false,
             uncounted: 0,
+            counted_early: 0,
             in_flight: 0,
             written: range.map(|range| Written::new(range, task.paths.len())),
             between_passes: job.is_sync(),
@@ -80,6 +83,8 @@ impl Syncs {
             let request = &slots[event.slot as usize].request;
             if request.is_sync() {
                 self.in_flight = self.in_flight.saturating_sub(1);
+            } else if self.counted_early > 0 {
+                self.counted_early -= 1;
             } else if event.result.is_ok() || !blocking {
                 self.uncounted += 1;
             }
@@ -94,6 +99,19 @@ impl Syncs {
         let others = in_flight.saturating_sub(self.in_flight);
         while self.uncounted > 0 && others + self.uncounted >= depth {
             self.uncounted -= 1;
+            self.was_last = false;
+        }
+    }
+
+    /// Counts a request as ended for each file that is passed over, while there are some: fio waits
+    /// for one each time.
+    fn pass_over(&mut self, files: usize, in_flight: u32) {
+        let waiting = in_flight.saturating_sub(self.in_flight + self.counted_early);
+        let files = u32::try_from(files).unwrap_or(u32::MAX);
+        let counted = files.min(self.uncounted + waiting);
+        if counted > 0 {
+            self.counted_early += counted.saturating_sub(self.uncounted);
+            self.uncounted = self.uncounted.saturating_sub(counted);
             self.was_last = false;
         }
     }
@@ -133,6 +151,7 @@ impl<D: Door> Worker<'_, D> {
         let (in_flight, depth) = (self.in_flight(), self.slots.len() as u32);
         let syncs = self.syncs.as_mut()?;
         syncs.make_room(in_flight, depth);
+        syncs.pass_over(self.places.passed_over(), in_flight);
         let sync = syncs.due()?;
         // No write follows the last one, where they fill the amount.
         let limits = &self.limits;

@@ -399,6 +399,10 @@ fn so_many_requests_have_a_priority_as_were_asked_for() {
     };
     let loops = "loops=40";
     let (done, _) = of(&["rw=read", loops, "cmdprio_percentage=25", "cmdprio_class=2"]);
+    let (mostly, _) = of(&["rw=read", "cmdprio_percentage=95", "cmdprio_class=1"]);
+    let order = mostly.tally.sides[READ].by_priority.iter();
+    let order: Vec<u16> = order.map(|(of, _)| *of).collect();
+    assert_eq!(order, [0, 1 << 13], "that of the thread comes first");
     // Five standard deviations of a share of 10240.
     let counts = counted(&done, READ);
     assert_eq!(counts[1].0, 2 << 13);

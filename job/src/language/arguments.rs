@@ -5,6 +5,30 @@ use super::{Environment, Loader, Section, Setting, parse_file};
 use crate::options::{OPTIONS, refused_names};
 use crate::value;
 
+/// The parts of fio that `--debug` prints about. Those that ugeom lacks print nothing.
+const DEBUG: [&str; 20] = [
+    "process",
+    "file",
+    "io",
+    "mem",
+    "blktrace",
+    "verify",
+    "random",
+    "parse",
+    "diskutil",
+    "job",
+    "mutex",
+    "profile",
+    "time",
+    "net",
+    "rate",
+    "compress",
+    "steadystate",
+    "helperthread",
+    "zbd",
+    "all",
+];
+
 /// The versions of the terse output.
 const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=5;
 
@@ -230,7 +254,12 @@ impl Report {
                 let ns = crate::value::seconds(&needed()?).map_err(wrong)?;
                 self.status_interval_ns = Some(ns.max(100_000_000));
             }
-            "eta" => self.eta = Some(one_of(&needed()?, &["auto", "always", "never"], &wrong)?),
+            // As by fio, any other value is `auto`.
+            "eta" => {
+                let value = needed()?;
+                let known = ["always", "never"].contains(&value.as_str());
+                self.eta = Some(if known { value } else { "auto".to_owned() });
+            }
             "output-format" => {
                 // As by fio, the last of several counts.
                 self.formats.clear();
@@ -288,9 +317,10 @@ impl Report {
             "alloc-size" => drop(value::number(needed()?).map_err(wrong)?),
             "debug" => {
                 for part in needed()?.split(',') {
-                    match one_of(part, &["random", "parse"], &wrong)?.as_str() {
+                    match one_of(part, &DEBUG, &wrong)?.as_str() {
                         "parse" => self.debug_parse = true,
-                        _ => self.debug_random = true,
+                        "random" => self.debug_random = true,
+                        _ => {}
                     }
                 }
             }

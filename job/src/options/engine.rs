@@ -4,7 +4,7 @@ use super::priorities::{of_reads_and_writes, priority_class, priority_level, pri
 use super::values::{count, count_or_none, engine};
 use super::{OptionEntry, idle, idle_switch, option, switch};
 use crate::settings::{Job, StatCall};
-use crate::value::{bytes, percentage, truth};
+use crate::value::{bytes, microseconds, percentage, truth};
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::{set_choice, set_field};
 
@@ -13,7 +13,7 @@ use ugeom_classes::{set_choice, set_field};
 pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("ioengine", "ENGINE", Value("psync"),
         "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, as guasi), \
-         guasi, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, auto",
+         guasi, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, cpuio, auto",
         |job, text| {
             job.ioengine = engine(text)?.to_owned();
             Ok(())
@@ -34,6 +34,17 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_choice!(stat_call = [
             ("stat", StatCall::Stat), ("lstat", StatCall::Lstat), ("statx", StatCall::Statx),
         ])),
+    option("cpuload", "PERCENT", Value("0"),
+        "share of time that ioengine=cpuio keeps a processor busy",
+        set_field!(cpu.load_percent = percentage)),
+    option("cpuchunks", "TIME", Value("50ms"),
+        "length of a busy phase of ioengine=cpuio, us without a unit",
+        set_field!(cpu.busy_ns = microseconds)),
+    option("cpumode", "noop|qsort", Value("noop"),
+        "what ioengine=cpuio does while it is busy: count, or sort numbers",
+        set_choice!(cpu.sorts = [("noop", false), ("qsort", true)])),
+    switch("exit_on_io_done", Value("0"), "end ioengine=cpuio with the last job that makes requests",
+        set_field!(cpu.ends_with_others = truth)),
     switch("direct", Value("0"), "direct I/O (O_DIRECT)", set_field!(direct = truth)),
     switch("buffered", Value("1"), "the opposite of direct",
         |job, text| {

@@ -6,14 +6,21 @@ use crate::settings::{FadviseHint, Fallocate, FileLocking, Job, WriteSync};
 use crate::value::{bytes, number32, range, truth};
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::spec::values::text;
-use ugeom_classes::{set_choice, set_field};
+use ugeom_classes::{registry, set_choice, set_field};
 
 /// In the order in which help shows them.
 #[rustfmt::skip]
 pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("filename", "PATH[:PATH...]|STACK", Absent,
         "files, block devices, or a stack such as 'md:1g | nop:delay=1ms'",
-        set_field!(filename = text)),
+        |job, names| {
+            // As by fio, files are added to those of the global section. A stack stands alone.
+            let earlier = job.filename.take();
+            let earlier = earlier.filter(|earlier| !is_stack(earlier) && !is_stack(names));
+            let earlier = earlier.map_or_else(String::new, |earlier| earlier + ":");
+            job.filename = Some(earlier + &text(names)?);
+            Ok(())
+        }),
     option("directory", "PATH[:PATH...]", Absent,
         "directory of the files, also of those with a path; with several, each copy of a job \
          uses the next",
@@ -118,3 +125,9 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle("write_barrier", "N", "no effect: no engine has write barriers"),
     idle("write_hint", "none|short|medium|long|extreme", "no effect: writes have no hints"),
 ];
+
+/// Whether a target has layers, or a class with options.
+fn is_stack(target: &str) -> bool {
+    let class = target.split_once(':').map(|(class, _)| class);
+    target.contains('|') || class.is_some_and(|class| registry::find(class).is_some())
+}

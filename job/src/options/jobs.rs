@@ -4,7 +4,7 @@
 use super::numa::{memory_policy, node_cores};
 use super::priorities::{priority_class, priority_level};
 use super::values::{count, mask};
-use super::{OptionEntry, option, switch};
+use super::{OptionEntry, idle, option, switch};
 use crate::settings::{ExitWhat, Job};
 use crate::value::{cores, microseconds, nonzero, number32};
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
@@ -82,6 +82,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(flow = number32)),
     option("flow_id", "N", Value("0"), "the group of jobs that flow divides requests among",
         set_field!(flow_id = number32)),
+    idle("flow_watermark", "N", "no effect: fio ignores it, too"),
     option("flow_sleep", "TIME", Value("0"),
         "sleep time when it is not the turn of the job; us without a unit",
         set_field!(flow_sleep_ns = microseconds)),

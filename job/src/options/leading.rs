@@ -18,6 +18,9 @@ const NUMBERS: [&str; 12] = [
     "BOOL",
 ];
 
+/// Those of whole numbers: what stands behind a point is left out, too.
+const WHOLE: [&str; 4] = ["N", "N[,...]", "PERCENT", "PERCENT[,...]"];
+
 /// The form of a range, of which fio reads a number on each side.
 const RANGE: &str = "MIN-MAX[,...]";
 
@@ -35,7 +38,9 @@ pub fn parts(form: &str, value: &str) -> Vec<String> {
     if !NUMBERS.contains(&form) {
         return Vec::new();
     }
-    let ends = value.char_indices().rev().filter(|(_, c)| ends_number(*c));
+    let whole = WHOLE.contains(&form);
+    let is_end = |c: char| ends_number(c) || (whole && c == '.');
+    let ends = value.char_indices().rev().filter(|(_, c)| is_end(*c));
     ends.map(|(at, _)| value[..at].trim_end().to_owned())
         .collect()
 }
@@ -60,6 +65,7 @@ mod tests {
         assert_eq!(size.last().map(String::as_str), Some("2g"));
         let sizes = parts("SIZE[-SIZE]", "16-8k/8M-512M");
         assert_eq!(sizes, ["16-8k/8M", "16-8k", "16"]);
+        assert_eq!(parts("PERCENT[,...]", "33.7"), ["33"]);
         let range = parts(RANGE, "512/25:1k:25:2k:25:4k/25");
         assert_eq!(range, ["512-1k"]);
     }
@@ -70,5 +76,6 @@ mod tests {
         assert!(parts("SIZE", "k/2").is_empty());
         assert!(parts("SIZE/PERCENT:...[,...]", "4k/50:8k").is_empty());
         assert!(parts("N", "4x").is_empty());
+        assert!(parts("SIZE", "1.5m").is_empty());
     }
 }

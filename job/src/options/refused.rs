@@ -16,8 +16,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "start ugeom in the group, as with systemd-run(1)",
     ),
     ("gpu_dev_id", ELSEWHERE),
-    ("ignore_zone_limits", "there are no zoned devices"),
-    ("job_max_open_zones", "there are no zoned devices"),
     (
         "iodepth_mode",
         "use latency_target, or a job for each depth with stonewall",
@@ -26,7 +24,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "log_alternate_epoch_clock_id",
         "use log_unix_epoch=1, which counts by CLOCK_REALTIME (0)",
     ),
-    ("max_open_zones", "there are no zoned devices"),
     (
         "merge_blktrace_iters",
         "merge traces before, as with `sort -m`",
@@ -44,7 +41,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "random_sequence_stride",
         "replay a trace with read_iolog for places in a given order",
     ),
-    ("read_beyond_wp", "there are no zoned devices"),
     (
         "spr_num_regions",
         "fill the device twice with rw=randwrite, norandommap=0",
@@ -65,17 +61,14 @@ const OPTIONS: &[(&str, &str)] = &[
         "verify_write_sequence",
         "blocks carry no number of the write: leave it out",
     ),
-    ("zonecapacity", "there are no zoned devices"),
-    ("zone_reset_frequency", "there are no zoned devices"),
-    ("zone_reset_threshold", "there are no zoned devices"),
 ];
 
 /// Options of fio's engines that are none of ours. They may stand before the engine is named.
 #[rustfmt::skip]
 const ENGINE_OPTIONS: &[&str] = &[
     "arguments", "bindname", "brick", "busy_poll", "chunk_size", "clientname", "clustername",
-    "cmd_type", "conf", "cont", "cpuchunks", "cpuload", "cpumode", "cuda_io", "donorname",
-    "exit_on_io_done", "gpu_dev_ids", "grace_time", "hostname", "http_host", "http_mode",
+    "cmd_type", "conf", "cont", "cuda_io", "donorname",
+    "gpu_dev_ids", "grace_time", "hostname", "http_host", "http_mode",
     "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_user", "http_verbose",
     "https", "inplace", "interface", "libblkio_driver", "libblkio_path", "listen", "mss",
     "namenode", "nfs_url", "nodelay", "object_class", "pingpong", "pool", "port", "program",
@@ -87,7 +80,6 @@ const ENGINE_OPTIONS: &[&str] = &[
 /// The engines of fio that are none of ours.
 const ENGINES: &[&str] = &[
     "cpp_null",
-    "cpuio",
     "dev-dax",
     "dfs",
     "dircreate",

@@ -1,7 +1,7 @@
 //! Options that say which requests a job makes: their kind, size, place and number.
 
 use super::values::{distributions, request_bytes, rw, sizes, split};
-use super::{OptionEntry, idle_switch, option, switch};
+use super::{OptionEntry, idle, idle_switch, option, switch};
 use crate::settings::{Job, RandomGenerator, Sizes};
 use crate::value::{
     amount, by_direction, bytes, nonzero, number, numbers_by_direction, percentage, truth,
@@ -10,6 +10,9 @@ use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_classes::spec::values::choice;
 use ugeom_classes::{set_choice, set_field};
 use ugeom_measure::units::Size;
+
+/// Why options of `zonemode=zbd` change nothing.
+const NO_ZONED_DEVICES: &str = "no effect: it is for zonemode=zbd";
 
 /// In the order in which help shows them.
 #[rustfmt::skip]
@@ -74,16 +77,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     switch("norandommap", Value("0"), "random offsets may repeat before all blocks were used",
         set_field!(norandommap = nonzero)),
     switch("randrepeat", Value("1"), "the same random offsets in each run",
-        set_field!(randrepeat = truth)).also(&["allrandrepeat"]),
+        set_field!(randrepeat = truth)),
+    switch("allrandrepeat", Value("0"), "seed every draw by the number of the copy alone",
+        set_field!(allrandrepeat = truth)),
     option("randseed", "N", Value("0x89"), "seed of the random numbers",
         set_field!(randseed = number)),
-    option("blockalign", "SIZE[,SIZE[,SIZE]]", Depends("bs"),
+    option("ba", "SIZE[,SIZE[,SIZE]]", Depends("bs"),
         "alignment of random requests; sets norandommap",
         |job, text| {
             job.align_bytes = numbers_by_direction(text, &job.align_bytes, bytes)?;
             job.norandommap = true;
             Ok(())
-        }).also(&["ba"]),
+        }).also(&["blockalign"]),
     switch("bs_unaligned", Value("0"), "sizes need not be multiples of the smallest",
         set_field!(unaligned = nonzero)).also(&["blocksize_unaligned"]),
     option("percentage_random", "PERCENT[,...]", Value("100"),
@@ -105,15 +110,15 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle_switch("softrandommap",
         "no effect: the map of blocks takes one bit per block; without memory for it the job \
          fails"),
-    option("zonemode", "none|strided", Depends("strided with zonesize"),
+    option("zonemode", "none|strided", Value("none"),
         "strided: use one zone of a file after the other",
         |job, text| {
             if text == "zbd" {
                 let message = "zoned devices are not supported: use none or strided";
                 return Err(message.to_owned().into());
             }
-            let known = [("none", true), ("strided", false)];
-            job.zones.off = choice(&known, text)?;
+            let known = [("none", false), ("strided", true)];
+            job.zones.strided = choice(&known, text)?;
             Ok(())
         }),
     option("zonesize", "SIZE", Value("0"), "bytes to transfer in a zone before the next",
@@ -122,6 +127,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(zones.range_bytes = bytes)),
     option("zoneskip", "SIZE", Value("0"), "gap between two zones",
         set_field!(zones.skip_bytes = bytes)),
+    idle("zonecapacity", "SIZE", NO_ZONED_DEVICES),
+    idle("max_open_zones", "N", NO_ZONED_DEVICES),
+    idle("job_max_open_zones", "N", NO_ZONED_DEVICES),
+    idle_switch("ignore_zone_limits", NO_ZONED_DEVICES),
+    idle_switch("read_beyond_wp", NO_ZONED_DEVICES),
+    idle("zone_reset_threshold", "RATIO", NO_ZONED_DEVICES),
+    idle("zone_reset_frequency", "RATIO", NO_ZONED_DEVICES),
     option("offset_align", "SIZE", Value("0"),
         "round the offset of a percentage up to a multiple of this",
         set_field!(offset_align_bytes = bytes)),

@@ -45,6 +45,7 @@ const ENGINES: &[&str] = &[
     "filedelete",
     "falloc",
     "ftruncate",
+    "cpuio",
     "guasi",
     "auto",
 ];
@@ -63,6 +64,7 @@ pub fn engine_options(engine: &str) -> &'static [&'static str] {
     match engine {
         "guasi" => &["guasi_workers", "guasi_backend"],
         "filestat" => &["stat_type"],
+        "cpuio" => &["cpuload", "cpuchunks", "cpumode", "exit_on_io_done"],
         "libaio" => &[
             "userspace_reap",
             "cmdprio_percentage",

@@ -49,8 +49,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     switch("verify_only", Value("0"),
         "write nothing, and verify the data of an earlier run of the job",
         set_field!(verifying.only = nonzero)),
-    idle("verify_async", "N", "no effect: blocks are always checked"),
-    idle("verify_async_cpus", "CPUS", "no effect: blocks are always checked"),
+    idle("verify_async", "N", "no effect: blocks are checked in any case"),
+    idle("verify_async_cpus", "CPUS", "no effect: blocks are checked in any case"),
     switch("experimental_verify", Value("0"),
         "reads that check count against the bytes of all loops, and all loops together check no \
          more than one has written",

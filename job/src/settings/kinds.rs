@@ -368,8 +368,8 @@ pub struct Zones {
     pub range_bytes: u64,
     /// What lies between two zones.
     pub skip_bytes: u64,
-    /// `zonemode=none`: they are not used.
-    pub off: bool,
+    /// `zonemode=strided`: they are used.
+    pub strided: bool,
 }
 
 impl Zones {
@@ -381,7 +381,7 @@ impl Zones {
         } else {
             self.bytes
         };
-        (self.bytes > 0 && !self.off).then_some(range)
+        (self.bytes > 0 && self.strided).then_some(range)
     }
 }
 
@@ -392,6 +392,30 @@ pub struct GoesOn {
     pub requests: [bool; 3],
     /// Blocks with wrong content.
     pub verify: bool,
+}
+
+/// How a job without requests loads a processor (`ioengine=cpuio`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuLoad {
+    /// The share of the time, from 1; 0: it was not set.
+    pub load_percent: u8,
+    /// How long it is busy before each pause.
+    pub busy_ns: u64,
+    /// It sorts numbers meanwhile.
+    pub sorts: bool,
+    /// It ends when no other job makes requests any more.
+    pub ends_with_others: bool,
+}
+
+impl Default for CpuLoad {
+    fn default() -> Self {
+        Self {
+            load_percent: 0,
+            busy_ns: 50_000_000,
+            sorts: false,
+            ends_with_others: false,
+        }
+    }
 }
 
 /// The depth that keeps a latency is searched (`latency_target=`).

@@ -95,6 +95,7 @@ pub struct Job {
     /// How `guasi` makes its calls.
     pub guasi: GuasiOptions,
     pub stat_call: StatCall,
+    pub cpu: CpuLoad,
     pub direct: bool,
     pub iodepth: u32,
     pub priorities: Priorities,
@@ -162,6 +163,7 @@ pub struct Job {
     pub distribution: [Distribution; 3],
     pub norandommap: bool,
     pub randrepeat: bool,
+    pub allrandrepeat: bool,
     pub randseed: u64,
 
     pub verify: Verify,
@@ -363,6 +365,12 @@ impl Job {
         self.file_operation() == Some(FileOperation::Delete)
     }
 
+    /// Whether it makes requests: `ioengine=cpuio` makes none.
+    #[must_use]
+    pub fn makes_requests(&self) -> bool {
+        self.ioengine != "cpuio"
+    }
+
     /// Whether requests can be in flight beside each other: not with a blocking engine, which
     /// fio's `null` is with a depth of one.
     #[must_use]
@@ -370,6 +378,7 @@ impl Job {
         match self.ioengine.as_str() {
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" => true,
             "filecreate" | "filestat" | "filedelete" | "falloc" | "ftruncate" => true,
+            "cpuio" => true,
             "null" => self.iodepth == 1,
             _ => false,
         }

@@ -103,6 +103,9 @@ fn folders_of_files_are_made_as_by_fio() {
         ("--filename_format=a/$jobnum/c", Some("a/0")),
         ("--directory=. --filename_format=a/$jobnum/c", Some("a/0")),
         ("--filename=file", Some(".")),
+        // Names of classes that need more than a name.
+        ("--filename=cache", Some(".")),
+        ("--filename=nbd", Some(".")),
         ("--directory=none", None),
     ] {
         for program in [&[fio, "--thread"][..], &[UGEOM, "run"][..]] {

@@ -156,6 +156,177 @@ fn options_of_requests_make_those_of_fio() {
     ]);
 }
 
+#[test]
+fn io_size_repeats_checked_passes_as_in_fio() {
+    let job = "--name=a --size=64k --verify=crc32c --verify_state_save=0";
+    let lines = [
+        "--rw=randwrite --io_size=256k",
+        "--rw=write --io_size=256k --loops=3",
+        "--rw=randwrite --io_size=190k",
+        "--rw=rw --io_size=256k",
+        "--rw=randrw --io_size=256k --ioengine=libaio --iodepth=4",
+        "--rw=randwrite --io_size=256k --norandommap",
+        "--rw=write --io_size=16k",
+        "--rw=write --io_size=256k --nrfiles=4",
+        "--rw=write --io_size=256k --number_ios=40",
+    ];
+    let lines = lines.map(|line| format!("{job} {line}"));
+    both(&lines.each_ref().map(String::as_str));
+}
+
+/// The counts of reads and writes of a job that reads back what it writes until its time is over.
+fn timed_counts(program: &[&str], line: &str) -> [u64; 2] {
+    let job = "--name=a --size=64k --bs=16k --verify=crc32c --verify_state_save=0 --time_based \
+               --runtime=500ms --rate_iops=200";
+    let did = did(program, &format!("{job} {line}"));
+    assert!(did.succeeded, "{line}");
+    [did.counts[0][0], did.counts[0][2]]
+}
+
+#[test]
+fn a_timed_job_checks_each_pass_where_fio_does() {
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
+    let fio = fio.to_str().expect("UTF-8");
+    for (line, checks) in [
+        ("--rw=write", false),
+        ("--rw=write --nrfiles=4", true),
+        ("--rw=randwrite --ioengine=libaio --iodepth=2", true),
+        ("--rw=write --ioengine=libaio --iodepth=2", true),
+    ] {
+        for program in [&[fio][..], &[UGEOM, "run"]] {
+            let [reads, writes] = timed_counts(program, line);
+            assert!(writes > 8, "{program:?} {line}: {writes} writes");
+            // The last pass is not read back when the time ends it.
+            let expected = if checks { writes - 4..=writes } else { 0..=0 };
+            assert!(
+                expected.contains(&reads),
+                "{program:?} {line}: {reads} reads of {writes}"
+            );
+        }
+    }
+}
+
+/// What the normal output has about issued requests, syncs included.
+fn syncs(program: &[&str], line: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = program[1..].iter().copied().chain(line.split(' '));
+    let words: Vec<&str> = words.collect();
+    let text = run_in(folder.path(), program[0], &words).text();
+    let issued = text.lines().find(|line| line.contains("issued rwts"));
+    issued.expect("the requests").to_owned()
+}
+
+#[test]
+fn files_that_are_passed_over_bring_syncs_as_in_fio() {
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
+    let fio = fio.to_str().expect("UTF-8");
+    let job = "--name=a --ioengine=libaio --rw=randwrite --filesize=64k --bs=16k --iodepth=64";
+    let lines = [
+        "--nrfiles=2 --openfiles=1 --fsync=1",
+        "--nrfiles=5 --openfiles=2 --fsync=1",
+        "--nrfiles=5 --openfiles=3 --fsync=2",
+        "--nrfiles=5 --openfiles=5 --fsync=1",
+    ];
+    for line in lines.map(|line| format!("{job} {line}")) {
+        assert_eq!(
+            syncs(&[fio], &line),
+            syncs(&[UGEOM, "run"], &line),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn zones_need_their_mode_and_those_of_devices_have_no_effect() {
+    both(&[
+        "--name=a --filename=data --rw=read --zonesize=8k",
+        "--name=a --filename=data --rw=read --zonemode=none --zonesize=8k",
+        "--name=a --filename=data --rw=read --zonesize=8k --zonemode=strided",
+        "--name=a --filename=data --rw=read --zoneskip=8k",
+        "--name=a --filename=data --rw=read --max_open_zones=4 --job_max_open_zones=2",
+        "--name=a --filename=data --rw=read --read_beyond_wp=1 --ignore_zone_limits=1",
+        "--name=a --filename=data --rw=read --zone_reset_threshold=0.3 --zonecapacity=8k",
+    ]);
+}
+
+#[test]
+fn allrandrepeat_seeds_every_draw_as_in_fio() {
+    both(&[
+        "--name=a --rw=randrw --size=64k --allrandrepeat=0",
+        "--name=a --rw=randrw --size=64k --allrandrepeat=1 --numjobs=2",
+        "--name=a --rw=randrw --size=64k --bsrange=1k-4k --allrandrepeat=1",
+        "--name=a --rw=randrw --size=64k --allrandrepeat=1 --randseed=5",
+        "--name=a --rw=randrw --size=64k --allrandrepeat=1 --randrepeat=0",
+        "--name=a --rw=write --filesize=4k-64k --nrfiles=4 --allrandrepeat=1",
+    ]);
+}
+
+#[test]
+fn randseed_unsets_randrepeat_as_in_later_versions_of_fio() {
+    let Some(fio) = ugeom_testkit::program("fio") else { return };
+    let fio = fio.to_str().expect("UTF-8");
+    for line in [
+        "--name=a --rw=randrw --size=64k --loops=3 --randseed=5",
+        "--name=a --rw=rw --size=64k --loops=3 --randseed=5",
+    ] {
+        // fio 3.33 does so with this option alone.
+        let theirs = did(&[fio, "--thread"], &format!("{line} --randrepeat=0"));
+        assert_eq!(theirs, did(&[UGEOM, "run"], line), "{line}");
+    }
+}
+
+#[test]
+fn a_job_that_loads_a_processor_makes_no_requests() {
+    let load = "--name=cpu --ioengine=cpuio --cpuload=50";
+    let without = did(
+        &[UGEOM, "run"],
+        "--name=cpu --ioengine=cpuio --runtime=100ms",
+    );
+    assert!(!without.succeeded, "{without:?}");
+    let timed = format!("{load} --cpumode=qsort --cpuchunks=10000 --runtime=100ms --numjobs=2");
+    let ours = did(&[UGEOM, "run"], &timed);
+    assert!(ours.succeeded && ours.counts == [[0; 8]; 2], "{ours:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = format!("run {load} --exit_on_io_done=1 --name=a --ioengine=null --size=1m");
+    let words: Vec<&str> = line.split(' ').collect();
+    let text = run_in(folder.path(), UGEOM, &words).text();
+    assert!(
+        text.contains("cpu (noop): ioengine=cpuio, cpuload=50, cpucycle=50000"),
+        "{text}"
+    );
+    assert!(text.contains("issued rwts: total=256,0,0,0"), "{text}");
+}
+
+#[test]
+fn a_filename_is_added_to_those_before_as_by_fio() {
+    both(&[
+        "--name=a --filename=x --filename=y --size=64k --rw=write",
+        "--name=global --filename=g --name=a --filename=x --size=64k --rw=write",
+        "--filename=g --name=a --filename=x --size=64k --rw=write --name=b --stonewall --rw=read \
+             --filename=y:z --size=96k",
+        "--name=a --filename=x --filename=x --size=64k --rw=write",
+    ]);
+}
+
+#[test]
+fn numbers_end_at_a_point_as_in_fio() {
+    both(&[
+        "--name=a --rw=randrw --size=64k --rwmixwrite=12.5",
+        "--name=a --filename=data --rw=read --number_ios=3.9 --eta=None",
+        "--name=a --filename=data --rw=randread --percentage_random=50.5",
+        "--name=a --filename=data --rw=read --flow_watermark=3",
+    ]);
+}
+
+#[test]
+fn jobs_that_never_begin_are_reported_as_by_fio() {
+    both(&[
+        "--name=a --filename=data --rw=read --exitall --exit_what=all --name=b --stonewall \
+             --filename=data --rw=read",
+        "--name=a --filename=data --rw=read --exitall --name=b --stonewall --filename=data",
+    ]);
+}
+
 /// The last columns of the log of completion latencies.
 fn priorities_in_log(program: &[&str], line: &str) -> Vec<String> {
     let all = "--name=a --rw=write --size=16k --write_lat_log=x";
