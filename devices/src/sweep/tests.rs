@@ -300,6 +300,31 @@ fn blocks_larger_than_the_target_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn processes_that_disagree_give_no_limit() {
+    let options = SweepOptions::default();
+    let sweep = |overhead_ns| swept(parameters(overhead_ns, 57_123_364), &options);
+    let mut agreeing = sweep(68_601);
+    let mut disagreeing = sweep(68_601);
+    for overhead_ns in [68_601, 68_601, 68_601, 30_000, 5_000, 500, 20] {
+        agreeing.processes.append(&mut sweep(68_601).processes);
+        disagreeing
+            .processes
+            .append(&mut sweep(overhead_ns).processes);
+    }
+    let answer = |document: &mut Document| {
+        compute(document);
+        page(document).answer
+    };
+    let said = answer(&mut agreeing);
+    assert!(said.contains("IOPS ("), "{said}");
+    let said = answer(&mut disagreeing);
+    assert!(
+        said.contains("(no limits fit)") && !said.contains("at most"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_stack_counts_what_it_was_asked_for() {
     let document = run_target("md:256k | nop");
     let samples = &document.processes[0].rounds[0].samples;
