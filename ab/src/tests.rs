@@ -319,7 +319,7 @@ fn the_sentence_says_faster_slower_equivalent_or_what_could_be_seen() {
     );
     assert_eq!(same.claims, [Claim::Equivalent]);
     let open = said(12, &|case, process| 100 + wobble(case, process));
-    let start = "B against A: not significant (smallest detectable difference: ";
+    let start = "B against A: not significant (differences below ";
     assert!(open.sentence.starts_with(start), "{}", open.sentence);
     let few = said(2, &|case, process| 100 + wobble(case, process));
     assert!(
