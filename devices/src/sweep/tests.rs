@@ -291,6 +291,11 @@ fn blocks_larger_than_the_target_are_left_out_with_the_reason() {
         "{left_out:?}"
     );
     assert_eq!(document.subject.parts[0].device.as_deref(), Some("md0"));
+    let warnings = page(&document).warnings.join("; ");
+    assert!(
+        warnings.contains("(the target has 65536 bytes), and "),
+        "{warnings}"
+    );
     let sectors = run_target("md:64k,sectorsize=4k");
     let text = sectors.subject.left_out.join("; ");
     assert!(
@@ -322,6 +327,26 @@ fn processes_that_disagree_give_no_limit() {
         said.contains("(no limits fit)") && !said.contains("at most"),
         "{said}"
     );
+}
+
+#[test]
+fn reads_that_copy_nothing_are_told() {
+    let warnings = |rate| {
+        let drive = Parameters {
+            buffer_bytes: 0,
+            ..parameters(100, rate)
+        };
+        page(&swept(drive, &SweepOptions::default()))
+            .warnings
+            .join("; ")
+    };
+    let lent = warnings(400_000_000_000);
+    assert!(
+        lent.contains("GB/s is more than memory can be copied at"),
+        "{lent}"
+    );
+    let copied = warnings(20_000_000_000);
+    assert!(!copied.contains("copied at"), "{copied}");
 }
 
 #[test]

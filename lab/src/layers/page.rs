@@ -60,8 +60,12 @@ fn answer(document: &Document) -> String {
         return match find("layer.mean") {
             Some(layer) => format!("Each layer adds {}.", layer.amount()),
             None if document.processes.len() >= OBSERVATIONS_MIN => {
-                let left_out = document.subject.left_out.join("; ");
-                format!("No answer: nothing to compare with could be read. Left out: {left_out}.")
+                let target = document.subject.target.as_deref().unwrap_or("the target");
+                format!(
+                    "No answer: {target} has no second layer, and no file below it, to compare \
+                     with; add a layer: {}.",
+                    in_a_shell(&format!("{target} | nop"))
+                )
             }
             None => format!(
                 "No answer yet: {} for an interval.",
@@ -236,8 +240,12 @@ fn warnings(document: &Document) -> Vec<String> {
     let apart = cost.and_then(|cost| Some((cost, Center::of(&cost.values).ok()?.apart())));
     if let Some((cost, apart)) = apart.filter(|(_, apart)| !apart.is_empty()) {
         let others: Vec<String> = apart.iter().map(|ns| value(*ns, Unit::Ns)).collect();
+        let observations = match document.processes.len() >= OBSERVATIONS_MIN {
+            true => "processes",
+            false => "rounds",
+        };
         out.push(format!(
-            "GEOM's cost was {} in {} of {} processes, and {} in the others",
+            "GEOM's cost was {} in {} of {} {observations}, and {} in the others",
             cost.estimate(),
             cost.values.len() - apart.len(),
             cost.values.len(),
