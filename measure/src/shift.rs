@@ -24,6 +24,10 @@ use crate::rank::mann_whitney;
 /// A change shows only with so many values on each side of a split.
 pub(crate) const SEGMENT_MIN: usize = 5;
 
+/// A place with fewer values on a side must separate them better by this factor: a single outlier
+/// at the end seldom does.
+const BEYOND: f64 = 2.0;
+
 /// So many permutations stand for all of them.
 pub const PERMUTATIONS: usize = 999;
 
@@ -100,7 +104,9 @@ fn segment(
     }
     // At the border of what is judged, the true place may lie nearer to the end.
     let at = match at == SEGMENT_MIN || at == logs.len() - SEGMENT_MIN {
-        true => strongest(logs, 1).map_or(at, |one| one.0),
+        true => strongest(logs, 1)
+            .filter(|one| one.1 > BEYOND * statistic)
+            .map_or(at, |one| one.0),
         false => at,
     };
     found.push((offset + at, p_value));

@@ -146,11 +146,10 @@ pub fn certainty<S>(document: &Document<S>) -> String {
         few => format!("{} rounds of {few} processes", document.rounds()),
     };
     // Repeated later, a time may lie elsewhere.
-    let elapsed_ns: f64 = document
-        .processes
-        .iter()
-        .map(|one| one.elapsed_ns as f64)
-        .sum();
+    let measured = document.processes.iter().map(|one| one.elapsed_ns as f64);
+    let elapsed_ns = document
+        .took_ns
+        .map_or_else(|| measured.sum(), |ns| ns as f64);
     let within = match elapsed_ns > 0.0 {
         true => format!(" within {}", duration_human(elapsed_ns)),
         false => String::new(),
