@@ -109,4 +109,30 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     has(&said, "Measure c5 and c15 again");
     let calm = ugeom(&["history", "check", &history, "--case", "none"]).failed(1);
     has(&calm, "has no such series");
+    let mixed = disks::text(&folder.path().join("mixed"));
+    let rate = folder.path().join("rate.txt");
+    std::fs::write(&rate, "BenchmarkB-2 100 7 requests/s\n").expect("a result");
+    let add = [
+        "history",
+        "add",
+        &mixed,
+        &old,
+        &disks::text(&rate),
+        "--commit",
+        "c0",
+    ];
+    ugeom(&add).quiet();
+    let again = ugeom(&add);
+    has(&again.stderr, "c0 is in the history already");
+    let shown = ugeom(&["history", "show", &mixed, "--csv"]).quiet();
+    let lines: Vec<&str> = shown.lines().skip(1).collect();
+    assert_eq!(
+        lines.len(),
+        2,
+        "a case without a time, and a commit once: {shown}"
+    );
+    assert!(
+        lines[0].contains(",A-2,time,") && lines[1].contains(",B-2,requests/s,"),
+        "{shown}"
+    );
 }
