@@ -135,9 +135,10 @@ fn of_medians(contest: &Contest, row: &Judgement) -> Option<String> {
     let apart = (of_medians / within).max(within / of_medians);
     (is_told && apart > ALIKE).then(|| {
         let factor = of_medians.max(1.0 / of_medians);
+        let decimals = if factor < 10.0 { 2 } else { 0 };
         format!(
             "The verdict is the median of ratios within rounds; the medians of all rounds differ \
-             by {factor:.2} x, because times changed between rounds."
+             by {factor:.decimals$} x, because times vary between rounds."
         )
     })
 }
