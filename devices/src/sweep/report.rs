@@ -178,8 +178,8 @@ fn warnings(document: &Document, findings: &Findings) -> Vec<String> {
     warnings
 }
 
-/// Bytes per ns that a core does not copy: memory gives it some 20, its second-level cache less than
-/// this.
+/// Bytes per ns that a core does not copy: memory gives it some 20, its second-level cache less
+/// than this.
 const COPIED_MAX: f64 = 100.0;
 
 /// Reads that are faster than memory is copied: the stack lends its memory.
