@@ -1,7 +1,7 @@
 //! The answer: a sentence for each candidate, by the rules of `docs/statistics.md`.
 
 use super::judge::{Contest, Judgement, contest, gate, observations_needed};
-use super::{Document, SHELL};
+use super::{Document, SHELL, Side, Subject};
 use serde::{Deserialize, Serialize};
 use ugeom_harness::compare::Metric;
 use ugeom_measure::Claim;
@@ -116,8 +116,31 @@ fn told(document: &Document, contest: &Contest, others: &[&Judgement]) -> String
         let wall = times(contest, Metric::Time, &row.name);
         let cpu = times(contest, Metric::Cpu, &row.name);
         sentences.push(format!("Wall time {wall}; CPU time {cpu}: {change}."));
+        sentences.extend(of_medians(contest, row));
     }
     sentences.join(" ")
+}
+
+/// Medians whose ratio differs from the stated one by more than this factor contradict it in the
+/// eyes of a reader.
+const ALIKE: f64 = 1.1;
+
+/// Where the ratio of both medians is another one than the median of the ratios within rounds.
+fn of_medians(contest: &Contest, row: &Judgement) -> Option<String> {
+    let times = contest.metric(Metric::Time)?;
+    let base = times.rows.first()?.typical.as_ref()?.estimate();
+    let (own, change) = (row.typical.as_ref()?.estimate(), row.change?);
+    let is_told = matches!(change.claim(), Claim::Faster | Claim::Slower);
+    let (of_medians, within) = (own / base, change.ratio.estimate);
+    let apart = (of_medians / within).max(within / of_medians);
+    (is_told && apart > ALIKE).then(|| {
+        let factor = of_medians.max(1.0 / of_medians);
+        let decimals = if factor < 10.0 { 2 } else { 0 };
+        format!(
+            "The verdict is the median of ratios within rounds; the medians of all rounds differ \
+             by {factor:.decimals$} x, because times vary between rounds."
+        )
+    })
 }
 
 /// `18.2 ms against 65.4 ms`.
@@ -160,15 +183,26 @@ fn in_all(base: &str, others: &[&Judgement]) -> String {
     let best = speed(Claim::Faster)
         .and_then(|(row, _)| sentence(base, row))
         .map_or(String::new(), |best| format!(" {best}"));
-    format!(
-        "Of {} candidates, {} are faster than {base}, {} slower, {} equivalent, {} not \
-         significantly different.{best}",
-        others.len(),
-        count(Claim::Faster),
-        count(Claim::Slower),
-        count(Claim::Equivalent),
-        count(Claim::Open)
-    )
+    let all = others.len();
+    if count(Claim::Open) == all {
+        return format!("None of {all} candidates differs significantly from {base}.");
+    }
+    let kinds = [
+        (Claim::Faster, format!("faster than {base}")),
+        (Claim::Slower, format!("slower than {base}")),
+        (Claim::Equivalent, format!("equivalent to {base}")),
+        (Claim::Open, "not significantly different".to_owned()),
+    ];
+    let parts = kinds.into_iter().filter_map(|(claim, words)| {
+        let verb = match count(claim) {
+            0 => return None,
+            1 => "is",
+            _ => "are",
+        };
+        Some(format!("{} {verb} {words}", count(claim)))
+    });
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    format!("Of {all} candidates, {parts}.{best}")
 }
 
 /// The outcome in front, with what it rests on.
@@ -200,9 +234,31 @@ fn gated(document: &Document, sentence: String, outcome: Outcome) -> String {
     format!("{}: {why}. {sentence}", outcome.word())
 }
 
+/// A target is measured by the read, a command by the run.
+fn unlike(subject: &Subject) -> Option<String> {
+    let first = |is: fn(&Side) -> bool| subject.candidates.iter().find(|one| is(&one.side));
+    let target = first(|side| matches!(side, Side::Target(_)))?;
+    let command = first(|side| matches!(side, Side::Command(_)))?;
+    Some(format!(
+        "{} is a target, timed by the read, and {} a command, timed from its start to its end: \
+         these are not the same work",
+        target.name, command.name
+    ))
+}
+
 /// What limits the answer beside what the head warns of.
 pub(super) fn warnings(document: &Document) -> Vec<String> {
     let mut warnings = Vec::new();
+    let subject = &document.subject;
+    for one in subject.candidates.iter().filter(|one| one.failed_runs > 0) {
+        let runs = counted(one.failed_runs, "run");
+        warnings.push(format!(
+            "{runs} of {} ended with an exit code other than 0 (--ignore-failure): they may have \
+             done less work",
+            one.name
+        ));
+    }
+    warnings.extend(unlike(subject));
     let contest = contest(document);
     if let Some(shell) = contest.shell.filter(|shell| !shell.subtracted) {
         let time = duration_human(shell.interval.estimate);

@@ -23,7 +23,8 @@ impl<'a> Program<'a> {
     }
 
     /// The case that runs it; a run is one of the command. The first one is not counted: it
-    /// consists of the warm-ups, each with its preparation, and finds what is wrong.
+    /// consists of the warm-ups, each with its preparation, and finds what is wrong. Without
+    /// warm-ups it runs nothing.
     pub(super) fn case(
         self,
         name: &str,
@@ -31,17 +32,17 @@ impl<'a> Program<'a> {
         candidate: &Candidate,
         around: &'a Around<'a>,
     ) -> Case<'a> {
-        let warm_ups = subject.warmup.max(1);
+        let (warm_ups, own_name) = (subject.warmup, name.to_owned());
         let mut around_warm_ups = Some((candidate.prepare.clone(), candidate.conclude.clone()));
         let run = move |_: u64| {
             if let Some((prepare, conclude)) = around_warm_ups.take() {
                 for _ in 0..warm_ups {
                     around.prepare(&prepare, &conclude)?;
-                    self.once(true)?;
+                    self.once(true, &own_name, around)?;
                 }
                 return Ok(RunResult::taking(1));
             }
-            self.once(false)
+            self.once(false, &own_name, around)
         };
         let (warm_up, iterations) = (0, 1);
         let case = Case::new(name, run).with_length(Length::Exactly {
@@ -51,12 +52,22 @@ impl<'a> Program<'a> {
         around.attach(case, candidate)
     }
 
-    fn once(&self, listening: bool) -> Result<RunResult, HarnessError> {
+    fn once(
+        &self,
+        listening: bool,
+        name: &str,
+        around: &Around<'_>,
+    ) -> Result<RunResult, HarnessError> {
+        let done = self
+            .runner
+            .once(&self.text, listening || self.printed.is_some())?;
+        if done.failed {
+            around.note_failure(name);
+        }
         let Some(printed) = self.printed else {
-            let done = self.runner.once(&self.text, listening)?;
             return Ok(RunResult::taking(done.took_ns.max(1)));
         };
-        let Some(output) = self.runner.once(&self.text, true)?.output else {
+        let Some(output) = done.output else {
             return Ok(RunResult::taking(1));
         };
         let read = printed.read(&output);
@@ -100,6 +111,32 @@ mod tests {
         let result = run("echo 'rate 2000000000'", printed, 2).unwrap();
         assert_eq!(result.ns_total, 500_000, "half a nanosecond each");
         assert_eq!(result.counted, Some(PRINTED_ITERATIONS));
+    }
+
+    #[test]
+    fn a_command_runs_as_often_as_it_is_told_to() {
+        let folder = tempfile::tempdir().unwrap();
+        for warm_ups in [0, 1, 3] {
+            let log = folder.path().join(warm_ups.to_string());
+            let text = format!("echo run >> {}", log.display());
+            let cancelled = AtomicBool::new(false);
+            let around = Around::new(&Shell::default(), &cancelled);
+            let mut subject = Subject::of(vec![Candidate::of(Side::Command(text.clone()))]);
+            subject.warmup = warm_ups;
+            let runner = Runner {
+                shell: Shell::default(),
+                ignores_failure: false,
+                cancelled: &cancelled,
+            };
+            let candidate = subject.candidates[0].clone();
+            let mut case =
+                Program::new(&text, None, runner).case("A", &subject, &candidate, &around);
+            for _ in 0..3 {
+                (case.run)(1).unwrap();
+            }
+            let runs = std::fs::read_to_string(&log).unwrap().lines().count();
+            assert_eq!(runs as u64, warm_ups + 2);
+        }
     }
 
     #[test]

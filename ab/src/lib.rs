@@ -106,6 +106,13 @@ pub struct Candidate {
     /// Run once after all measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup: Option<String>,
+    /// Runs that ended with an exit code other than 0, which was ignored.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_runs: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Candidate {
@@ -119,6 +126,7 @@ impl Candidate {
             prepare: None,
             conclude: None,
             cleanup: None,
+            failed_runs: 0,
         }
     }
 }
@@ -171,7 +179,7 @@ impl Subject {
             same_within: 0.01,
             set: Vec::new(),
             shell: Shell::default(),
-            warmup: 0,
+            warmup: 1,
             ignore_failure: false,
             fail_if_slower: None,
         }

@@ -99,7 +99,7 @@ fn asked(document: &Document) -> String {
         }
         texts.into_iter().for_each(|text| add(flag, text));
     }
-    if subject.warmup > 1 {
+    if subject.warmup != 1 {
         add("--warmup", &subject.warmup.to_string());
     }
     match &subject.shell {

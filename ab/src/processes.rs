@@ -45,6 +45,7 @@ pub fn run(
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
+    let started_ns = meter.now_ns();
     let subject = &options.subject;
     let around = Around::new(&subject.shell, control.cancelled);
     for (at, candidate) in subject.candidates.iter().enumerate() {
@@ -63,6 +64,7 @@ pub fn run(
         keep_failure(&mut document, &name, &error);
     }
     document.settings.budget_ns = options.rounds.is_none().then_some(options.budget_ns);
+    document.took_ns = Some(meter.now_ns().saturating_sub(started_ns));
     judge::compute(&mut document);
     Ok(document)
 }
@@ -110,6 +112,7 @@ fn commands(
     let (measured, error) = harness::run_keeping(&mut cases, &settings, meter, control);
     drop(cases);
     let concluded = around.conclude();
+    let subject = with_failures(subject, around);
     if let Some(error) = error
         && measured.rounds.is_empty()
         && measured.unfinished.is_none()
@@ -117,12 +120,21 @@ fn commands(
         return Err(error);
     }
     let whole = measured.clone();
-    let mut document = Document::new(EXPERIMENT, host, settings, subject.clone(), measured);
+    let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
     document.processes = one_a_round(whole);
     if let Err(error) = concluded {
-        keep_failure(&mut document, subject.base(), &error);
+        keep_failure(&mut document, options.subject.base(), &error);
     }
     Ok(document)
+}
+
+/// The subject with what the runs of its commands left.
+fn with_failures(subject: &Subject, around: &Around<'_>) -> Subject {
+    let mut subject = subject.clone();
+    for one in &mut subject.candidates {
+        one.failed_runs = around.failures(&one.name);
+    }
+    subject
 }
 
 /// What failed behind the last run is told with the result, unless something failed before.
@@ -233,6 +245,10 @@ fn fresh(
     };
     let mut whole = parts.next().ok_or_else(nothing)?;
     for mut other in parts {
+        let candidates = whole.subject.candidates.iter_mut();
+        for (one, more) in candidates.zip(&other.subject.candidates) {
+            one.failed_runs += more.failed_runs;
+        }
         whole.processes.append(&mut other.processes);
     }
     Ok(whole)
@@ -384,7 +400,7 @@ fn one(
         EXPERIMENT,
         host,
         settings,
-        subject.clone(),
+        with_failures(subject, &around),
         measured,
     ))
 }

@@ -149,6 +149,7 @@ impl Candidate {
             prepare: hook(&self.prepare),
             conclude: hook(&self.conclude),
             cleanup: hook(&self.cleanup),
+            failed_runs: self.failed_runs,
         }
     }
 }

@@ -85,6 +85,8 @@ pub(super) struct Done {
     pub took_ns: u64,
     /// None when the user stopped it.
     pub output: Option<String>,
+    /// Whether it failed, and that is ignored.
+    pub failed: bool,
 }
 
 #[derive(Clone)]
@@ -119,8 +121,11 @@ impl Runner<'_> {
         let mut said = files.map(|(out, err)| (end_of(out), end_of(err)));
         if !status.success() {
             if self.was_stopped(status) {
-                let output = None;
-                return Ok(Done { took_ns, output });
+                return Ok(Done {
+                    took_ns,
+                    output: None,
+                    failed: false,
+                });
             }
             if !self.ignores_failure {
                 let words = said.take().map(|(_, err)| shortened(&err));
@@ -132,6 +137,7 @@ impl Runner<'_> {
         Ok(Done {
             took_ns,
             output: Some(said.map(|(out, _)| out).unwrap_or_default()),
+            failed: !status.success(),
         })
     }
 
@@ -183,6 +189,8 @@ fn end_of(mut file: File) -> String {
 pub(super) struct Around<'a> {
     runner: Runner<'a>,
     pending: RefCell<Option<String>>,
+    /// Names of candidates, a name for each run that failed and was ignored.
+    failures: RefCell<Vec<String>>,
 }
 
 impl<'a> Around<'a> {
@@ -199,7 +207,19 @@ impl<'a> Around<'a> {
                 cancelled,
             },
             pending: RefCell::new(None),
+            failures: RefCell::new(Vec::new()),
         }
+    }
+
+    /// Notes that a run of a candidate failed, and that this is ignored.
+    pub fn note_failure(&self, name: &str) {
+        self.failures.borrow_mut().push(name.to_owned());
+    }
+
+    /// How many runs of a candidate failed so.
+    pub fn failures(&self, name: &str) -> u64 {
+        let failures = self.failures.borrow();
+        failures.iter().filter(|one| *one == name).count() as u64
     }
 
     /// Runs such a command; `option` is its name in an error.
@@ -296,7 +316,8 @@ mod tests {
         let error = runner.once("echo no >&2; exit 3", true).err().unwrap();
         assert!(error.to_string().contains("exit code 3: no"), "{error}");
         runner.ignores_failure = true;
-        assert!(runner.once("exit 3", false).is_ok());
+        assert!(runner.once("exit 3", false).is_ok_and(|done| done.failed));
+        assert!(runner.once("exit 0", false).is_ok_and(|done| !done.failed));
         runner.ignores_failure = false;
         assert!(runner.once("exit 130", false).is_err());
         cancelled.store(true, Ordering::Relaxed);

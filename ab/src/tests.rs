@@ -319,13 +319,47 @@ fn the_sentence_says_faster_slower_equivalent_or_what_could_be_seen() {
     );
     assert_eq!(same.claims, [Claim::Equivalent]);
     let open = said(12, &|case, process| 100 + wobble(case, process));
-    let start = "B against A: not significant (smallest detectable difference: ";
+    let start = "B against A: not significant (differences below ";
     assert!(open.sentence.starts_with(start), "{}", open.sentence);
     let few = said(2, &|case, process| 100 + wobble(case, process));
     assert!(
         few.sentence.contains("2 rounds are too few"),
         "{}",
         few.sentence
+    );
+}
+
+#[test]
+fn medians_that_contradict_the_verdict_are_explained() {
+    // Ratios of 2, 4 and 1.5 at three levels: their median is 2, that of the medians 4.
+    let said = |ratios: [u64; 3]| {
+        let document = made_up(2, 12, |case, process| {
+            let (base, ratio) = ([100, 1000, 10_000], ratios);
+            let level = (process % 3) as usize;
+            let time = base[level] * if case == 1 { ratio[level] } else { 10 } / 10;
+            time * 10 + process
+        });
+        answer(&document).sentence
+    };
+    let apart = said([20, 40, 15]);
+    assert!(
+        apart.contains("the medians of all rounds differ by 4.0"),
+        "{apart}"
+    );
+    let alike = said([20, 20, 20]);
+    assert!(
+        alike.contains("slower") && !alike.contains("median of ratios"),
+        "{alike}"
+    );
+}
+
+#[test]
+fn many_candidates_without_a_difference_are_one_sentence() {
+    let ns = |case: usize, process: u64| 100 + wobble(case, process);
+    let sentence = answer(&made_up(7, 20, ns)).sentence;
+    assert_eq!(
+        sentence,
+        "None of 6 candidates differs significantly from A."
     );
 }
 

@@ -198,6 +198,7 @@ pub fn run<E: Experiment>(
         joined::<E>(parts)?
     };
     document.settings.budget_ns = limit_ns;
+    document.took_ns = Some(meter.now_ns().saturating_sub(started_ns));
     E::compute(&mut document);
     Ok(document)
 }

@@ -37,6 +37,10 @@ pub struct Document<S> {
     pub subject: S,
     /// One measurement for each process that took part.
     pub processes: Vec<Measured>,
+    /// The time of all of it with what was prepared and started for it, ns; none in results of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ns: Option<u64>,
     /// What two measurements of the same thing in one round differ by; none with too few rounds.
     pub noise: Option<Noise>,
     /// The figures computed from them.
@@ -61,6 +65,7 @@ impl<S> Document<S> {
             target: None,
             subject,
             processes: vec![measured],
+            took_ns: None,
             noise: None,
             figures: Vec::new(),
         }

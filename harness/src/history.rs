@@ -7,15 +7,16 @@
 //! names it. Writers wait for each other by a lock on the file.
 
 use crate::HarnessError;
-use crate::foreign::Series;
+use crate::foreign::{Series, merge};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use ugeom_machine::result_file::refuse_disk;
 use ugeom_measure::change::Better;
 use ugeom_measure::gate::Outcome;
-use ugeom_measure::shift::{Alarm, ChangePoint, Confirmed, alarm, scan};
+use ugeom_measure::shift::{Alarm, BASELINE_MIN, ChangePoint, Confirmed, alarm, scan};
 use ugeom_measure::summary::median;
 
 /// The file in the folder of a history.
@@ -41,7 +42,7 @@ pub struct Entry {
 /// A history as it was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// The entries, oldest first.
+    /// An entry for each commit, oldest first.
     pub entries: Vec<Entry>,
     /// Whether an incomplete last line was left out.
     pub torn: bool,
@@ -60,7 +61,31 @@ impl Entry {
 /// # Errors
 /// [`HarnessError::Compare`] with the line that is damaged, and why.
 pub fn parse(name: &str, text: &[u8]) -> Result<History, HarnessError> {
-    Ok(whole_lines(name, text)?.0)
+    let mut history = whole_lines(name, text)?.0;
+    history.entries = by_commit(history.entries);
+    Ok(history)
+}
+
+/// One entry for each commit, with the values of all entries of that commit, at the place of the
+/// first: a commit that was added twice is one observation.
+fn by_commit(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut merged: Vec<Entry> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for entry in entries {
+        match places.get(&entry.commit) {
+            Some(place) => {
+                let series = &mut merged[*place].series;
+                for one in entry.series {
+                    merge(series, one);
+                }
+            }
+            None => {
+                places.insert(entry.commit.clone(), merged.len());
+                merged.push(entry);
+            }
+        }
+    }
+    merged
 }
 
 /// The history, and the length of its whole lines, bytes.
@@ -132,11 +157,12 @@ fn bytes(file: &mut File, name: &str) -> Result<Vec<u8>, HarnessError> {
     Ok(bytes)
 }
 
-/// Adds an entry to the history of a folder, which is made if it is missing.
+/// Adds an entry to the history of a folder, which is made if it is missing. Returns whether the
+/// history had results of this commit already.
 ///
 /// # Errors
 /// [`HarnessError::Os`] when it cannot be written, as [`parse`] when it is damaged.
-pub fn add(folder: &Path, entry: &Entry) -> Result<(), HarnessError> {
+pub fn add(folder: &Path, entry: &Entry) -> Result<bool, HarnessError> {
     let folder_name = folder.display().to_string();
     std::fs::create_dir_all(folder).map_err(HarnessError::os(folder_name, "making"))?;
     let path = path(folder);
@@ -160,7 +186,9 @@ pub fn add(folder: &Path, entry: &Entry) -> Result<(), HarnessError> {
     file.sync_all().map_err(os("syncing"))?;
     // The name of a new file is the folder's.
     let folder = File::open(folder).and_then(|folder| folder.sync_all());
-    folder.map_err(os("syncing its folder"))
+    folder.map_err(os("syncing its folder"))?;
+    let mut known = history.entries.iter();
+    Ok(known.any(|one| one.commit == entry.commit))
 }
 
 /// One quantity of one benchmark over the entries.
@@ -189,6 +217,24 @@ pub struct Checked {
     pub alarm: Option<Alarm>,
     /// The answer for CI.
     pub outcome: Outcome,
+}
+
+impl Checked {
+    /// Whether the track has enough values to show a move of its end.
+    pub fn is_judged(&self) -> bool {
+        self.track.points.len() > BASELINE_MIN
+    }
+
+    /// The outcome of several tracks: that of those which are judged; UNDECIDED when none is.
+    pub fn outcome_of(all: &[Self]) -> Outcome {
+        match all.iter().any(Self::is_judged) {
+            true => {
+                let judged = all.iter().filter(|one| one.is_judged());
+                Outcome::of_all(judged.map(|one| one.outcome))
+            }
+            false => Outcome::Undecided,
+        }
+    }
 }
 
 impl History {
@@ -230,6 +276,7 @@ impl Track {
         };
         let alarm = alarm(&values).filter(|alarm| is_worse(alarm.ratio));
         let outcome = match (&alarm, confirmed) {
+            (None, _) if values.len() <= BASELINE_MIN => Outcome::Undecided,
             (None, _) => Outcome::Pass,
             (Some(_), None) => Outcome::Undecided,
             (Some(_), Some(again)) => judged(again, limit),
@@ -287,6 +334,45 @@ mod tests {
         let tracks = history.tracks();
         assert_eq!(tracks.len(), 1);
         assert_eq!(tracks[0].points, [(0, 6.0), (1, 7.0)]);
+    }
+
+    #[test]
+    fn a_commit_that_is_added_twice_is_one_observation() {
+        let folder = tempfile::tempdir().unwrap();
+        for (commit, value, known) in [("a1", 5.0, false), ("b2", 6.0, false), ("a1", 7.0, true)] {
+            assert_eq!(add(folder.path(), &entry_of(commit, value)).unwrap(), known);
+        }
+        let history = read(folder.path()).unwrap();
+        assert_eq!(history.entries.len(), 2);
+        // The median of 5, 6, 7, 7, 8, 9.
+        assert_eq!(history.tracks()[0].points, [(0, 7.0), (1, 7.0)]);
+    }
+
+    #[test]
+    fn a_history_too_short_to_judge_is_undecided() {
+        let track = |values: usize| Track {
+            case: "a".to_owned(),
+            metric: "time".to_owned(),
+            unit: "ns".to_owned(),
+            better: Better::Lower,
+            points: (0..values)
+                .map(|at| (at, 100.0 + (at % 3) as f64))
+                .collect(),
+        };
+        let checked = |values: usize| track(values).check(0.05, None, 0.0);
+        assert_eq!(checked(2).outcome, Outcome::Undecided);
+        assert_eq!(checked(8).outcome, Outcome::Undecided);
+        assert_eq!(checked(9).outcome, Outcome::Pass);
+        let outcome = |lengths: &[usize]| {
+            let all: Vec<Checked> = lengths.iter().map(|values| checked(*values)).collect();
+            Checked::outcome_of(&all)
+        };
+        assert_eq!(outcome(&[2, 2]), Outcome::Undecided);
+        assert_eq!(
+            outcome(&[9, 2]),
+            Outcome::Pass,
+            "a new benchmark does not stop CI"
+        );
     }
 
     #[test]

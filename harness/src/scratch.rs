@@ -124,9 +124,9 @@ fn require_room(folder: &Path, bytes: u64) -> Result<(), HarnessError> {
         return Ok(());
     }
     let (wanted, free) = (size_human(bytes), size_human(free_bytes));
-    let problem = format!("a temporary file of {wanted} does not fit: {free} are free");
+    let problem = format!("no room in {name} for a temporary file of {wanted} ({free} free)");
     let source = io::Error::new(io::ErrorKind::StorageFull, problem);
-    Err(HarnessError::os(name, "reading the free space")(source))
+    Err(HarnessError::subject(source))
 }
 
 fn fill(mut file: &File, bytes: u64, seed: u64, cancelled: &AtomicBool) -> io::Result<()> {
@@ -185,7 +185,7 @@ mod tests {
         let error = Scratch::new(Some(folder.path()), 1 << 60, 7, &GO_ON).unwrap_err();
         let error = error.to_string();
         assert!(
-            error.contains("a temporary file of 1 EiB does not fit: "),
+            error.starts_with("no room in ") && error.contains(" for a temporary file of 1 EiB ("),
             "{error}"
         );
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

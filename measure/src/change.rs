@@ -115,7 +115,7 @@ impl Change {
 }
 
 /// `3.6 x faster (2.5 to 5.4)`, `12 % slower (10 to 14)`, `equivalent within 1 %`,
-/// `not significant (smallest detectable difference: 4 %)`.
+/// `not significant (differences below 4 % would not be seen)`.
 impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, sides) = match self.claim() {
@@ -133,11 +133,11 @@ impl fmt::Display for Change {
                         format!("{} %", percent(share * 100.0, 2))
                     }
                     share if share.is_finite() => format!("{} x", digits(share + 1.0)),
-                    _ => "none".to_owned(),
+                    _ => return write!(out, "not significant (no difference would be seen)"),
                 };
                 return write!(
                     out,
-                    "not significant (smallest detectable difference: {words})"
+                    "not significant (differences below {words} would not be seen)"
                 );
             }
             Claim::Faster => ("faster", self.speeds()),
@@ -217,7 +217,7 @@ mod tests {
             (lower(1.001, 0.995, 1.005), "equivalent within 1 %"),
             (
                 lower(1.02, 0.98, 1.06),
-                "not significant (smallest detectable difference: 4.1 %)",
+                "not significant (differences below 4.1 % would not be seen)",
             ),
         ] {
             assert_eq!(words, said);

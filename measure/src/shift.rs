@@ -21,8 +21,12 @@ use serde::{Deserialize, Serialize};
 use crate::interval::Interval;
 use crate::rank::mann_whitney;
 
-/// A segment has at least so many values.
+/// A change shows only with so many values on each side of a split.
 pub(crate) const SEGMENT_MIN: usize = 5;
+
+/// A place with fewer values on a side must separate them better by this factor: a single outlier
+/// at the end seldom does.
+const BEYOND: f64 = 2.0;
 
 /// So many permutations stand for all of them.
 pub const PERMUTATIONS: usize = 999;
@@ -81,14 +85,14 @@ fn segment(
     random: &mut fastrand::Rng,
     found: &mut Vec<(usize, f64)>,
 ) {
-    let Some((at, statistic)) = strongest(logs) else { return };
+    let Some((at, statistic)) = strongest(logs, SEGMENT_MIN) else { return };
     let mut shuffled = logs.to_vec();
     let mut as_strong = 0_usize;
     // Once the rate is exceeded, the rest of the permutations cannot bring it back.
     let most = (alpha * (PERMUTATIONS + 1) as f64) as usize;
     for _ in 0..PERMUTATIONS {
         random.shuffle(&mut shuffled);
-        let by_chance = strongest(&shuffled).is_some_and(|one| one.1 >= statistic);
+        let by_chance = strongest(&shuffled, SEGMENT_MIN).is_some_and(|one| one.1 >= statistic);
         as_strong += usize::from(by_chance);
         if as_strong > most {
             return;
@@ -98,6 +102,13 @@ fn segment(
     if p_value > alpha {
         return;
     }
+    // At the border of what is judged, the true place may lie nearer to the end.
+    let at = match at == SEGMENT_MIN || at == logs.len() - SEGMENT_MIN {
+        true => strongest(logs, 1)
+            .filter(|one| one.1 > BEYOND * statistic)
+            .map_or(at, |one| one.0),
+        false => at,
+    };
     found.push((offset + at, p_value));
     // Both halves together have the rate of the whole.
     segment(&logs[..at], offset, alpha / 2.0, random, found);
@@ -105,10 +116,10 @@ fn segment(
 }
 
 /// The split with the largest t of a difference of means, and its square as a share: the sum of
-/// squares between the parts over that within.
-fn strongest(logs: &[f64]) -> Option<(usize, f64)> {
+/// squares between the parts over that within. Each part has at least `part_min` values.
+fn strongest(logs: &[f64], part_min: usize) -> Option<(usize, f64)> {
     let n = logs.len();
-    if n < 2 * SEGMENT_MIN {
+    if n < 2 * part_min {
         return None;
     }
     let mean = logs.iter().sum::<f64>() / n as f64;
@@ -116,7 +127,7 @@ fn strongest(logs: &[f64]) -> Option<(usize, f64)> {
     let mut left = 0.0;
     let mut best = None;
     for (at, value) in logs.iter().enumerate() {
-        if at >= SEGMENT_MIN && n - at >= SEGMENT_MIN {
+        if at >= part_min && n - at >= part_min {
             let (k, rest) = (at as f64, (n - at) as f64);
             // `left` is a sum of deviations, and that of the right part its opposite.
             let between = left * left * (1.0 / k + 1.0 / rest);
@@ -213,7 +224,31 @@ pub fn alarm(values: &[f64]) -> Option<Alarm> {
             });
         }
     }
-    best.filter(|best| best.z.abs() >= ALARM_Z)
+    let best = best.filter(|best| best.z.abs() >= ALARM_Z)?;
+    let (at, ratio) = place(&logs).unwrap_or((best.at, best.ratio));
+    Some(Alarm { at, ratio, ..best })
+}
+
+/// Where the end of a series most likely moved, and to which ratio: the split with the largest sum
+/// of squares between both sides. The z of single splits rest on different noises, and may be
+/// largest beside it.
+fn place(logs: &[f64]) -> Option<(usize, f64)> {
+    let mut best: Option<(f64, usize, f64)> = None;
+    for last in 1..=LAST_MAX {
+        let Some(at) = logs.len().checked_sub(last) else { break };
+        if at < BASELINE_MIN {
+            break;
+        }
+        let (old, new) = (&logs[at.saturating_sub(BASELINE_MAX)..at], &logs[at..]);
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let difference = mean(new) - mean(old);
+        let weight = 1.0 / (1.0 / old.len() as f64 + 1.0 / last as f64);
+        let between = difference * difference * weight;
+        if best.is_none_or(|best| between > best.0) {
+            best = Some((between, at, difference.exp()));
+        }
+    }
+    best.map(|(_, at, ratio)| (at, ratio))
 }
 
 /// An alarm is confirmed below this probability.
@@ -272,6 +307,29 @@ mod tests {
     }
 
     #[test]
+    fn a_step_near_an_end_is_found_where_it_is() {
+        for (old, new) in [(15, 5), (17, 3), (16, 4), (3, 17)] {
+            let values = series(&[(old, 100.0), (new, 150.0)], 0.005, 9);
+            let points = scan(&values, ALPHA, 1);
+            assert_eq!(points.len(), 1, "{old}+{new}: {points:?}");
+            assert_eq!(points[0].at, old, "{old}+{new}: {points:?}");
+            let ratio = points[0].ratio.unwrap();
+            assert!(
+                ratio.low > 1.4 && ratio.high < 1.6,
+                "{old}+{new}: {ratio:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_alarm_names_the_first_value_of_the_new_level() {
+        for (old, new) in [(12, 1), (12, 2), (17, 3)] {
+            let values = series(&[(old, 100.0), (new, 150.0)], 0.02, 10);
+            assert_eq!(alarm(&values).unwrap().at, old, "{old}+{new}");
+        }
+    }
+
+    #[test]
     fn an_alarm_rings_for_the_last_values_only() {
         let calm = series(&[(25, 100.0)], 0.002, 4);
         assert!(alarm(&calm[..7]).is_none(), "too few to say");
@@ -304,7 +362,7 @@ mod tests {
             values in prop::collection::vec(prop::num::f64::ANY, 0..40),
         ) {
             for point in scan(&values, ALPHA, 1) {
-                prop_assert!(point.at >= SEGMENT_MIN && point.at + SEGMENT_MIN <= values.len());
+                prop_assert!(point.at >= 1 && point.at < values.len());
             }
             if let Some(one) = alarm(&values) {
                 prop_assert!(one.at < values.len());

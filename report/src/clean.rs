@@ -12,6 +12,7 @@ impl Page {
         let heads = [
             &mut page.experiment,
             &mut page.asked,
+            &mut page.again,
             &mut page.question,
             &mut page.answer,
             &mut page.brief,

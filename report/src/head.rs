@@ -1,12 +1,12 @@
 //! The head of every report: on what machine, of what target, with what noise, how much was
 //! measured, what was shortened or failed, and warnings.
 
-use crate::text::counted;
+use crate::text::{counted, too_few};
 use ugeom_harness::document::Document;
 use ugeom_harness::figure::{Unit, value};
 use ugeom_harness::host::STEAL_PERCENT_MAX;
 use ugeom_harness::observed;
-use ugeom_harness::{Ended, NullFloor, total};
+use ugeom_harness::{Ended, Measured, NullFloor, total};
 use ugeom_measure::center::{Center, OBSERVATIONS_MIN};
 use ugeom_measure::summary::median;
 use ugeom_measure::units::duration_human;
@@ -134,18 +134,32 @@ pub fn certainty<S>(document: &Document<S>) -> String {
         false => document.rounds() as usize,
     };
     if observations < OBSERVATIONS_MIN {
-        return "stopped early".to_owned();
+        let is_cancelled = |one: &Measured| one.ended == Ended::Cancelled;
+        return match document.processes.iter().any(is_cancelled) {
+            true => "stopped early".to_owned(),
+            false => too_few(observations as u64),
+        };
     }
-    let what = match processes >= OBSERVATIONS_MIN {
-        true => format!("{processes} processes"),
-        false => "one process only".to_owned(),
+    let what = match processes {
+        OBSERVATIONS_MIN.. => format!("{processes} processes"),
+        0 | 1 => "one process only".to_owned(),
+        few => format!("{} rounds of {few} processes", document.rounds()),
+    };
+    // Repeated later, a time may lie elsewhere.
+    let measured = document.processes.iter().map(|one| one.elapsed_ns as f64);
+    let elapsed_ns = document
+        .took_ns
+        .map_or_else(|| measured.sum(), |ns| ns as f64);
+    let within = match elapsed_ns > 0.0 {
+        true => format!(" within {}", duration_human(elapsed_ns)),
+        false => String::new(),
     };
     let disturbed = if is_disturbed(document) {
         ", disturbed"
     } else {
         ""
     };
-    format!("{what}{disturbed}")
+    format!("{what}{within}{disturbed}")
 }
 
 /// Warnings: what limits the figures, what it affects, and what to do; most important first.
@@ -154,17 +168,22 @@ pub fn warnings<S>(document: &Document<S>) -> Vec<String> {
     let (calm, all) = observed::undisturbed(document);
     if is_disturbed(document) {
         warnings.push(format!(
-            "disturbed: the core ran at full speed in {calm} of {all} processes; absolute times \
-             are too long (repeat on a quiet machine)"
+            "disturbed: the core was slowed in {} of {all} processes; times are too long (repeat \
+             on a quiet machine)",
+            all - calm
         ));
     }
     // Others than the experiments of `ugeom lab` stop by precision, in one process.
-    if document.processes.len() < OBSERVATIONS_MIN && document.settings.precision == 0.0 {
+    if document.processes.len() < OBSERVATIONS_MIN
+        && document.rounds() >= OBSERVATIONS_MIN as u64
+        && document.settings.precision == 0.0
+    {
         warnings.push(format!(
             "intervals exclude variation between processes (memory layout): use --processes \
              {OBSERVATIONS_MIN} or more"
         ));
     }
+    warnings.extend(crate::drift::warning(document));
     warnings.extend(overrun(document));
     warnings.extend(document.host.warnings());
     if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
@@ -200,18 +219,27 @@ const OVERRUN_SHARE: f64 = 1.1;
 /// A budget below what the fewest and shortest runs take.
 fn overrun<S>(document: &Document<S>) -> Option<String> {
     let budget_ns = document.settings.budget_ns? as f64;
-    let took_ns: f64 = document
+    let measured_ns: f64 = document
         .processes
         .iter()
         .map(|one| one.elapsed_ns as f64)
         .sum();
-    (took_ns > budget_ns * OVERRUN_SHARE).then(|| {
-        format!(
-            "the measurement took {} instead of {}: fewer or shorter runs would give no interval",
-            duration_human(took_ns),
-            duration_human(budget_ns)
-        )
-    })
+    let took_ns = document.took_ns.map_or(measured_ns, |ns| ns as f64);
+    if took_ns <= budget_ns * OVERRUN_SHARE {
+        return None;
+    }
+    let why = match measured_ns <= budget_ns * OVERRUN_SHARE {
+        true => format!(
+            "preparing and starting processes took {} of it",
+            duration_human(took_ns - measured_ns)
+        ),
+        false => "fewer or shorter runs would give no interval".to_owned(),
+    };
+    Some(format!(
+        "the measurement took {} instead of {}: {why}",
+        duration_human(took_ns),
+        duration_human(budget_ns)
+    ))
 }
 
 /// Rounds of one process that are needed to judge their correlation.
@@ -346,7 +374,18 @@ mod tests {
         assert!(is_warming_up(&one));
         let warnings = warnings(&one).join("; ");
         assert!(warnings.contains("warm-up may be unfinished"), "{warnings}");
-        assert_eq!(certainty(&one), "12 processes");
+        assert!(certainty(&one).starts_with("12 processes within "));
+        one.processes.truncate(3);
+        one.processes.iter_mut().for_each(|one| one.elapsed_ns = 0);
+        one.processes[0].elapsed_ns = 2_000_000_000;
+        assert_eq!(certainty(&one), "30 rounds of 3 processes within 2 s");
+        one.processes.truncate(1);
+        assert_eq!(certainty(&one), "one process only within 2 s");
+        one.processes[0].rounds.truncate(1);
+        assert_eq!(certainty(&one), "1 round is too few");
+        assert!(!super::warnings(&one).join("; ").contains("--processes"));
+        one.processes[0].ended = Ended::Cancelled;
+        assert_eq!(certainty(&one), "stopped early");
     }
 
     #[test]
@@ -359,6 +398,14 @@ mod tests {
         let warnings = warnings(&one).join("; ");
         assert!(
             warnings.contains("took 1.20 s instead of 1 s: fewer"),
+            "{warnings}"
+        );
+        one.processes[0].elapsed_ns = 900_000_000;
+        one.took_ns = Some(5_900_000_000);
+        let warnings = super::warnings(&one).join("; ");
+        assert!(
+            warnings
+                .contains("took 5.90 s instead of 1 s: preparing and starting processes took 5 s"),
             "{warnings}"
         );
     }

@@ -45,6 +45,7 @@ mod clean;
 pub mod compare;
 mod csv;
 mod digits;
+mod drift;
 #[cfg(test)]
 mod fixture;
 pub mod foreign;

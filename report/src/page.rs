@@ -15,6 +15,9 @@ pub struct Page {
     pub experiment: String,
     /// The command line that measured it.
     pub asked: String,
+    /// The same with everything that changes how it is measured, for another page of the same
+    /// measurement; empty where `asked` shows the same results again.
+    pub again: String,
     /// What the experiment wants to know, for a reader who has never heard of it.
     pub question: String,
     /// The answer in a sentence, with its interval.
@@ -88,6 +91,7 @@ impl Page {
         Self {
             experiment: experiment.to_owned(),
             asked: asked.to_owned(),
+            again: String::new(),
             question: String::new(),
             answer: String::new(),
             brief: String::new(),

@@ -67,7 +67,13 @@ impl Page {
 
     /// The level of the intervals, and where to read more: a line if it is wide enough.
     fn last_lines(&self, width: usize) -> String {
-        let more = format!("More: {} --all; {}", self.asked, self.manual);
+        let more = match self.again.is_empty() {
+            true => format!("More: {} --all; {}", self.asked, self.manual),
+            false => format!(
+                "More: {} --all (measures again); {}",
+                self.again, self.manual
+            ),
+        };
         let more = paragraph_within(width, &more, 0, 6);
         let level = match self.certain() {
             none if none.is_empty() => return more,

@@ -77,7 +77,7 @@ struct Arguments {
 /// How much is printed on stderr, and how.
 #[derive(clap::Args)]
 struct Stderr {
-    /// Print errors only: no warnings, no progress
+    /// Print errors only on stderr: no warnings, no progress
     #[arg(
         short,
         long,

@@ -137,7 +137,7 @@ fn added(case: &Case) -> Vec<String> {
         let [estimate, low, high] = [wall.estimate, wall.low, wall.high].map(|ns| ns / 1e3);
         let verdict = match low > 0.0 || high < 0.0 {
             true => String::new(),
-            false => format!(", not significant{}", needed(&wall, case.rounds)),
+            false => ", not significant; --bottom memory has less noise".to_owned(),
         };
         let name = &row.name;
         Some(format!(
@@ -197,16 +197,6 @@ fn picture(case: &Case) -> Rows {
         bars.row(&row.name, [wall]);
     }
     bars
-}
-
-/// The rounds at which the difference would be significant: an interval shrinks with their root.
-pub(super) fn needed(wall: &Interval, rounds: usize) -> String {
-    let times = (wall.half_width() / wall.estimate.abs()).powi(2);
-    let needed = times * rounds as f64;
-    match needed < 1e6 {
-        true => format!("; about {needed:.0} rounds would be needed"),
-        false => "; no number of rounds would be enough, see --bottom memory".to_owned(),
-    }
 }
 
 fn table(case: &Case) -> Table {

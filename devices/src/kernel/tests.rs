@@ -178,22 +178,3 @@ fn a_time_is_never_below_zero_and_a_median_forgets_a_disturbed_round() {
     let added = rows[0].added.as_ref().unwrap().wall_ns.unwrap();
     assert!((added.low, added.high) == (100.0, 100.0), "{added:?}");
 }
-
-#[test]
-fn a_difference_within_its_noise_comes_with_the_rounds_that_it_needs() {
-    let wall = |estimate, half| Interval {
-        estimate,
-        low: estimate - half,
-        high: estimate + half,
-        confidence: 0.95,
-    };
-    let needed = |wall: &Interval| super::page::needed(wall, 20);
-    assert_eq!(
-        needed(&wall(100.0, 300.0)),
-        "; about 180 rounds would be needed"
-    );
-    for estimate in [0.0, 0.01] {
-        let text = needed(&wall(estimate, 300.0));
-        assert!(text.contains("no number of rounds"), "{text}");
-    }
-}

@@ -62,6 +62,11 @@ pub fn is_path(text: &str) -> Option<PathBuf> {
     found.file.filter(|_| found.plain)
 }
 
+/// Whether a target is a file or a block device that is read by system calls.
+pub fn is_file(text: &str) -> bool {
+    Found::of(text).file.is_some()
+}
+
 impl Found {
     fn of(text: &str) -> Self {
         let target = spec::parse(text, &registry::names()).ok();

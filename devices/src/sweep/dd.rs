@@ -18,14 +18,15 @@ pub fn dd(document: &Document) -> String {
             .parts
             .get(facts.part)
             .map_or("", |part| &part.target);
-        let (block, blocks) = (facts.block_bytes, sums.each(sums.transactions));
+        let (block, run) = (facts.block_bytes, sums.run(facts.block_bytes));
+        let blocks = run.bytes / block as f64;
         let paths = match document.subject.write {
             true => format!("if=/dev/random of={target}"),
             false => format!("if={target} of=/dev/null"),
         };
         let way = facts.way.word();
         text += &format!("# time dd {paths} bs={block} count={blocks:.0} ({way})\n");
-        text += &lines(&sums.run());
+        text += &lines(&run);
     }
     text
 }
@@ -40,10 +41,14 @@ pub(super) struct Run {
 }
 
 impl Sums {
-    fn run(&self) -> Run {
-        let seconds = |ns: u64| self.each(ns) / 1e9;
+    /// The typical run, of a whole number of blocks at the rate of all runs.
+    fn run(&self, block_bytes: u64) -> Run {
+        let mean_bytes = self.each(self.bytes);
+        let bytes = (mean_bytes / block_bytes as f64).round().max(1.0) * block_bytes as f64;
+        let scale = bytes / mean_bytes.max(1.0);
+        let seconds = |ns: u64| self.each(ns) * scale / 1e9;
         Run {
-            bytes: self.each(self.bytes),
+            bytes,
             seconds: seconds(self.wall_ns),
             user_seconds: seconds(self.user_ns),
             system_seconds: seconds(self.system_ns),
@@ -119,6 +124,23 @@ mod tests {
                 "{text} instead of {rate}"
             );
         }
+    }
+
+    #[test]
+    fn runs_of_different_lengths_are_shown_as_whole_blocks_at_their_rate() {
+        let sums = Sums {
+            runs: 7,
+            wall_ns: 7_000_000_000,
+            bytes: 10 * 512,
+            transactions: 10,
+            ..Sums::default()
+        };
+        let run = sums.run(512);
+        assert_eq!(run.bytes, 512.0);
+        assert!(
+            (run.bytes / run.seconds - 5120.0 / 7.0).abs() < 1e-6,
+            "{run:?}"
+        );
     }
 
     #[test]

@@ -6,12 +6,17 @@ use super::findings::{Limited, Sums, WayFindings};
 use super::subject::{Part, Subject, Way};
 use ugeom_harness::figure::{Unit, amount, value};
 use ugeom_harness::total;
+use ugeom_measure::Interval;
 use ugeom_measure::limits::Fitted;
 use ugeom_measure::units::grouped;
 
 /// A model that misses by more than this is no description: at the knee the sum and the maximum of
 /// two times, the ends of the model, differ by a factor of two.
 const POOR_RMS: f64 = 0.10;
+
+/// An interval whose ends differ by more than this factor gives no limit: a device of that limit
+/// could be of any kind.
+const WIDE: f64 = 10.0;
 
 /// A rate that rises by less than this with several blocks in flight has not risen: the overhead
 /// of a block may shrink by as much when its neighbours are submitted with it.
@@ -95,8 +100,33 @@ pub(super) struct Seen {
     pub bandwidth: bool,
 }
 
-/// Which limits were reached; none where the model does not describe what was measured.
+/// Which limits were reached; none where the model does not describe what was measured, or where
+/// processes disagree about a limit.
 pub(super) fn seen(found: &WayFindings) -> Option<Seen> {
+    let seen = by_fit(found)?;
+    disagreement(found, seen).is_none().then_some(seen)
+}
+
+/// A limit that was reached, and whose interval is too wide to be one.
+fn disagreement(found: &WayFindings, seen: Seen) -> Option<String> {
+    let Limited::Processes(limits) = &found.limits else { return None };
+    let rate = limits.transaction_rate().filter(|_| seen.transactions);
+    let bandwidth = limits.bandwidth().filter(|_| seen.bandwidth);
+    let wide = |limit: &Interval| limit.high > limit.low.max(f64::MIN_POSITIVE) * WIDE;
+    let ends = |limit: Interval, unit| {
+        let (low, high) = (value(limit.low, unit), value(limit.high, unit));
+        format!("the limit of {low} to {high} is too uncertain; a larger --budget narrows it")
+    };
+    let rate = rate.filter(wide).map(|it| ends(it, Unit::PerSecond));
+    rate.or_else(|| {
+        bandwidth
+            .filter(wide)
+            .map(|it| ends(it, Unit::BytesPerSecond))
+    })
+}
+
+/// The same by the typical times of all processes.
+fn by_fit(found: &WayFindings) -> Option<Seen> {
     let fitted = found.limits.fitted()?;
     if fitted.rms > POOR_RMS {
         return None;
@@ -206,7 +236,9 @@ pub(super) fn limits(found: &WayFindings) -> String {
         value(fitted.worst() * 100.0, Unit::Percent),
     );
     let Some(seen) = seen(found) else {
-        return format!("No verdict about limits: {residuals}.");
+        let wide = by_fit(found).and_then(|seen| disagreement(found, seen));
+        let reason = wide.unwrap_or(residuals);
+        return format!("No verdict about limits: {reason}.");
     };
     let mut said = Vec::new();
     if seen.transactions {
@@ -276,6 +308,7 @@ fn whole(number: f64) -> String {
 /// What a simulated disk was told, beside what was found.
 fn set(part: &Part, found: &WayFindings) -> Option<String> {
     let (set, limits) = (part.set?, found.limits.fitted()?.limits);
+    seen(found)?;
     let rate = 1e9 / set.transaction_ns.max(1) as f64;
     let off = |found: f64, set: f64| value((found / set - 1.0) * 100.0, Unit::Percent);
     Some(format!(

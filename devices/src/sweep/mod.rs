@@ -25,7 +25,7 @@ use ugeom_harness::processes::{PROCESSES_SHORT, Protocol};
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{self as harness, Control, Meter, Settings};
 
-pub use cases::{direct_reads, is_path};
+pub use cases::{direct_reads, is_file, is_path};
 pub use dd::dd;
 pub use findings::{Findings, compute};
 pub use report::page;

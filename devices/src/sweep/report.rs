@@ -2,7 +2,7 @@
 //! diagnosis.
 
 use super::diagnosis::{self, Reached};
-use super::findings::{Findings, WayFindings};
+use super::findings::{Findings, Sums, WayFindings};
 use super::published;
 use super::subject::{Document, Part, Subject, Way};
 use ugeom_harness::figure::{Unit, value};
@@ -22,7 +22,7 @@ pub fn page(document: &Document) -> Page {
     page.brief = brief(document, &findings);
     page.summary = Some(summary(document, &findings));
     page.pictured(picture(document, &findings));
-    page.warnings = warnings(document);
+    page.warnings = warnings(document, &findings);
     page.head(document, &left_out(document, &findings));
     for found in &findings.ways {
         let Some(part) = subject.parts.get(found.part) else { continue };
@@ -163,11 +163,39 @@ fn no_device(document: &Document, findings: &Findings) -> Option<String> {
 /// A device that moved less than this share of the bytes did not serve them.
 const SERVED_SHARE: f64 = 0.1;
 
-fn warnings(document: &Document) -> Vec<String> {
-    document
-        .target
-        .as_ref()
-        .map_or_else(Vec::new, |facts| facts.between())
+fn warnings(document: &Document, findings: &Findings) -> Vec<String> {
+    let facts = document.target.as_ref();
+    let mut warnings = facts.map_or_else(Vec::new, |facts| facts.between());
+    let left_out = &document.subject.left_out;
+    if let Some(first) = left_out.first() {
+        let more = match left_out.len() {
+            1 => String::new(),
+            all => format!(", and {} more (--all)", all - 1),
+        };
+        warnings.push(format!("left out: {first}{more}"));
+    }
+    warnings.extend(findings.ways.iter().find_map(|found| lent(document, found)));
+    warnings
+}
+
+/// Bytes per ns that a core does not copy: memory gives it some 20, its second-level cache less
+/// than this.
+const COPIED_MAX: f64 = 100.0;
+
+/// Reads that are faster than memory is copied: the stack lends its memory.
+fn lent(document: &Document, found: &WayFindings) -> Option<String> {
+    let part = document.subject.parts.get(found.part)?;
+    let rate = |sums: &Sums| sums.bytes as f64 / sums.wall_ns.max(1) as f64;
+    let rates = found.steps.iter().map(|(_, sums)| rate(sums));
+    let fastest = rates.fold(0.0, f64::max);
+    (fastest > COPIED_MAX).then(|| {
+        format!(
+            "{}: {} is more than memory can be copied at: no data is copied, the stack lends its \
+             memory",
+            part.target,
+            value(fastest * 1e9, Unit::BytesPerSecond)
+        )
+    })
 }
 
 /// The rates of every second block size, each way a column.

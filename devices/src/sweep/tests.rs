@@ -291,12 +291,62 @@ fn blocks_larger_than_the_target_are_left_out_with_the_reason() {
         "{left_out:?}"
     );
     assert_eq!(document.subject.parts[0].device.as_deref(), Some("md0"));
+    let warnings = page(&document).warnings.join("; ");
+    assert!(
+        warnings.contains("(the target has 65536 bytes), and "),
+        "{warnings}"
+    );
     let sectors = run_target("md:64k,sectorsize=4k");
     let text = sectors.subject.left_out.join("; ");
     assert!(
         text.contains("blocks of 2048 bytes (md0 has sectors of 4096 bytes)"),
         "{text}"
     );
+}
+
+#[test]
+fn processes_that_disagree_give_no_limit() {
+    let options = SweepOptions::default();
+    let sweep = |overhead_ns| swept(parameters(overhead_ns, 57_123_364), &options);
+    let mut agreeing = sweep(68_601);
+    let mut disagreeing = sweep(68_601);
+    for overhead_ns in [68_601, 68_601, 68_601, 30_000, 5_000, 500, 20] {
+        agreeing.processes.append(&mut sweep(68_601).processes);
+        disagreeing
+            .processes
+            .append(&mut sweep(overhead_ns).processes);
+    }
+    let answer = |document: &mut Document| {
+        compute(document);
+        page(document).answer
+    };
+    let said = answer(&mut agreeing);
+    assert!(said.contains("IOPS ("), "{said}");
+    let said = answer(&mut disagreeing);
+    assert!(
+        said.contains("(no limits fit)") && !said.contains("at most"),
+        "{said}"
+    );
+}
+
+#[test]
+fn reads_that_copy_nothing_are_told() {
+    let warnings = |rate| {
+        let drive = Parameters {
+            buffer_bytes: 0,
+            ..parameters(100, rate)
+        };
+        page(&swept(drive, &SweepOptions::default()))
+            .warnings
+            .join("; ")
+    };
+    let lent = warnings(400_000_000_000);
+    assert!(
+        lent.contains("GB/s is more than memory can be copied at"),
+        "{lent}"
+    );
+    let copied = warnings(20_000_000_000);
+    assert!(!copied.contains("copied at"), "{copied}");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! - Cases of one document ran in the same rounds: the ratio of each process, their median, its
 //!   interval from order statistics, and the sign test.
 //! - Results of different times are independent samples: Mann and Whitney's test, and the interval
-//!   of Hodges and Lehmann's shift of the logarithms, which is a ratio.
+//!   of Hodges and Lehmann's shift of the logarithms, which is a ratio. A change counts only where
+//!   its interval lies beyond what the halves of either side differ by: a machine that changes
+//!   within a measurement changes between two as well.
 //!
 //! The intervals of a metric hold together (Bonferroni), and the verdict follows from them.
 
@@ -261,24 +263,66 @@ impl Pending {
             Some(ratios) => paired(ratios, confidence),
             None => independent(&self.base, &self.changed, confidence),
         };
-        let (change, p_value, words) = match found {
+        let (change, p_value, mut words) = match found {
             Ok((ratio, p_value)) => {
                 let change = Change::new(ratio, confidence, self.better, options.same_within);
                 (Some(change), Some(p_value), change.to_string())
             }
             Err((words, p_value)) => (None, p_value, words),
         };
+        let mut claim = change.map_or(Claim::Open, |change| change.claim());
+        let drift = self.drift();
+        if let Some(change) = change.filter(|change| !exceeds(&change.ratio, drift)) {
+            claim = match claim {
+                Claim::Faster | Claim::Slower => {
+                    let percent = (drift - 1.0) * 100.0;
+                    words = format!(
+                        "not significant: {change}, but halves of one side differ by {percent:.0} %"
+                    );
+                    Claim::Open
+                }
+                other => other,
+            };
+        }
         Some(Row {
             case: self.case.clone(),
             side: self.side.clone(),
             base,
             changed,
-            claim: change.map_or(Claim::Open, |change| change.claim()),
+            claim,
             change,
             p_value,
             words,
         })
     }
+}
+
+impl Pending {
+    /// By which factor the halves of a side differ, the larger of both sides: what differs within a
+    /// measurement differs between two as well. 1 where the sides ran in the same rounds.
+    fn drift(&self) -> f64 {
+        if self.ratios.is_some() {
+            return 1.0;
+        }
+        let halves = |values: &[f64]| {
+            let (first, second) = values.split_at(values.len() / 2);
+            let factor = median(second).ok()? / median(first).ok()?;
+            Some(factor.max(1.0 / factor)).filter(|factor| factor.is_finite())
+        };
+        let sides = [&self.base, &self.changed].into_iter();
+        let factors = sides
+            .filter(|values| values.len() >= DRIFT_MIN)
+            .filter_map(|it| halves(it));
+        factors.fold(1.0, f64::max)
+    }
+}
+
+/// Halves of fewer values differ by chance alone.
+const DRIFT_MIN: usize = 8;
+
+/// Whether all of a ratio's interval lies farther from 1 than this factor.
+fn exceeds(ratio: &Interval, factor: f64) -> bool {
+    ratio.low > factor || ratio.high < 1.0 / factor
 }
 
 /// An interval and a p-value; else why there is none, and the p-value where there is one.
@@ -378,6 +422,14 @@ pub fn between(
     compared.others = others.iter().map(|side| side.name.clone()).collect();
     compared.add_files(base);
     others.iter().for_each(|side| compared.add_files(side));
+    let dated = |side: &Side| side.files.iter().any(|file| file.document.is_some());
+    for other in others.iter().filter(|other| !dated(base) || !dated(other)) {
+        compared.confounded.push(format!(
+            "{} and {} were measured at different times: differences include whatever else changed \
+             in between (ugeom ab interleaves both sides)",
+            base.name, other.name
+        ));
+    }
     let old = base.series();
     for name in &options.cases {
         if !old.iter().any(|one| one.case == *name) {

@@ -318,6 +318,13 @@ fn fit_to_file(path: &Path, subject: &mut Subject) -> Result<(), HarnessError> {
         ));
     }
     let whole = about.len() / subject::MAIN_BLOCK_BYTES * subject::MAIN_BLOCK_BYTES;
+    if whole < subject.size_bytes {
+        subject.left_out.push(format!(
+            "the rest of {}, of which the file has {}",
+            size_human(subject.size_bytes),
+            size_human(about.len())
+        ));
+    }
     subject.size_bytes = subject.size_bytes.min(whole);
     Ok(())
 }

@@ -164,6 +164,7 @@ pub fn document(rounds: usize) -> Document {
             left_out: Vec::new(),
         },
         processes: vec![measured(&cases(), rounds, 1)],
+        took_ns: None,
         noise: None,
         figures: Vec::new(),
     }

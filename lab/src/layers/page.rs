@@ -10,6 +10,7 @@ use ugeom_classes::target::TIME_ONE_IN;
 use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, value};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::Center;
+use ugeom_measure::center::OBSERVATIONS_MIN;
 use ugeom_measure::units::{duration_human, size_human};
 use ugeom_report::text::{in_a_shell, too_few};
 use ugeom_report::{Cell, Column, Page, Table};
@@ -58,6 +59,14 @@ fn answer(document: &Document) -> String {
     let (Some(cost), Some(share)) = (find("geom.cost"), find("geom.share")) else {
         return match find("layer.mean") {
             Some(layer) => format!("Each layer adds {}.", layer.amount()),
+            None if document.processes.len() >= OBSERVATIONS_MIN => {
+                let target = document.subject.target.as_deref().unwrap_or("the target");
+                format!(
+                    "No answer: {target} has no second layer, and no file below it, to compare \
+                     with; add a layer: {}.",
+                    in_a_shell(&format!("{target} | nop"))
+                )
+            }
             None => format!(
                 "No answer yet: {} for an interval.",
                 too_few(document.rounds())
@@ -73,11 +82,14 @@ fn answer(document: &Document) -> String {
             cost.amount()
         ),
         _ => format!(
-            "GEOM adds no more than {} to a read, not significant",
+            "GEOM adds no more than {} to a read (not significant)",
             cost.at_most()
         ),
     };
-    text.extend(by_cpu("geom.cost").map(|amount| format!(", {amount} CPU time")));
+    let of_cpu = by_cpu("geom.cost");
+    if cost.significant == Some(true) && cost.interval.low > 0.0 {
+        text.extend(of_cpu.iter().map(|amount| format!(", {amount} CPU time")));
+    }
     if let Some(layer) = find("layer.mean") {
         text.push_str(&match layer.significant {
             Some(true) => format!("; each layer {}", layer.amount()),
@@ -85,6 +97,9 @@ fn answer(document: &Document) -> String {
         });
     }
     text.push_str(". ");
+    if cost.significant != Some(true) || cost.interval.low <= 0.0 {
+        text.extend(of_cpu.map(|amount| format!("It takes {amount} of CPU time. ")));
+    }
     text + &of_a_disk(document)
 }
 
@@ -225,8 +240,12 @@ fn warnings(document: &Document) -> Vec<String> {
     let apart = cost.and_then(|cost| Some((cost, Center::of(&cost.values).ok()?.apart())));
     if let Some((cost, apart)) = apart.filter(|(_, apart)| !apart.is_empty()) {
         let others: Vec<String> = apart.iter().map(|ns| value(*ns, Unit::Ns)).collect();
+        let observations = match document.processes.len() >= OBSERVATIONS_MIN {
+            true => "processes",
+            false => "rounds",
+        };
         out.push(format!(
-            "GEOM's cost was {} in {} of {} processes, and {} in the others",
+            "GEOM's cost was {} in {} of {} {observations}, and {} in the others",
             cost.estimate(),
             cost.values.len() - apart.len(),
             cost.values.len(),

@@ -77,13 +77,19 @@ fn answer(compared: &Compared) -> String {
     for judged in &compared.metrics {
         let count = |claim: Claim| judged.rows.iter().filter(|row| row.claim == claim).count();
         let (faster, slower) = (count(Claim::Faster), count(Claim::Slower));
+        let comparisons = counted(judged.compared as u64, "comparison");
+        if (faster, slower) == (0, 0) {
+            let what = what(judged);
+            sentences.push(format!("{what}: no significant change in {comparisons}."));
+            continue;
+        }
         let mean = judged.geometric_mean.map_or(String::new(), |mean| {
             format!("; geometric mean {:+.1} %", (mean - 1.0) * 100.0)
         });
         sentences.push(format!(
             "{}: of {}, {faster} better, {slower} worse{mean}.",
             what(judged),
-            counted(judged.compared as u64, "comparison")
+            comparisons
         ));
     }
     sentences.join(" ")

@@ -110,6 +110,50 @@ fn two_results_are_compared_case_by_case_and_metric_by_metric() {
 }
 
 #[test]
+fn a_machine_that_changes_within_a_result_gives_no_verdict_between_two() {
+    // The load comes and goes: halves of one result differ by more than the results.
+    let side = |name: &str, late: u64| {
+        result(name, &["sleep"], 24, move |_, round| {
+            let load = if round < 12 { 0 } else { late };
+            10_000 + load + wobble(0, round)
+        })
+    };
+    let before = side("before.json", 0);
+    let options = CompareOptions::default();
+    let compared = |after: Loaded| compare(&[before.clone(), after], &options).unwrap();
+    let calm = result("after.json", &["sleep"], 24, |_, round| {
+        12_000 + wobble(0, round)
+    });
+    let clear = compared(calm);
+    assert_eq!(clear.metric("time").unwrap().rows[0].claim, Claim::Slower);
+    let shifted = result("after.json", &["sleep"], 24, |_, round| {
+        let load = if round < 12 { 500 } else { 4_000 };
+        10_000 + load + wobble(0, round)
+    });
+    let compared = compared(shifted);
+    let row = &compared.metric("time").unwrap().rows[0];
+    assert!(
+        row.p_value.unwrap() < 1e-6 && row.claim == Claim::Open,
+        "{}",
+        row.words
+    );
+    assert!(
+        row.words.contains("but halves of one side differ by 33 %"),
+        "{}",
+        row.words
+    );
+    let text = told(&compared);
+    assert!(
+        text.contains("no significant change in 1 comparison."),
+        "{text}"
+    );
+    assert!(
+        !text.contains("geometric mean -") && !text.contains("; geometric"),
+        "{text}"
+    );
+}
+
+#[test]
 fn cases_of_one_result_are_compared_within_their_rounds() {
     // The machine slows down by half on the way, both cases alike: only rounds show the 2 %.
     let drift = |case: usize, round: u64| {

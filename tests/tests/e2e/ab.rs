@@ -206,6 +206,19 @@ fn what_cannot_be_compared_is_named() {
         &["ab", "zero", "zero", "--printed", "ms"],
         &["ab", "zero", "zero", "--command", "--target"],
         &["ab", "zero", "md:1x", "--target"],
+        &["ab", "true", "--size", "4k"],
+        &["ab", "true", "--random"],
+        &["ab", "true", "--depth", "1"],
+        &["ab", "true", "--processes", "6"],
+        &["ab", "true", "--run", "1ms"],
+        &["ab", "true", "--destroy"],
+        &["ab", "zero", "-w", "1"],
+        &["ab", "zero", "-S", "sh"],
+        &["ab", "zero", "-N"],
+        &["ab", "zero", "-i"],
+        &["lab", "layers", "--faithful", "--budget", "3s"],
+        &["lab", "sweep", "--direct", "md:1m"],
+        &["lab", "sweep", "--bytes", "1", "md:1m"],
     ] {
         let ended = ugeom(wrong);
         assert_eq!(
@@ -234,6 +247,30 @@ fn what_cannot_be_compared_is_named() {
     let fails = ugeom(&["ab", "--command", "true", "echo broken >&2; exit 3"]);
     assert_eq!(fails.code, 1);
     has(&fails.stderr, "exit code 3: broken");
+    let depth = ugeom(&["ab", "true", "--depth", "4"]).failed(2);
+    has(
+        &depth,
+        "--depth applies to targets only; the candidates are commands",
+    );
+}
+
+#[test]
+fn commands_run_as_often_as_they_are_told_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (warm_ups, runs) in [("0", 6), ("2", 8)] {
+        let log = disks::text(&folder.path().join(warm_ups));
+        let text = format!("echo run >> {log}");
+        let ended = ugeom(&["ab", "--command", "-r", "6", "-w", warm_ups, &text]);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let lines = std::fs::read_to_string(&log).expect("the runs");
+        assert_eq!(lines.lines().count(), runs);
+    }
+    let ignored = ugeom(&["ab", "-r", "6", "-i", "true", "false"]);
+    assert_eq!(ignored.code, 0, "{}", ignored.stderr);
+    has(
+        &ignored.text(),
+        "7 runs of B ended with an exit code other than 0",
+    );
 }
 
 #[test]

@@ -87,7 +87,10 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
         let result = file("result.txt", base);
         ugeom(&["history", "add", &history, &result, "--commit", &commit]).quiet();
         if [0, 7, 8].contains(&number) {
-            let check = ugeom(&["history", "check", &history]).quiet();
+            let check = ugeom(&["history", "check", &history]);
+            // Nothing is judged in a history that is too short.
+            assert_eq!(check.code, if number < 8 { 4 } else { 0 }, "{check:?}");
+            let check = check.text();
             let warned = check.contains("1 of 1 series have fewer than 9 values");
             assert_eq!(warned, number < 8, "{check}");
         }
@@ -102,8 +105,34 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     let check = ugeom(&["history", "check", &history]);
     assert_eq!(check.code, 4, "{}", check.stderr);
     let said = check.text().replace('\n', " ");
-    has(&said, "UNDECIDED: time of A-2 moved by +");
+    has(&said, "UNDECIDED (probably slower): time of A-2 moved by +");
     has(&said, "Measure c5 and c15 again");
     let calm = ugeom(&["history", "check", &history, "--case", "none"]).failed(1);
     has(&calm, "has no such series");
+    let mixed = disks::text(&folder.path().join("mixed"));
+    let rate = folder.path().join("rate.txt");
+    std::fs::write(&rate, "BenchmarkB-2 100 7 requests/s\n").expect("a result");
+    let add = [
+        "history",
+        "add",
+        &mixed,
+        &old,
+        &disks::text(&rate),
+        "--commit",
+        "c0",
+    ];
+    ugeom(&add).quiet();
+    let again = ugeom(&add);
+    has(&again.stderr, "c0 is in the history already");
+    let shown = ugeom(&["history", "show", &mixed, "--csv"]).quiet();
+    let lines: Vec<&str> = shown.lines().skip(1).collect();
+    assert_eq!(
+        lines.len(),
+        2,
+        "a case without a time, and a commit once: {shown}"
+    );
+    assert!(
+        lines[0].contains(",A-2,time,") && lines[1].contains(",B-2,requests/s,"),
+        "{shown}"
+    );
 }

@@ -4,7 +4,7 @@
 use super::compare::RulesArgs;
 use super::files::{self, Written};
 use super::jobs::jobs;
-use super::lab::flags::launch;
+use super::lab::flags::{command_line, launch};
 use super::lab::measuring::{Saved as Kept, ended_by_user, measured, save};
 use super::lab::{budget_ns, duration_ns};
 use crate::failure::{self, Reported, Usage};
@@ -44,7 +44,7 @@ Examples:
   ugeom ab --random --depth 32 old.img new.img   reads at random, 32 in flight
   ugeom ab before.fio after.fio                  two job files, unchanged
   ugeom ab 'sort a.txt' 'sort --parallel=1 a.txt'
-  ugeom ab --scan n=1,2,4 'sort --parallel={n} a.txt'
+  ugeom ab --scan jobs=1,2,4 'sort --parallel={jobs} a.txt'
   ugeom ab --scan sched=none,mq-deadline --prepare \\
       'echo {sched} > /sys/block/sda/queue/scheduler' reads.fio
   ugeom ab --fail-if-slower 5% ./bench-old ./bench-new   for CI
@@ -117,18 +117,17 @@ pub struct Ab {
     #[arg(long, value_name = "UNIT")]
     printed: Option<PrintedArg>,
 
-    /// The size of a read from a target
-    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = opening::size)]
-    size: u64,
+    /// The size of a read from a target [default: 4k]
+    #[arg(long, value_name = "SIZE", value_parser = opening::size)]
+    size: Option<u64>,
 
     /// Read targets at random offsets
     #[arg(long)]
     random: bool,
 
-    /// Queue depth of the reads from a target
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=4096))]
-    depth: u32,
+    /// Queue depth of the reads from a target [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    depth: Option<u32>,
 
     #[command(flatten)]
     set: SetArgs,
@@ -156,24 +155,24 @@ pub struct Ab {
 /// Commands, and what is run around them.
 #[derive(Args)]
 struct AroundArgs {
-    /// Warm-up runs of each command before the measurement
-    #[arg(short = 'w', long, value_name = "N", default_value_t = 1,
+    /// Warm-up runs of each command before the measurement [default: 1]
+    #[arg(short = 'w', long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
-    warmup: u64,
+    warmup: Option<u64>,
 
-    /// Run before all measurements; once for all candidates, or repeated, one for each
+    /// Run for each candidate before all measurements; given once, or once for each candidate
     #[arg(short = 's', long, value_name = "CMD")]
     setup: Vec<String>,
 
-    /// Run before each measured run, such as dropping caches; once, or one for each candidate
+    /// Run before each measured run, such as dropping caches; given as --setup
     #[arg(short = 'p', long, value_name = "CMD")]
     prepare: Vec<String>,
 
-    /// Run after each measured run; once, or one for each candidate
+    /// Run after each measured run; given as --setup
     #[arg(short = 'C', long, value_name = "CMD")]
     conclude: Vec<String>,
 
-    /// Run after all measurements; once, or one for each candidate
+    /// Run for each candidate after all measurements; given as --setup
     #[arg(short = 'c', long, value_name = "CMD")]
     cleanup: Vec<String>,
 
@@ -309,14 +308,10 @@ impl Ab {
         if self.fail_if_slower.is_some() && candidates.len() < 2 {
             return usage("--fail-if-slower compares with a base: name two candidates");
         }
-        let buffers_bytes = self.size.saturating_mul(self.depth.into());
-        if self.size == 0 || self.size > SIZE_BYTES_MAX || buffers_bytes > BUFFERS_BYTES_MAX {
-            let problem = format!(
-                "{} reads of {} bytes in flight: a read has 1 byte to 1 GiB, all together 4 GiB",
-                self.depth, self.size
-            );
+        if let Some(problem) = self.without_effect(&candidates) {
             return Err(Usage(problem).into());
         }
+        let load = self.load()?;
         let rules = self.rules.options();
         let shell = match (&self.around.shell, self.around.no_shell) {
             (_, true) => Shell::None,
@@ -324,17 +319,13 @@ impl Ab {
         };
         Ok(AbOptions {
             subject: Subject {
-                load: Load {
-                    size_bytes: self.size,
-                    random: self.random,
-                    depth: self.depth,
-                },
+                load,
                 printed: self.printed.map(Printed::from),
                 confidence: rules.confidence,
                 same_within: rules.same_within,
                 set: self.set.texts().map(str::to_owned).collect(),
                 shell,
-                warmup: self.around.warmup,
+                warmup: self.around.warmup.unwrap_or(1),
                 ignore_failure: self.around.ignore_failure,
                 fail_if_slower: self.fail_if_slower,
                 ..Subject::of(candidates)
@@ -346,6 +337,81 @@ impl Ab {
             seed: self.seed,
             destroy: self.destroy,
         })
+    }
+
+    /// How targets are read.
+    fn load(&self) -> Result<Load> {
+        let usual = Load::default();
+        let load = Load {
+            size_bytes: self.size.unwrap_or(usual.size_bytes),
+            random: self.random,
+            depth: self.depth.unwrap_or(usual.depth),
+        };
+        let buffers_bytes = load.size_bytes.saturating_mul(load.depth.into());
+        let size = 1..=SIZE_BYTES_MAX;
+        if !size.contains(&load.size_bytes) || buffers_bytes > BUFFERS_BYTES_MAX {
+            let problem = format!(
+                "{} reads of {} bytes in flight: a read has 1 byte to 1 GiB, all together 4 GiB",
+                load.depth, load.size_bytes
+            );
+            return Err(Usage(problem).into());
+        }
+        Ok(load)
+    }
+
+    /// Options that no candidate is of the kind for.
+    fn without_effect(&self, candidates: &[Candidate]) -> Option<String> {
+        let has = |is: fn(&Side) -> bool| candidates.iter().any(|one| is(&one.side));
+        let target = has(|side| matches!(side, Side::Target(_)));
+        let job = has(|side| matches!(side, Side::Job(_)));
+        let command = has(|side| matches!(side, Side::Command(_)));
+        let around = &self.around;
+        let hooks = [
+            &around.setup,
+            &around.prepare,
+            &around.conclude,
+            &around.cleanup,
+        ];
+        let hooks = hooks.into_iter().any(|texts| !texts.is_empty());
+        let given = [
+            ("--size", self.size.is_some(), target, "targets"),
+            ("--random", self.random, target, "targets"),
+            ("--depth", self.depth.is_some(), target, "targets"),
+            ("--run", self.run.is_some(), target, "targets"),
+            (
+                "--processes",
+                self.processes.is_some(),
+                target || job,
+                "targets and job files",
+            ),
+            ("--destroy", self.destroy, job, "job files"),
+            ("--warmup", around.warmup.is_some(), command, "commands"),
+            (
+                "--ignore-failure",
+                around.ignore_failure,
+                command,
+                "commands",
+            ),
+            ("-N", around.no_shell, command, "commands"),
+            (
+                "--shell",
+                around.shell.is_some(),
+                command || hooks,
+                "commands",
+            ),
+        ];
+        let wrong = given
+            .iter()
+            .find(|(_, given, applies, _)| *given && !applies)?;
+        let there_are = match (target, job) {
+            (true, _) => "targets",
+            (_, true) => "job files",
+            _ => "commands",
+        };
+        let (flag, what) = (wrong.0, wrong.3);
+        Some(format!(
+            "{flag} applies to {what} only; the candidates are {there_are}"
+        ))
     }
 
     /// The candidates with their names, parameters and commands around them.
@@ -429,7 +495,8 @@ fn one_of(flag: &str, texts: &[String], at: usize, count: usize) -> Result<Optio
 impl ResultArgs {
     /// Saves the result where the flags say, and prints the answer.
     fn show(&self, document: &Document) -> Result<()> {
-        let page = ugeom_ab::page(document);
+        let mut page = ugeom_ab::page(document);
+        page.again = command_line();
         if let Some(path) = &self.report {
             let saved = Saved::new(document.to_json()?, page.clone())?;
             write_html(&[saved], path)?;

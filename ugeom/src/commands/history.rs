@@ -8,6 +8,7 @@ use crate::output::{self, printable};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use ugeom_ab::EXPERIMENT;
@@ -15,6 +16,7 @@ use ugeom_harness::compare::show;
 use ugeom_harness::history::{self, Checked, Entry, History, Track};
 use ugeom_harness::tidy::{Observation, Table as Tidy};
 use ugeom_measure::Interval;
+use ugeom_measure::change::Better;
 use ugeom_measure::gate::Outcome;
 use ugeom_measure::shift::{self, Confirmed};
 use ugeom_report::text::counted;
@@ -81,7 +83,7 @@ struct Which {
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<String>,
 
-    /// This metric only, such as time; may be repeated [default: time, where there is one]
+    /// This metric only, such as time; may be repeated [default: time, else all, of each case]
     #[arg(long = "metric", value_name = "METRIC")]
     metrics: Vec<String>,
 
@@ -147,7 +149,13 @@ impl Add {
             time_unix_s: now.map_or(0, |now| now.as_secs()),
             series,
         };
-        Ok(history::add(&self.folder, &entry)?)
+        if history::add(&self.folder, &entry)? {
+            output::remark(&format!(
+                "{} is in the history already: its values are taken together",
+                printable(&self.commit)
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -174,10 +182,11 @@ impl Which {
 
     fn tracks(&self, history: &History) -> Result<Vec<Track>> {
         let mut tracks = history.tracks();
-        let has_time = tracks.iter().any(|track| track.metric == "time");
+        let timed = tracks.iter().filter(|track| track.metric == "time");
+        let timed: HashSet<String> = timed.map(|track| track.case.clone()).collect();
         tracks.retain(|track| {
             let metric = match self.metrics.is_empty() {
-                true => !has_time || track.metric == "time",
+                true => track.metric == "time" || !timed.contains(&track.case),
                 false => self.metrics.contains(&track.metric),
             };
             metric && (self.cases.is_empty() || self.cases.contains(&track.case))
@@ -235,7 +244,7 @@ impl Check {
         let (history, checked) = self
             .which
             .checked(confirmed.as_ref(), self.fail_if_slower)?;
-        let outcome = Outcome::of_all(checked.iter().map(|one| one.outcome));
+        let outcome = Checked::outcome_of(&checked);
         if self.which.json {
             let answer = Answer {
                 outcome,
@@ -262,7 +271,24 @@ impl Check {
     ) -> String {
         let alarms = checked.iter().filter_map(|one| Some((one, one.alarm?)));
         let Some((one, alarm)) = alarms.max_by(|a, b| a.1.z.abs().total_cmp(&b.1.z.abs())) else {
-            return format!("{}: no series moved at its end.", outcome.word());
+            let judged = checked.iter().filter(|one| one.is_judged()).count();
+            return match judged {
+                0 => format!(
+                    "{}: no series is long enough to be judged; it needs {} commits.",
+                    outcome.word(),
+                    shift::BASELINE_MIN + 1
+                ),
+                all if all == checked.len() => {
+                    format!(
+                        "{}: no series moved for the worse at its end.",
+                        outcome.word()
+                    )
+                }
+                some => format!(
+                    "{}: none of the {some} judged series moved for the worse at its end.",
+                    outcome.word()
+                ),
+            };
         };
         let commit = |point: usize| {
             let entry = one.track.points.get(point).map(|point| point.0);
@@ -283,9 +309,10 @@ impl Check {
         );
         match confirmed {
             None => format!(
-                "{}: {moved}. Measure {old} and {new} again: ugeom ab --json again.json OLD NEW; \
-                 then ugeom history check {} --confirm again.json",
+                "{} ({}): {moved}. Measure {old} and {new} again: ugeom ab --json again.json OLD \
+                 NEW; then ugeom history check {} --confirm again.json",
                 outcome.word(),
+                suspicion(one, alarm.z),
                 printable(&self.which.folder.display().to_string())
             ),
             Some(again) => format!(
@@ -299,10 +326,24 @@ impl Check {
     }
 }
 
+/// From so many standard deviations on, chance is an unlikely cause.
+const PROBABLE_Z: f64 = 4.0;
+
+/// What an alarm that was not measured again suggests.
+fn suspicion(one: &Checked, z: f64) -> String {
+    let likely = match z.abs() >= PROBABLE_Z {
+        true => "probably",
+        false => "possibly",
+    };
+    match one.track.better {
+        Better::Lower if one.track.metric == "time" => format!("{likely} slower"),
+        _ => format!("{likely} worse"),
+    }
+}
+
 /// Series in which no move can be seen yet: PASS says nothing about them.
 fn too_short(checked: &[Checked]) -> Option<String> {
-    let short = |one: &&Checked| one.track.points.len() <= shift::BASELINE_MIN;
-    let short = checked.iter().filter(short).count();
+    let short = checked.iter().filter(|one| !one.is_judged()).count();
     (short > 0).then(|| {
         format!(
             "{short} of {} series have fewer than {} values and are not judged: add more commits",
@@ -391,6 +432,7 @@ fn page(action: &str, folder: &Path, history: &History, checked: &[Checked]) -> 
                 .get(entry)
                 .map_or("?", |entry| &entry.commit);
             let size = match &change.ratio {
+                Some(ratio) if ratio.contains(1.0) => format!("size unknown, {}", step(ratio)),
                 Some(ratio) => step(ratio),
                 None => format!("{:+.1} %", (change.estimate - 1.0) * 100.0),
             };

@@ -94,7 +94,8 @@ fn ratios(document: &Document, method: Method) -> Vec<&Figure> {
 fn answer(document: &Document) -> String {
     let mut answer = match conclusion(document) {
         Some((verdict, reached)) => {
-            format!("The conclusion of 2007 is {verdict}: GUASI's threads reach {reached}.")
+            let threads = verdict.threads();
+            format!("{threads}: {reached}. In 2007 they were equal.")
         }
         None => "No answer yet: too few rounds to compare the engines.".to_owned(),
     };
@@ -123,19 +124,54 @@ fn named(left_out: &[String]) -> Vec<&str> {
         .collect()
 }
 
+/// GUASI's threads against libaio, over all depths.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Equal,
+    Open,
+    Faster,
+    Slower,
+    Both,
+}
+
+impl Verdict {
+    /// The statement about today.
+    fn threads(self) -> &'static str {
+        match self {
+            Self::Equal => "Threads are as fast as libaio within 10 %",
+            Self::Open => "Whether threads are as fast as libaio is undecided",
+            Self::Faster => "Threads are faster than libaio",
+            Self::Slower => "Threads are slower than libaio",
+            Self::Both => "Threads are faster or slower than libaio by the queue depth",
+        }
+    }
+
+    /// The statement about the conclusion of 2007.
+    fn of_2007(self) -> &'static str {
+        match self {
+            Self::Equal => "confirmed within 10 %",
+            Self::Open => "neither confirmed nor refuted",
+            Self::Faster | Self::Slower | Self::Both => "refuted by more than 10 %",
+        }
+    }
+}
+
 /// The verdict, and the ratio at each depth in words.
-fn conclusion(document: &Document) -> Option<(&'static str, String)> {
+fn conclusion(document: &Document) -> Option<(Verdict, String)> {
     let pairs = ratios(document, Method::Workers);
     let agree = |figure: &&&Figure| figure.interval.lies_within(1.0 - AGREE, 1.0 + AGREE);
     let agreeing = pairs.iter().filter(agree).count();
     let outside =
         |figure: &&&Figure| figure.interval.low > 1.0 + AGREE || figure.interval.high < 1.0 - AGREE;
-    let apart = pairs.iter().filter(outside).count();
-    let verdict = match (pairs.len(), agreeing, apart) {
+    let apart: Vec<_> = pairs.iter().filter(outside).collect();
+    let above = apart.iter().filter(|figure| figure.interval.low > 1.0);
+    let verdict = match (pairs.len(), apart.len(), above.count()) {
         (0, ..) => return None,
-        (all, same, _) if all == same => "confirmed within 10 %",
-        (_, _, 0) => "neither confirmed nor refuted",
-        _ => "refuted by more than 10 %",
+        (all, ..) if all == agreeing => Verdict::Equal,
+        (_, 0, _) => Verdict::Open,
+        (_, all, above) if all == above => Verdict::Faster,
+        (_, _, 0) => Verdict::Slower,
+        _ => Verdict::Both,
     };
     let factors: Vec<String> = pairs.iter().map(|figure| figure.amount()).collect();
     let depths: Vec<&str> = pairs.iter().map(|figure| depth_of(figure)).collect();
@@ -149,7 +185,10 @@ fn conclusion(document: &Document) -> Option<(&'static str, String)> {
 
 fn brief(document: &Document) -> String {
     match conclusion(document) {
-        Some((verdict, _)) => format!("2007's \"GUASI keeps up with libaio\" {verdict}"),
+        Some((verdict, _)) => {
+            let verdict = verdict.of_2007();
+            format!("2007's \"GUASI keeps up with libaio\" {verdict}")
+        }
         None => "no answer".to_owned(),
     }
 }

@@ -13,6 +13,7 @@ use ugeom_harness::document::Document;
 use ugeom_harness::processes::PROCESSES_MAX;
 use ugeom_harness::{HarnessError, Machine};
 use ugeom_measure::units::duration_human;
+use ugeom_report::text::in_a_shell;
 use ugeom_report::{Page, write_html};
 
 /// How long, in how many processes, and where results go.
@@ -77,6 +78,37 @@ pub fn launch() -> Result<impl Fn() -> Command> {
         command.args(["lab", "worker"]);
         command
     })
+}
+
+/// Flags whose value names a file of results.
+const RESULTS: [&str; 5] = [
+    "--json",
+    "--export-json",
+    "--csv",
+    "--export-csv",
+    "--report",
+];
+
+/// The command line of this process without the files of its results, as a shell reads it.
+pub fn command_line() -> String {
+    let words = std::env::args_os().skip(1);
+    without_results(words.map(|word| word.to_string_lossy().into_owned()))
+}
+
+fn without_results(words: impl Iterator<Item = String>) -> String {
+    let mut kept = vec!["ugeom".to_owned()];
+    let mut is_value = false;
+    for word in words {
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        match RESULTS.contains(&name) {
+            true => is_value = name == word,
+            false => kept.push(in_a_shell(&output::printable(&word))),
+        }
+    }
+    kept.join(" ")
 }
 
 impl Flags {
@@ -183,7 +215,8 @@ impl One {
         let flags = &self.flags;
         self.check()?;
         let document = flags.measure::<E>(options, true)?;
-        let page = E::page(&document);
+        let mut page = E::page(&document);
+        page.again = command_line();
         if let Some(path) = &self.report {
             write_html(&[experiment::saved::<E>(&document)?], path)?;
             output::remark(&format!("the report is in {}", path.display()));
@@ -192,5 +225,27 @@ impl One {
             output::print(&text(&document, &page)?)?;
         }
         ended_by_user(&document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_for_more_has_all_flags_but_those_of_results() {
+        let of = |words: &[&str]| without_results(words.iter().map(|word| (*word).to_owned()));
+        let words = [
+            "lab",
+            "cached",
+            "--budget",
+            "4s",
+            "--json",
+            "a b",
+            "--report=x",
+            "--size=8m",
+        ];
+        assert_eq!(of(&words), "ugeom lab cached --budget 4s --size=8m");
+        assert_eq!(of(&["ab", "--csv", "-", "sleep 1"]), "ugeom ab 'sleep 1'");
     }
 }

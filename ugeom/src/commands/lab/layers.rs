@@ -28,8 +28,8 @@ With --kernel it reads each device of a chain of the kernel directly (O_DIRECT; 
 KiB, queue depth 1 and 32), with idle processors and with processors kept awake. The cost of a \
 layer is the difference to the one below within rounds. At queue depth 1 the same reads are \
 traced, too (this needs root): the exclusive time of each layer, and the processors on which \
-workers wake. With --faithful the program of 2002 runs on each layer instead. It measures in one \
-process and refuses --processes, --full and --goals.";
+workers wake. With --faithful the program of 2002 runs on each layer instead. --kernel measures in \
+one process and refuses --processes, --full and --goals.";
 
 const LAYERS_EXAMPLES: &str = "\
 Examples:
@@ -51,7 +51,7 @@ pub struct Layers {
 
     /// Only the rows of 2002: ten runs of exactly 100 and 100,000 loops, no time limit. With
     /// --kernel the program of 2002 on each layer
-    #[arg(long)]
+    #[arg(long, conflicts_with = "budget")]
     faithful: bool,
 
     /// Measure the kernel's own layers below a device or a file instead, by direct reads (O_DIRECT)

@@ -135,11 +135,29 @@ impl Sweep {
                 self.max
             ));
         }
+        let target = self.target.as_deref();
+        let stack = target.is_some_and(|text| !sweep::is_file(text));
+        if (self.direct || self.buffered) && stack {
+            let flag = if self.direct {
+                "--direct"
+            } else {
+                "--buffered"
+            };
+            return wrong(format!(
+                "{flag} applies to files and devices only, not to stacks"
+            ));
+        }
+        if self.bytes < self.min {
+            return wrong(format!(
+                "--bytes {} is less than --min {}, one block",
+                self.bytes, self.min
+            ));
+        }
         Ok(SweepOptions {
             target: self.target.clone(),
             min_bytes: self.min,
             max_bytes: self.max,
-            bytes: self.bytes.max(self.min),
+            bytes: self.bytes,
             write: self.write,
             random: self.random,
             direct: !self.buffered,
