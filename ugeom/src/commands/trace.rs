@@ -1,5 +1,6 @@
 //! `ugeom trace`: where the time of requests to the kernel's devices goes.
 
+use super::files::{self, NewFile, Output, Written};
 use super::show::kernel;
 use crate::control::ask_servers;
 use crate::failure::{Reported, Usage};
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write as _};
+use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,6 +80,10 @@ struct Form {
     /// Write a heat map of latencies over time
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     heat: Option<PathBuf>,
+
+    /// Overwrite files that ugeom did not write
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Subcommand)]
@@ -154,6 +159,8 @@ impl Trace {
         if let Some(Sub::Show(show)) = &self.sub {
             return show.run();
         }
+        let recording = Output::new("--output", self.output.as_ref(), Written::Recording);
+        self.form.check(recording)?;
         let scope = scope(&self.devices)?;
         let stop = interrupt::catch().context("listening for Ctrl-C")?;
         let choices = self.source.map_or(Choice::ALL.to_vec(), |one| vec![one]);
@@ -324,52 +331,67 @@ impl Run {
 }
 
 impl Form {
-    fn show(&self, traced: &Traced) -> Result<()> {
-        let pictures = [
-            (&self.flame, draw::flame as fn(&Traced) -> String),
-            (&self.heat, draw::heat),
-        ];
-        for (path, picture) in pictures {
-            if let Some(path) = path {
-                write(path, &picture(traced))?;
-            }
+    /// Refuses files of others, and one file for two results: the pictures and one more.
+    fn check(&self, more: Output<'_>) -> Result<()> {
+        if let Some(path) = more.path {
+            refuse_carrying(path)?;
         }
-        self.print(traced, &page::page(traced))
+        let [flame, heat] = self.pictures();
+        for path in [flame, heat].iter().filter_map(|one| one.path) {
+            refuse_carrying(path)?;
+        }
+        files::check_all(&[flame, heat, more], self.force)
+    }
+
+    fn pictures(&self) -> [Output<'_>; 2] {
+        let flags = [("--flame", &self.flame), ("--heat", &self.heat)];
+        flags.map(|(flag, path)| Output::new(flag, path.as_ref(), Written::Picture))
+    }
+
+    fn show(&self, traced: &Traced) -> Result<()> {
+        let [flame, heat] = self.pictures();
+        files::deliver(
+            || self.text(traced, &page::page(traced)),
+            &[
+                (flame, &|| Ok(draw::flame(traced))),
+                (heat, &|| Ok(draw::heat(traced))),
+            ],
+        )
     }
 
     fn print(&self, found: &impl Serialize, page: &Page) -> Result<()> {
-        if self.json {
-            return output::print_json(found);
-        }
-        output::print(&match self.csv {
-            true => page.observations().to_csv(),
-            false => page.to_text(WIDTH),
+        output::print(&self.text(found, page)?)
+    }
+
+    fn text(&self, found: &impl Serialize, page: &Page) -> Result<String> {
+        Ok(match (self.json, self.csv) {
+            (true, _) => output::json(found)?,
+            (_, true) => page.observations().to_csv(),
+            _ => page.to_text(WIDTH),
         })
     }
 }
 
-/// A new file in place of one that is no disk.
-fn create(path: &Path) -> io::Result<File> {
-    result_file::refuse_carrying(path, |_| false)?;
-    File::create(path)
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    let written = create(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.with_context(|| format!("{}: writing the picture", path.display()))
+/// An image that is overwritten on purpose is overwritten by another program.
+fn refuse_carrying(path: &Path) -> Result<()> {
+    result_file::refuse_carrying(path, |_| false).with_context(|| path.display().to_string())
 }
 
 /// The file that events are recorded in, if there is one. The first error is kept until the end: a
 /// trace goes on without its recording.
 struct Recording {
     path: PathBuf,
-    writer: Option<Writer<BufWriter<File>>>,
+    writer: Option<(Writer<BufWriter<File>>, NewFile)>,
     error: Option<io::Error>,
 }
 
 impl Recording {
     fn start(path: Option<&Path>, scope: &Scope) -> Result<Self> {
-        let open = |path: &Path| Writer::new(BufWriter::new(create(path)?), scope);
+        let open = |path: &Path| {
+            let new = NewFile::create(path)?;
+            let out = BufWriter::new(new.file.try_clone()?);
+            io::Result::Ok((Writer::new(out, scope)?, new))
+        };
         let writer = path.map(open).transpose();
         let path = path.unwrap_or(Path::new("")).to_owned();
         let writer = writer.with_context(|| format!("{}: recording", path.display()))?;
@@ -381,7 +403,7 @@ impl Recording {
     }
 
     fn event(&mut self, event: &Event) {
-        if let Some(writer) = &mut self.writer
+        if let Some((writer, _)) = &mut self.writer
             && let Err(error) = writer.event(event)
         {
             output::warn(&format!(
@@ -393,20 +415,23 @@ impl Recording {
         }
     }
 
-    fn finish(mut self, lost: u64) -> Result<()> {
-        if let Some(writer) = &mut self.writer
-            && let Err(error) = writer.lost(lost)
-        {
-            self.error = Some(error);
-        }
-        let flushed = self.writer.as_mut().map_or(Ok(()), Writer::flush);
-        let outcome = self.error.map_or(flushed, Err);
-        outcome.with_context(|| format!("{}: recording", self.path.display()))
+    fn finish(self, lost: u64) -> Result<()> {
+        let kept = match (self.error, self.writer) {
+            (Some(error), _) => Err(error),
+            (_, None) => Ok(()),
+            (_, Some((mut writer, new))) => {
+                let written = writer.lost(lost).and_then(|()| writer.flush());
+                written.and_then(|()| new.keep())
+            }
+        };
+        kept.with_context(|| format!("{}: recording", self.path.display()))
     }
 }
 
 impl Show {
     fn run(&self) -> Result<()> {
+        let wanted = Output::new("--iolog", self.iolog.as_ref(), Written::Iolog);
+        self.form.check(wanted)?;
         let name = || self.recording.display().to_string();
         let file = File::open(&self.recording).with_context(name)?;
         let (mut reader, scope) = Reader::new(BufReader::new(file)).with_context(name)?;
@@ -430,7 +455,7 @@ impl Show {
                     .spans
                     .first()
                     .filter(|root| scope.tops.contains(&root.dev));
-                if let (Some(log), Some(root)) = (&mut iolog, root) {
+                if let (Some((log, _)), Some(root)) = (&mut iolog, root) {
                     log.request(root.start_ns, root.op, root.sector, root.sectors)?;
                 }
             }
@@ -452,8 +477,9 @@ impl Show {
         }
         let (rest, quality) = linker.finish();
         add(rest, &mut uring).context("writing the iolog")?;
-        if let Some(log) = iolog {
-            log.finish().context("writing the iolog")?;
+        if let Some((log, new)) = iolog {
+            let written = log.finish().and_then(|()| new.keep());
+            written.context("writing the iolog")?;
         }
         if reader.truncated {
             output::warn(&format!("{}: its last block was not written whole", name()));
@@ -471,8 +497,12 @@ impl Show {
     }
 }
 
-fn iolog(path: &Path, device: &str) -> Result<Iolog<BufWriter<File>>> {
-    let open = || Iolog::new(BufWriter::new(create(path)?), device);
+fn iolog(path: &Path, device: &str) -> Result<(Iolog<BufWriter<File>>, NewFile)> {
+    let open = || {
+        let new = NewFile::create(path)?;
+        let out = BufWriter::new(new.file.try_clone()?);
+        io::Result::Ok((Iolog::new(out, device)?, new))
+    };
     open().with_context(|| format!("{}: writing the iolog", path.display()))
 }
 

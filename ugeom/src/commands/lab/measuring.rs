@@ -1,15 +1,11 @@
 //! What every experiment needs around it: a progress bar, Ctrl-C, and a place for its results.
 
-use crate::commands::files;
 use crate::failure::Interrupted;
 use crate::output;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use ugeom_harness::HarnessError;
@@ -83,35 +79,6 @@ pub fn interrupted() -> Result<()> {
 
 fn stopped_early() -> anyhow::Error {
     Interrupted("interrupted by Ctrl-C: these are the results so far".to_owned()).into()
-}
-
-/// What became of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saved {
-    /// It was not asked for, or it is in a file: the report is still to be printed.
-    Quietly,
-    /// It was printed in place of the report.
-    Printed,
-}
-
-/// Saves a result where `--json` says: in a file, or on standard output.
-///
-/// # Errors
-/// Why it cannot be written.
-pub fn save<S: Serialize + DeserializeOwned>(
-    json: Option<&Path>,
-    document: &Document<S>,
-) -> Result<Saved> {
-    let Some(path) = json else {
-        return Ok(Saved::Quietly);
-    };
-    if path == Path::new(files::STDOUT) {
-        output::print(&document.to_json()?)?;
-        return Ok(Saved::Printed);
-    }
-    std::fs::write(path, document.to_json()?)
-        .with_context(|| format!("writing {}", path.display()))?;
-    Ok(Saved::Quietly)
 }
 
 /// Progress on stderr: a bar on a terminal, else a line every ten seconds. It is drawn between

@@ -2,6 +2,7 @@
 
 mod watch;
 
+use super::files;
 use crate::failure::{JobsFailed, JobsInterrupted, JobsRefused, Usage};
 use crate::output;
 use anyhow::{Context, Result};
@@ -131,7 +132,7 @@ impl Run {
         if report.show_command {
             let line = command_line(&read.sections);
             return match &report.output {
-                Some(path) => fs::write(path, line).with_context(|| format!("writing {path}")),
+                Some(path) => files::write(path.as_ref(), line.as_bytes()),
                 None => output::print(&line),
             };
         }
@@ -231,7 +232,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     let outcome = outcome.grouped();
     result.push_str(&written(&outcome, report)?);
     let printed = match &report.output {
-        Some(path) => fs::write(path, result).with_context(|| format!("writing {path}")),
+        Some(path) => files::write(path.as_ref(), result.as_bytes()),
         None => output::print(&result),
     };
     // Last, where it is not overlooked.
