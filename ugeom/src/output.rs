@@ -150,6 +150,14 @@ pub fn width() -> usize {
     }
 }
 
+/// A whole page: on a terminal within its columns, else with a line for each row of a table.
+pub fn page(page: &ugeom_report::Page) -> String {
+    match io::stdout().is_terminal() {
+        true => page.to_text(width()),
+        false => page.to_lines(width()),
+    }
+}
+
 /// How pages are printed: with colours where [`Paint::of_stdout`] has them.
 pub fn style() -> ugeom_report::Style {
     match Paint::of_stdout().colours {

@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use ugeom_ab::{self, AbOptions, Candidate, Document, Load, Printed, Scan, Shell, Side, Subject};
 use ugeom_classes::spec::Settings as Setting;
+use ugeom_classes::{TargetText, registry};
 use ugeom_harness::processes::{BUDGET_NS, PROCESSES_MAX};
 use ugeom_harness::{Machine, Settings};
 use ugeom_report::{Saved, to_html};
@@ -393,6 +394,12 @@ impl Ab {
             return Ok(Side::Job(text.to_owned()));
         }
         let Some(side) = Side::guess(text) else {
+            let names = registry::names();
+            let first = text.split([':', '|', ' ']).next();
+            if first.is_some_and(|first| names.contains(&first)) {
+                // The error points at the layer that is wrong.
+                TargetText::parse(text)?;
+            }
             let text = output::printable(text);
             let problem = format!(
                 "{name} is `{text}`: not a file, a device class or a program; override with \
@@ -437,7 +444,7 @@ impl ResultArgs {
     fn show(&self, document: &Document) -> Result<()> {
         let page = ugeom_ab::page(document);
         let answer = || match self.all {
-            true => Ok(page.to_text(output::width())),
+            true => Ok(output::page(&page)),
             false => Ok(page.to_screen(output::width(), output::style())),
         };
         let html = || Ok(to_html(&[Saved::new(document.to_json()?, page.clone())?]));

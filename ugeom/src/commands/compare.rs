@@ -130,7 +130,7 @@ impl Compare {
         let page = page(&compared);
         let answer = || match self.json {
             true => output::json(&compared),
-            false => Ok(page.to_text(output::width())),
+            false => Ok(output::page(&page)),
         };
         let html = || {
             let json = serde_json::to_string_pretty(&compared)?;

@@ -4,22 +4,22 @@ use super::files::{self, NewFile, Output, Written};
 use super::show::kernel;
 use crate::control::ask_servers;
 use crate::failure::{Reported, Usage};
-use crate::opening::time;
+use crate::opening::{time, word};
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use ugeom_classes::result_file;
+use ugeom_classes::{path_of, result_file};
 use ugeom_machine::interrupt;
 use ugeom_measure::units;
 use ugeom_report::Page;
-use ugeom_report::text::WIDTH;
 use ugeom_trace::event::{Event, Kind};
 use ugeom_trace::figures::{About, Traced};
 use ugeom_trace::link::{Linker, Tree};
@@ -117,7 +117,8 @@ struct Show {
 )]
 pub struct Trace {
     /// Devices, partitions, mount points or files
-    #[arg(value_name = "DEVICE", required = true, value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "DEVICE", required = true, value_hint = ValueHint::AnyPath,
+          value_parser = word())]
     devices: Vec<String>,
 
     #[command(subcommand)]
@@ -151,7 +152,7 @@ pub struct Trace {
 
     /// A program with its arguments, which runs during the trace
     #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 impl Trace {
@@ -209,7 +210,7 @@ impl Trace {
         recorded?;
         match failed {
             Some(status) => {
-                output::complain(&format!("{}: {status}", self.command[0]));
+                output::complain(&format!("{}: {status}", self.command[0].display()));
                 Err(Reported.into())
             }
             None => Ok(()),
@@ -232,7 +233,7 @@ impl Trace {
         let path = if path.exists() {
             path
         } else {
-            PathBuf::from(device)
+            path_of(device)
         };
         let found = overhead::measure(
             &path,
@@ -266,7 +267,7 @@ impl Trace {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let child = Command::new(program).args(arguments).spawn();
         Ok(Some(
-            child.with_context(|| format!("{program}: starting it"))?,
+            child.with_context(|| format!("{}: starting it", program.display()))?,
         ))
     }
 }
@@ -367,7 +368,7 @@ impl Form {
         Ok(match (self.json, self.csv) {
             (true, _) => output::json(found)?,
             (_, true) => page.observations().to_csv(),
-            _ => page.to_text(WIDTH),
+            _ => output::page(page),
         })
     }
 }

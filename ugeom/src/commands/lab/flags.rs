@@ -135,7 +135,7 @@ impl Flags {
     pub fn text<S>(&self, document: &Document<S>, page: &Page) -> String {
         match self.goals {
             true => {
-                Page::of_goals(&document.experiment, &document.figures).to_text(output::width())
+                output::page(&Page::of_goals(&document.experiment, &document.figures))
             }
             false => self.page(page),
         }
@@ -144,7 +144,7 @@ impl Flags {
     /// The whole page, or its first screen.
     pub fn page(&self, page: &Page) -> String {
         match self.all {
-            true => page.to_text(output::width()),
+            true => output::page(page),
             false => page.to_screen(output::width(), output::style()),
         }
     }

@@ -78,7 +78,11 @@ pub fn interrupted() -> Result<()> {
 }
 
 fn stopped_early() -> anyhow::Error {
-    Interrupted("interrupted by Ctrl-C: these are the results so far".to_owned()).into()
+    let by = match interrupt::is_by_sigterm() {
+        true => "SIGTERM",
+        false => "Ctrl-C",
+    };
+    Interrupted(format!("interrupted by {by}: these are the results so far")).into()
 }
 
 /// Progress on stderr: a bar on a terminal, else a line every ten seconds. It is drawn between
@@ -100,7 +104,7 @@ impl Bar {
         let bar = io::stderr().is_terminal().then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(DRAWS_HZ);
             let bar = ProgressBar::with_draw_target(Some(0), target);
-            let template = "{bar:30} {percent}%, {eta} left  {msg}";
+            let template = "{wide_bar} {percent}%, {eta} left  {msg:.24}";
             match ProgressStyle::with_template(template) {
                 Ok(style) => bar.with_style(style),
                 Err(_) => bar,
