@@ -100,9 +100,7 @@ fn is_stack(text: &str) -> bool {
     if text.contains('|') {
         return true;
     }
-    let exists = split_names(text)
-        .iter()
-        .any(|name| path_of(name).exists());
+    let exists = split_names(text).iter().any(|name| path_of(name).exists());
     let names = registry::names();
     let class = text.split_once(':').map_or(text, |(class, _)| class);
     match spec::parse(text, &names) {

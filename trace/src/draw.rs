@@ -59,7 +59,13 @@ pub fn flame(traced: &Traced) -> String {
     let width = traced.wake_up.whole_ns as f64 * scale;
     let place = (WIDTH - 10.0 - width, height - 10.0 - ROW, width);
     let percent = traced.wake_up.share_percent;
-    boxed(&mut svg, place, "#c9c9c9", ["wake-up of the thread"; 2], percent);
+    boxed(
+        &mut svg,
+        place,
+        "#c9c9c9",
+        ["wake-up of the thread"; 2],
+        percent,
+    );
     svg.push_str("</svg>\n");
     svg
 }

@@ -88,7 +88,10 @@ pub fn measure(
     Ok(Effect {
         program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
         targets: targets.to_vec(),
-        command: command.iter().map(|word| from_bytes(word.as_bytes())).collect(),
+        command: command
+            .iter()
+            .map(|word| from_bytes(word.as_bytes()))
+            .collect(),
         source: source.to_owned(),
         rounds,
         without_s: typical(&table, 0).map_err(wrong)?,
@@ -112,7 +115,8 @@ fn run(command: &[OsString], session: Option<&mut Session>) -> io::Result<f64> {
         .args(arguments)
         .stdout(Stdio::null())
         .spawn();
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.display()));
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.display()));
     let mut child = child.map_err(named)?;
     let ended = wait(&mut child, session);
     if ended.is_err() {

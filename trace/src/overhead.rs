@@ -125,8 +125,7 @@ pub fn measure(
         source: source.to_owned(),
         rounds,
         reads,
-        read_ns: typical(&table, 0)
-            .map_err(|error| io::Error::other(error.to_string()))?,
+        read_ns: typical(&table, 0).map_err(|error| io::Error::other(error.to_string()))?,
         added_ns: interval(&[(1, 1.0), (0, -1.0)])?,
         events_per_read: events as f64 / traced_reads as f64,
         // A thread that lost its processor looks as if it had waited; that is rare.

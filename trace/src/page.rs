@@ -179,7 +179,11 @@ fn layers(traced: &Traced) -> Table {
             Cell::number(wake_up.whole_ns as f64 / 1e3 / wake_up.requests as f64, 2),
             Cell::number(wake_up.share_percent, 1),
         ];
-        table.row(cells.into_iter().chain(percentiles(&wake_up.percentiles_ns)));
+        table.row(
+            cells
+                .into_iter()
+                .chain(percentiles(&wake_up.percentiles_ns)),
+        );
     }
     table
 }

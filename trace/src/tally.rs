@@ -380,7 +380,7 @@ mod tests {
         for (percent, enough) in [(50.0, 6), (99.0, 368), (99.9, 3688)] {
             let of = |count: u64| {
                 let mut histogram = Histogram::new();
-                (0..count).for_each(|value| histogram.record(1000 + value));
+                (0..count).for_each(|value| histogram.record(1000 * value));
                 percentile(&histogram, percent)
             };
             assert_eq!(of(enough - 1), None, "{percent}");

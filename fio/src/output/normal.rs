@@ -364,7 +364,10 @@ fn depths(out: &mut String, job: &JobOutcome) {
 
 /// The text of an error without its number, which stands before it.
 fn error_text(number: i32) -> String {
-    without_number(&std::io::Error::from_raw_os_error(number).to_string(), number)
+    without_number(
+        &std::io::Error::from_raw_os_error(number).to_string(),
+        number,
+    )
 }
 
 fn without_number(text: &str, number: i32) -> String {

@@ -227,7 +227,11 @@ fn a_result_that_stdout_does_not_take_is_an_error() {
             let is_error = |line: &str| line.starts_with("ugeom: ") && !line.contains("warning:");
             let said = &ended.stderr;
             assert_eq!(said.lines().any(is_error), tells, "{line}: {said}");
-            assert_eq!(said.ends_with("ugeom: stdout is closed\n"), tells, "{line}: {said}");
+            assert_eq!(
+                said.ends_with("ugeom: stdout is closed\n"),
+                tells,
+                "{line}: {said}"
+            );
         }
     }
 }

@@ -83,7 +83,10 @@ fn results_that_would_mix_are_refused() {
     let json = text(&folder.path().join("a.json"));
     assert_eq!(quick(&["--json", &json]).code, 0);
     let refused = quick(&["--csv", &json]).failed(2);
-    has(&refused, "a.json is a JSON result, not a CSV table; --force overwrites it");
+    has(
+        &refused,
+        "a.json is a JSON result, not a CSV table; --force overwrites it",
+    );
     let html = quick(&["--report", "-"]).text();
     assert!(html.starts_with("<!DOCTYPE html>"), "{html}");
     assert_eq!(names(folder.path()), ["a.json"]);
@@ -96,11 +99,56 @@ fn a_trace_overwrites_no_file_of_others() {
     std::fs::write(&image, [7; 8192]).expect("an image");
     for flag in ["--flame", "--heat", "--output"] {
         let refused = ugeom(&["trace", "none", flag, &image]).failed(2);
-        has(&refused, "disk.img was not written by ugeom; --force overwrites it");
+        has(
+            &refused,
+            "disk.img was not written by ugeom; --force overwrites it",
+        );
     }
     let refused = ugeom(&["trace", "show", "none", "--iolog", &image]).failed(2);
     has(&refused, "was not written by ugeom");
     assert!(std::fs::read(&image).expect("an image") == [7; 8192]);
+}
+
+#[test]
+fn an_error_of_a_job_is_told_in_words_without_its_number() {
+    let ended = ugeom(&[
+        "run",
+        "--name=j",
+        "--filename=/dev/null/none",
+        "--rw=read",
+        "--size=4k",
+    ]);
+    let text = ended.text();
+    let line = text.lines().find(|line| line.contains("err="));
+    let line = line.expect("the job's line");
+    assert!(
+        line.contains("Not a directory") && !line.contains("os error"),
+        "{line}"
+    );
+}
+
+#[test]
+fn sigterm_ends_a_measurement_with_143() {
+    let keeping = ["--preserve-status", "0.7", UGEOM, "lab", "layers", "--full"];
+    let ended = run(command("timeout", &keeping), b"");
+    assert_eq!(ended.code, 143, "{}", ended.stderr);
+}
+
+#[test]
+fn a_wrong_layer_of_a_candidate_is_named() {
+    let refused = ugeom(&["ab", "md:64m | nopp", "md:64m"]).failed(2);
+    has(&refused, "nopp");
+    has(&refused, "nop");
+    assert!(!refused.contains("not a file"), "{refused}");
+    for (words, expected) in [
+        (["stat", "-n", "0"], "write a number from 1 on"),
+        (
+            ["crash", "--points", "0"],
+            "write a number from 1 on, or all",
+        ),
+    ] {
+        has(&ugeom(&words).failed(2), expected);
+    }
 }
 
 #[test]
@@ -118,10 +166,28 @@ fn a_name_that_is_no_utf8_is_measured_and_run() {
         assert_eq!(ended.code, 0, "{words:?}: {}", ended.stderr);
     };
     let short = ["--budget", "1s", "--processes", "1"];
-    run(&[&["lab", "sweep", "--bytes", "64k", "--buffered"], &short[..]].concat(), &image);
+    run(
+        &[
+            &["lab", "sweep", "--bytes", "64k", "--buffered"],
+            &short[..],
+        ]
+        .concat(),
+        &image,
+    );
     run(&[&["lab", "layers"], &short[..]].concat(), &image);
-    run(&[&["lab", "cached", "--size", "4m"], &short[..]].concat(), &image);
-    let engines = ["lab", "engines", "--destroy", "--depth", "4", "--size", "1m"];
+    run(
+        &[&["lab", "cached", "--size", "4m"], &short[..]].concat(),
+        &image,
+    );
+    let engines = [
+        "lab",
+        "engines",
+        "--destroy",
+        "--depth",
+        "4",
+        "--size",
+        "1m",
+    ];
     run(&[&engines, &short[..]].concat(), &image);
     run(&["run"], &job);
     run(&["ab", "-r", "1", "--processes", "1"], &job);

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use ugeom_crash::command::{CommandCheck, FileSystem, View, record};
 use ugeom_crash::report::{CrashResult, KIND};
-use ugeom_crash::{CrashError,
-    CampaignSettings, Fate, Judgement, NamedState, Outcome, Points, Replayed, Smallest,
+use ugeom_crash::{
+    CampaignSettings, CrashError, Fate, Judgement, NamedState, Outcome, Points, Replayed, Smallest,
     TimelineRecord, campaign, replay,
 };
 use ugeom_machine::interrupt;

@@ -124,7 +124,8 @@ impl<'a> Output<'a> {
 pub fn check_all(outputs: &[Output<'_>], force: bool) -> Result<()> {
     for (at, one) in outputs.iter().enumerate() {
         let Some(path) = one.path else { continue };
-        let same = |other: &&Output<'_>| other.path.is_some_and(|other| place(other) == place(path));
+        let same =
+            |other: &&Output<'_>| other.path.is_some_and(|other| place(other) == place(path));
         if let Some(other) = outputs[..at].iter().find(same) {
             let (first, second, path) = (other.flag, one.flag, path.display());
             let problem = format!("{first} and {second} name one file, {path}; name two");
@@ -245,7 +246,10 @@ mod tests {
         let path = folder.path().join("a");
         let other = folder.path().join(".").join("a");
         let checked = |json, report| {
-            check_all(&[Output::json(Some(json)), Output::report(Some(report))], true)
+            check_all(
+                &[Output::json(Some(json)), Output::report(Some(report))],
+                true,
+            )
         };
         let error = checked(&path, &other).unwrap_err();
         has_words(&error, "--json and --report name one file");
@@ -295,6 +299,9 @@ mod tests {
         std::fs::write(&json, "{\"schema\": 1, \"program\": \"ugeom 0.1.0\"}").unwrap();
         assert!(check(Some(&json), Written::Json, false).is_ok());
         let error = check(Some(&json), Written::Report, false).unwrap_err();
-        has_words(&error, "a.json is a JSON result, not an HTML report; --force");
+        has_words(
+            &error,
+            "a.json is a JSON result, not an HTML report; --force",
+        );
     }
 }

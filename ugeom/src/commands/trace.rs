@@ -230,11 +230,7 @@ impl Trace {
         let node = at.map(|at| &tree.nodes[at]);
         let node = node.ok_or_else(|| Usage(format!("{device}: no block device")))?;
         let path = Path::new("/dev").join(&node.name);
-        let path = if path.exists() {
-            path
-        } else {
-            path_of(device)
-        };
+        let path = if path.exists() { path } else { path_of(device) };
         let found = overhead::measure(
             &path,
             node.size_bytes,
@@ -266,9 +262,9 @@ impl Trace {
     fn start(&self) -> Result<Option<Child>> {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let child = Command::new(program).args(arguments).spawn();
-        Ok(Some(
-            child.with_context(|| format!("{}: starting it", program.display()))?,
-        ))
+        Ok(Some(child.with_context(|| {
+            format!("{}: starting it", program.display())
+        })?))
     }
 }
 

@@ -55,10 +55,7 @@ impl All<'_> {
             Ok(format!("[{}]\n", all.join(",")))
         };
         let html = || Ok(to_html(&results));
-        files::deliver(
-            || Ok(answers(&results)),
-            &[(json, &all), (report, &html)],
-        )?;
+        files::deliver(|| Ok(answers(&results)), &[(json, &all), (report, &html)])?;
         outcome
     }
 

@@ -134,9 +134,7 @@ impl Flags {
     /// The text of a page as it was asked for.
     pub fn text<S>(&self, document: &Document<S>, page: &Page) -> String {
         match self.goals {
-            true => {
-                output::page(&Page::of_goals(&document.experiment, &document.figures))
-            }
+            true => output::page(&Page::of_goals(&document.experiment, &document.figures)),
             false => self.page(page),
         }
     }

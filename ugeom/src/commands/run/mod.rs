@@ -289,8 +289,7 @@ const JOB_FILE_BYTES_MAX: u64 = 4 << 20;
 impl Loader for Files {
     fn load(&mut self, name: &str, from: Option<&str>) -> io::Result<(Vec<u8>, String)> {
         use io::Read;
-        let beside = from
-            .and_then(|from| Some(path_of(from).parent()?.join(path_of(name))));
+        let beside = from.and_then(|from| Some(path_of(from).parent()?.join(path_of(name))));
         let direct = path_of(name);
         let path = match beside {
             Some(beside) if !direct.exists() => beside,
