@@ -111,18 +111,19 @@ fn a_trace_overwrites_no_file_of_others() {
 
 #[test]
 fn an_error_of_a_job_is_told_in_words_without_its_number() {
-    let ended = ugeom(&[
+    let job = [
         "run",
         "--name=j",
-        "--filename=/dev/null/none",
-        "--rw=read",
+        "--filename=/dev/full",
+        "--rw=write",
         "--size=4k",
-    ]);
+    ];
+    let ended = ugeom(&job);
     let text = ended.text();
     let line = text.lines().find(|line| line.contains("err="));
     let line = line.expect("the job's line");
     assert!(
-        line.contains("Not a directory") && !line.contains("os error"),
+        line.contains("No space left on device") && !line.contains("os error"),
         "{line}"
     );
 }

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use ugeom_ab::{self, AbOptions, Candidate, Document, Load, Printed, Scan, Shell, Side, Subject};
 use ugeom_classes::spec::Settings as Setting;
-use ugeom_classes::{TargetText, registry};
+use ugeom_classes::{TargetError, TargetText, registry};
 use ugeom_harness::processes::{BUDGET_NS, PROCESSES_MAX};
 use ugeom_harness::{Machine, Settings};
 use ugeom_report::{Saved, to_html};
@@ -398,7 +398,7 @@ impl Ab {
             let first = text.split([':', '|', ' ']).next();
             if first.is_some_and(|first| names.contains(&first)) {
                 // The error points at the layer that is wrong.
-                TargetText::parse(text)?;
+                TargetText::parse(text).map_err(TargetError::from)?;
             }
             let text = output::printable(text);
             let problem = format!(
