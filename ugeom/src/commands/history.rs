@@ -155,7 +155,7 @@ impl Which {
     /// The whole page, or its first screen.
     fn text(&self, page: &Page) -> String {
         match self.all {
-            true => output::page(&page),
+            true => output::page(page),
             false => page.to_screen(output::width(), output::style()),
         }
     }

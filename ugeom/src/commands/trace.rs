@@ -378,17 +378,14 @@ fn refuse_carrying(path: &Path) -> Result<()> {
 /// trace goes on without its recording.
 struct Recording {
     path: PathBuf,
-    writer: Option<(Writer<BufWriter<File>>, NewFile)>,
+    writer: Option<Writer<BufWriter<File>>>,
     error: Option<io::Error>,
 }
 
 impl Recording {
     fn start(path: Option<&Path>, scope: &Scope) -> Result<Self> {
-        let open = |path: &Path| {
-            let new = NewFile::create(path)?;
-            let out = BufWriter::new(new.file.try_clone()?);
-            io::Result::Ok((Writer::new(out, scope)?, new))
-        };
+        // In place: what was recorded until a trace is killed can be shown.
+        let open = |path: &Path| Writer::new(BufWriter::new(File::create(path)?), scope);
         let writer = path.map(open).transpose();
         let path = path.unwrap_or(Path::new("")).to_owned();
         let writer = writer.with_context(|| format!("{}: recording", path.display()))?;
@@ -400,7 +397,7 @@ impl Recording {
     }
 
     fn event(&mut self, event: &Event) {
-        if let Some((writer, _)) = &mut self.writer
+        if let Some(writer) = &mut self.writer
             && let Err(error) = writer.event(event)
         {
             output::warn(&format!(
@@ -416,10 +413,7 @@ impl Recording {
         let kept = match (self.error, self.writer) {
             (Some(error), _) => Err(error),
             (_, None) => Ok(()),
-            (_, Some((mut writer, new))) => {
-                let written = writer.lost(lost).and_then(|()| writer.flush());
-                written.and_then(|()| new.keep())
-            }
+            (_, Some(mut writer)) => writer.lost(lost).and_then(|()| writer.flush()),
         };
         kept.with_context(|| format!("{}: recording", self.path.display()))
     }
