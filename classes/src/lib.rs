@@ -59,6 +59,6 @@ pub mod zero;
 
 pub use build::{BuildContext, BuildError};
 pub use entry::{Build, ClassEntry, Role};
-pub use path::{path_of, quoted_path, text_of};
+pub use path::{optional_path, path_of, quoted_path, text_of};
 pub use registry::registry;
 pub use target::{Target, TargetError, TargetOptions, TargetText, open_target};

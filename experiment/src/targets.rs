@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use ugeom_classes::spec::{self, FILE_CLASS};
-use ugeom_classes::{TargetError, TargetOptions, open_target, registry};
+use ugeom_classes::{TargetError, TargetOptions, open_target, path_of, registry};
 use ugeom_harness::HarnessError;
 
 /// Refuses what is written wrongly, with its column. A target that cannot be opened for another
@@ -27,7 +27,7 @@ pub fn bottom_file(text: &str) -> Option<PathBuf> {
     let bottom = target.layers.first()?;
     let is_file = bottom.class.value == FILE_CLASS;
     let path = bottom.positional.first().filter(|_| is_file)?;
-    Some(PathBuf::from(&path.value))
+    Some(path_of(&path.value))
 }
 
 #[cfg(test)]

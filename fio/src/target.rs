@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ugeom_classes::spec::{self, FILE_CLASS, OptionDefault, OptionDoc};
-use ugeom_classes::{Role, Target, TargetOptions, open_target, registry};
+use ugeom_classes::{Role, Target, TargetOptions, open_target, path_of, registry};
 use ugeom_load::places::Below as _;
 use ugeom_measure::units::Size;
 use ugeom_stack::Delta;
@@ -75,8 +75,8 @@ fn names_target(job: &Job) -> bool {
 /// A name in a folder, as by fio also when it begins with a slash.
 fn below(folder: &str, name: &str) -> PathBuf {
     match folder {
-        "" => PathBuf::from(name),
-        folder => Path::new(folder).join(name.trim_start_matches('/')),
+        "" => path_of(name),
+        folder => path_of(folder).join(path_of(name.trim_start_matches('/'))),
     }
 }
 
@@ -100,9 +100,7 @@ fn is_stack(text: &str) -> bool {
     if text.contains('|') {
         return true;
     }
-    let exists = split_names(text)
-        .iter()
-        .any(|name| Path::new(name).exists());
+    let exists = split_names(text).iter().any(|name| path_of(name).exists());
     let names = registry::names();
     let class = text.split_once(':').map_or(text, |(class, _)| class);
     match spec::parse(text, &names) {

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::layers::fixture;
     use ugeom_experiment::saved;
-    use ugeom_report::{to_html, write_html};
+    use ugeom_report::to_html;
 
     #[test]
     fn a_result_is_saved_byte_for_byte_in_its_report() {
@@ -145,13 +145,6 @@ mod tests {
         assert_eq!(String::from_utf8(bytes).unwrap(), saved.json());
         let machine = "<dt>cpu_model</dt><dd>Example CPU @ 2.80GHz</dd>";
         assert!(html.contains(machine) && html.contains("<dt>run_ns</dt><dd>50000000</dd>"));
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("report.html");
-        write_html(std::slice::from_ref(&saved), &path).unwrap();
-        assert!(std::fs::read_to_string(path).unwrap() == html);
-        let nowhere = write_html(&[saved], &folder.path().join("no/report.html")).unwrap_err();
-        let words = "no/report.html: writing the report: ";
-        assert!(nowhere.to_string().contains(words), "{nowhere}");
     }
 
     #[test]

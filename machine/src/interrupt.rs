@@ -12,9 +12,18 @@ use std::thread::JoinHandle;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn note(_signal: libc::c_int) {
-    // An atomic store is all that a handler may safely do here (signal-safety(7)).
+/// The number of the last signal that asked for the end; 0 before one did.
+static ASKED_BY: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn note(signal: libc::c_int) {
+    // Atomic stores are all that a handler may safely do here (signal-safety(7)).
+    ASKED_BY.store(signal, Ordering::Relaxed);
     ASKED.store(true, Ordering::Relaxed);
+}
+
+/// Whether SIGTERM, and not Ctrl-C, asked for the end last.
+pub fn is_by_sigterm() -> bool {
+    ASKED_BY.load(Ordering::Relaxed) == libc::SIGTERM
 }
 
 /// From now on the first SIGINT and the first SIGTERM of the process only set the flag that is
@@ -67,6 +76,7 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resul
 static TOLD: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn tell(signal: libc::c_int) {
+    ASKED_BY.store(signal, Ordering::Relaxed);
     let byte = signal as u8;
     // SAFETY: write(2) is allowed in a handler (signal-safety(7)); the byte lives until it returns,
     // and the descriptor is never closed. It can only fail where no reader is left.
@@ -163,6 +173,7 @@ mod tests {
             // SAFETY: raise(3) has no requirements; the handler is the one above.
             assert_eq!(unsafe { libc::raise(signal) }, 0);
             assert!(asked.swap(false, Ordering::Relaxed), "signal {signal}");
+            assert_eq!(is_by_sigterm(), signal == libc::SIGTERM);
         }
     }
 }

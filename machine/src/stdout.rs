@@ -22,12 +22,17 @@ extern "C" fn look() {
     CLOSED.store(flags < 0, Ordering::Relaxed);
 }
 
+/// Whether stdout was closed when the program started.
+pub fn was_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
 /// Makes writes to a stdout that was closed fail with EPIPE, like those to a pipe without a reader.
 ///
 /// # Errors
 /// What pipe(2) or dup2(2) fails with.
 pub fn refuse_where_closed() -> io::Result<()> {
-    if !CLOSED.load(Ordering::Relaxed) {
+    if !was_closed() {
         return Ok(());
     }
     let (_reader, writer) = io::pipe()?;

@@ -11,8 +11,6 @@ use crate::text::{Align, counted};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use std::path::Path;
-use ugeom_harness::HarnessError;
 use ugeom_measure::units::size_human;
 
 const STYLE: &str = include_str!("report.css");
@@ -53,18 +51,6 @@ pub fn to_html(results: &[Saved]) -> String {
         }
     };
     document.into_string()
-}
-
-/// Writes the reports of results as one HTML file.
-///
-/// # Errors
-/// [`HarnessError::Os`] when the file cannot be written.
-pub fn write_html(results: &[Saved], path: &Path) -> Result<(), HarnessError> {
-    let written = std::fs::write(path, to_html(results));
-    written.map_err(HarnessError::os(
-        path.display().to_string(),
-        "writing the report",
-    ))
 }
 
 /// All answers, each as a plot, with links to their pages.

@@ -15,6 +15,15 @@ impl Page {
     /// The page as text, lines of at most `width` columns where words and cells allow it. Rows are
     /// drawn as bars; for curves, which need more room, stands their title.
     pub fn to_text(&self, width: usize) -> String {
+        self.text(width, width)
+    }
+
+    /// The same for programs that read lines: each row of a table is one, however long.
+    pub fn to_lines(&self, width: usize) -> String {
+        self.text(width, usize::MAX)
+    }
+
+    fn text(&self, width: usize, table_width: usize) -> String {
         let page = self.cleaned();
         let mut sections = vec![format!("{}\n", page.asked)];
         let head = page.facts_and_level();
@@ -32,7 +41,7 @@ impl Page {
         }
         let mut under_heading = false;
         for block in &page.body().collect::<Vec<_>>() {
-            let text = block_text(block, width);
+            let text = block_text(block, width, table_width);
             match sections.last_mut().filter(|_| under_heading) {
                 Some(heading) => heading.push_str(&text),
                 None => sections.push(text),
@@ -44,7 +53,7 @@ impl Page {
     }
 }
 
-fn block_text(block: &Block, width: usize) -> String {
+fn block_text(block: &Block, width: usize, table_width: usize) -> String {
     match block {
         Block::Heading(text) => format!("{}\n", text.to_uppercase()),
         Block::Paragraph(text) => paragraph_within(width, text, 0, 0),
@@ -52,8 +61,8 @@ fn block_text(block: &Block, width: usize) -> String {
             .iter()
             .map(|item| paragraph_within(width, &format!("- {item}"), 2, 4))
             .collect(),
-        Block::Table(table) => table_text(table, width),
-        Block::Plot(Plot::Rows(rows)) => rows_text(rows, width),
+        Block::Table(table) => table_text(table, width, table_width),
+        Block::Plot(Plot::Rows(rows)) => rows_text(rows, width, table_width),
         Block::Plot(Plot::Curves(curves)) => {
             let text = format!(
                 "Plot: {}; {} over {}. It is drawn in the HTML report.",
@@ -67,13 +76,13 @@ fn block_text(block: &Block, width: usize) -> String {
     }
 }
 
-fn table_text(table: &Table, width: usize) -> String {
+fn table_text(table: &Table, width: usize, table_width: usize) -> String {
     let mut out = titled(&table.title, width);
     let mut rows = vec![table.columns.iter().map(|one| one.heading()).collect()];
     let texts = |row: &Vec<super::Cell>| row.iter().map(|cell| cell.text.clone()).collect();
     rows.extend(table.rows.iter().map(texts));
     let aligns: Vec<Align> = table.columns.iter().map(|column| column.align).collect();
-    out.push_str(&table_within(width, 2, &aligns, &rows));
+    out.push_str(&table_within(table_width, 2, &aligns, &rows));
     out
 }
 
@@ -86,7 +95,7 @@ fn titled(title: &str, width: usize) -> String {
 
 /// Each value with a bar beside it, in proportion to the largest. Amounts on a logarithmic axis
 /// and points, whose differences count, have no bars.
-fn rows_text(plot: &Rows, width: usize) -> String {
+fn rows_text(plot: &Rows, width: usize, table_width: usize) -> String {
     let mut out = titled(&plot.title, width);
     let with_bars = plot.shape == RowShape::Bars && plot.axis.scale == Scale::Linear;
     let values = || plot.rows.iter().flat_map(|row| row.values.iter().flatten());
@@ -109,7 +118,7 @@ fn rows_text(plot: &Rows, width: usize) -> String {
         }
     }
     let aligns = [Align::Left, Align::Left, Align::Left, Align::Left];
-    out.push_str(&table_within(width, 2, &aligns, &rows));
+    out.push_str(&table_within(table_width, 2, &aligns, &rows));
     for mark in &plot.marks {
         let text = format!("{}: {}", mark.name, exact(mark.at));
         out.push_str(&paragraph_within(width, &text, 2, 2));

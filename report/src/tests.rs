@@ -17,6 +17,21 @@ fn around(estimate: f64, half_width: f64) -> Interval {
 }
 
 #[test]
+fn a_row_for_programs_is_one_line_and_a_paragraph_is_not() {
+    let mut page = page();
+    let mut table = Table::new("", ["what", "verdict"].map(Column::text));
+    table.row([Cell::text("a"), Cell::text("word ".repeat(40).trim())]);
+    page.push(table);
+    page.paragraph("word ".repeat(40));
+    let longest = |text: &str| text.lines().map(str::len).max();
+    assert_eq!(longest(&page.to_text(100)), Some(99));
+    let lines = page.to_lines(100);
+    let long: Vec<&str> = lines.lines().filter(|line| line.len() > 100).collect();
+    assert_eq!(long.len(), 1, "{lines}");
+    assert_eq!(long[0].split_whitespace().count(), 41);
+}
+
+#[test]
 fn a_page_is_read_from_the_question_down() {
     let mut page = page();
     page.heading("As published");

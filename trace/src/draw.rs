@@ -56,6 +56,16 @@ pub fn flame(traced: &Traced) -> String {
         // What stands below begins behind this layer's own time.
         ends.push(x);
     }
+    let width = traced.wake_up.whole_ns as f64 * scale;
+    let place = (WIDTH - 10.0 - width, height - 10.0 - ROW, width);
+    let percent = traced.wake_up.share_percent;
+    boxed(
+        &mut svg,
+        place,
+        "#c9c9c9",
+        ["wake-up of the thread"; 2],
+        percent,
+    );
     svg.push_str("</svg>\n");
     svg
 }
@@ -128,10 +138,14 @@ fn time(ns: u64) -> String {
     }
 }
 
+/// Stands in each picture, so that it is known when it is to be overwritten.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 fn head(height: f64, title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
          viewBox=\"0 0 {WIDTH} {height}\" font-family=\"monospace\" font-size=\"11\">\n\
+         <!-- ugeom {VERSION} -->\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <text x=\"10\" y=\"18\" font-size=\"13\">{}</text>\n",
         escaped(title)

@@ -39,10 +39,24 @@ pub struct LayerFigures {
     pub exclusive_mean_ns: f64,
     /// Its exclusive time as a share of the whole time of all requests, per cent.
     pub share_percent: f64,
-    /// Percentiles of the exclusive time, each with its 95 % interval: low, value, high, ns.
+    /// Percentiles of the exclusive time, each with its 95 % interval: low, value, high, ns. One
+    /// for which the requests are too few is left out.
     pub exclusive_percentiles_ns: Vec<(f64, [u64; 3])>,
     /// Exclusive time by phases, ns, all requests.
     pub phases_ns: Vec<(Phase, u64)>,
+}
+
+/// The waits of threads for a processor after the last layer of their request has ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WakeUpFigures {
+    /// Requests whose thread slept.
+    pub requests: u64,
+    /// All of these waits, ns.
+    pub whole_ns: u64,
+    /// Their share of the whole time of all requests, per cent.
+    pub share_percent: f64,
+    /// Percentiles of a wait, each with its 95 % interval, ns.
+    pub percentiles_ns: Vec<(f64, [u64; 3])>,
 }
 
 /// What the requests of one process did.
@@ -115,8 +129,11 @@ pub struct Traced {
     pub percentiles_ns: Vec<(f64, [u64; 3])>,
     /// The time of all requests, ns.
     pub whole_ns: u64,
-    /// The exclusive times of all layers, ns.
+    /// The exclusive times of all layers and wake-ups, ns.
     pub parts_ns: u64,
+    /// Wake-ups, which are in no layer.
+    #[serde(default)]
+    pub wake_up: WakeUpFigures,
     /// The part of the exclusive times whose layer was a choice between several requests, per cent
     /// of the whole.
     pub ambiguous_percent: f64,
@@ -160,7 +177,8 @@ pub struct About<'a> {
     pub scope: &'a Scope,
 }
 
-const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
+/// The percentiles that are told.
+pub(crate) const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
 
 impl Traced {
     /// The figures of what was counted.
@@ -184,6 +202,12 @@ impl Traced {
             percentiles_ns: percentiles(&tally.whole),
             whole_ns: narrow(whole),
             parts_ns: narrow(tally.parts_ns()),
+            wake_up: WakeUpFigures {
+                requests: tally.wake_up.count(),
+                whole_ns: narrow(tally.wake_up.sum()),
+                share_percent: share(tally.wake_up.sum(), whole),
+                percentiles_ns: percentiles(&tally.wake_up),
+            },
             ambiguous_percent: share(ambiguous, whole),
             lost,
             quality,

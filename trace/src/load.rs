@@ -3,14 +3,17 @@
 //! The cost of events cannot tell: on a device whose requests wait for other threads a trace also
 //! changes on which processor these wake, and may even make requests faster.
 
-use crate::overhead::OverheadError;
+use crate::overhead::{CASES, OverheadError, typical};
 use crate::session::{Scope, Session};
 use crate::source::Choice;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use ugeom_format::text::from_bytes;
 use ugeom_measure::{Blocks, Interval};
 use ugeom_report::{Cell, Page, Table};
 
@@ -50,17 +53,17 @@ pub struct Effect {
 /// # Errors
 /// When the command cannot be run or fails, or no source works.
 pub fn measure(
-    command: &[String],
+    command: &[OsString],
     targets: &[String],
     (scope, choices): (&Scope, &[Choice]),
     rounds: usize,
     cancelled: &AtomicBool,
 ) -> Result<Effect, OverheadError> {
     run(command, None)?;
-    let mut table = Blocks::new(["without", "with"]);
+    let mut table = Blocks::new(CASES);
     let (mut events, mut lost, mut source) = (0, 0, "");
     for round in 0..rounds {
-        let mut values = [0.0; 2];
+        let mut values = [0.0, 0.0, 1.0];
         for turn in 0..2 {
             if cancelled.load(Ordering::Relaxed) {
                 return Err(OverheadError::Interrupted(round));
@@ -82,15 +85,17 @@ pub fn measure(
         pushed.map_err(|error| io::Error::other(error.to_string()))?;
     }
     let wrong = |error: ugeom_measure::Error| io::Error::other(error.to_string());
-    let mean = |case| table.contrast(&[(case, 1.0)], CONFIDENCE);
     Ok(Effect {
         program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
         targets: targets.to_vec(),
-        command: command.to_vec(),
+        command: command
+            .iter()
+            .map(|word| from_bytes(word.as_bytes()))
+            .collect(),
         source: source.to_owned(),
         rounds,
-        without_s: mean(0).map_err(wrong)?.interval,
-        with_s: mean(1).map_err(wrong)?.interval,
+        without_s: typical(&table, 0).map_err(wrong)?,
+        with_s: typical(&table, 1).map_err(wrong)?,
         ratio: table
             .typical_ratio(0, 1, CONFIDENCE)
             .map_err(wrong)?
@@ -101,7 +106,7 @@ pub fn measure(
 }
 
 /// Runs the command to its end while events are read: how long it took, s.
-fn run(command: &[String], session: Option<&mut Session>) -> io::Result<f64> {
+fn run(command: &[OsString], session: Option<&mut Session>) -> io::Result<f64> {
     let (program, arguments) = command
         .split_first()
         .ok_or_else(|| io::Error::other("no command"))?;
@@ -110,7 +115,8 @@ fn run(command: &[String], session: Option<&mut Session>) -> io::Result<f64> {
         .args(arguments)
         .stdout(Stdio::null())
         .spawn();
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{program}: {error}"));
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.display()));
     let mut child = child.map_err(named)?;
     let ended = wait(&mut child, session);
     if ended.is_err() {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
-use ugeom_measure::{Blocks, Interval};
+use ugeom_measure::{Blocks, Error, Interval};
 use ugeom_report::{Cell, Page, Table};
 
 /// Bytes of a read.
@@ -26,6 +26,10 @@ const SLICE_NS: u64 = 20_000_000;
 /// Reads of a slice, at least and at most: their events fit into the ring of a processor.
 const READS: (usize, usize) = (64, 4096);
 const CONFIDENCE: f64 = 0.95;
+/// Two times of each round, and the unit that they are told in.
+pub(crate) const CASES: [&str; 3] = ["without", "with", "unit"];
+/// The position of the unit.
+const UNIT: usize = 2;
 
 /// What a trace costs a read, from pairs of slices with a trace and without.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,13 +83,13 @@ pub fn measure(
     let trial_ns = reader.slice(READS.0)?;
     let reads = (SLICE_NS as f64 / trial_ns.max(1.0)) as usize;
     let reads = reads.clamp(READS.0, READS.1);
-    let mut table = Blocks::new(["without", "with"]);
+    let mut table = Blocks::new(CASES);
     let (mut events, mut source, mut seen, mut away) = (0, "", 0, 0);
     for round in 0..rounds {
         if cancelled.load(Ordering::Relaxed) {
             return Err(OverheadError::Interrupted(round));
         }
-        let mut values = [0.0; 2];
+        let mut values = [0.0, 0.0, 1.0];
         for turn in 0..2 {
             let traced = (round + turn) % 2 == 1;
             let session = match traced {
@@ -121,12 +125,17 @@ pub fn measure(
         source: source.to_owned(),
         rounds,
         reads,
-        read_ns: interval(&[(0, 1.0)])?,
+        read_ns: typical(&table, 0).map_err(|error| io::Error::other(error.to_string()))?,
         added_ns: interval(&[(1, 1.0), (0, -1.0)])?,
         events_per_read: events as f64 / traced_reads as f64,
         // A thread that lost its processor looks as if it had waited; that is rare.
         synchronous: 2 * away < seen,
     })
+}
+
+/// The typical (geometric mean) time of a case with its interval, which is above 0 as times are.
+pub(crate) fn typical(table: &Blocks, case: usize) -> Result<Interval, Error> {
+    Ok(table.typical_ratio(UNIT, case, CONFIDENCE)?.interval)
 }
 
 /// Whether a request waits for another thread, or its thread for it.
@@ -229,6 +238,17 @@ impl Overhead {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_time_is_below_0() {
+        let mut table = Blocks::new(CASES);
+        for time in [20.0, 22.0, 21.0, 400.0] {
+            table.push_round(vec![time, time, 1.0]).unwrap();
+        }
+        assert!(table.contrast(&[(0, 1.0)], 0.95).unwrap().interval.low < 0.0);
+        let Interval { low, estimate, .. } = typical(&table, 0).unwrap();
+        assert!(0.0 < low && low < estimate, "{low} {estimate}");
+    }
 
     #[test]
     fn the_cost_of_an_event_is_told_of_synchronous_devices_only() {

@@ -1,6 +1,6 @@
 //! A trace as a page: for the terminal, for Markdown, CSV and HTML.
 
-use crate::figures::Traced;
+use crate::figures::{PERCENTS, Traced};
 use crate::session::Sample;
 use crate::uring::UringFigures;
 use crate::workers::WorkerFigures;
@@ -115,6 +115,16 @@ fn answer(traced: &Traced) -> String {
         .iter()
         .max_by(|a, b| a.share_percent.total_cmp(&b.share_percent));
     match most {
+        Some(layer)
+            if traced.requests > 0 && traced.wake_up.share_percent > layer.share_percent =>
+        {
+            format!(
+                "A request takes {:.1} us on average; for {:.0} % of that its thread waits for a \
+                 processor, after the request has completed.",
+                traced.mean_ns / 1e3,
+                traced.wake_up.share_percent
+            )
+        }
         Some(layer) if traced.requests > 0 => format!(
             "A request takes {:.1} us on average; {:.0} % of that is spent in {}.",
             traced.mean_ns / 1e3,
@@ -150,22 +160,39 @@ fn layers(traced: &Traced) -> Table {
     );
     for layer in &traced.layers {
         let name = format!("{}{}", "  ".repeat(layer.depth), layer.name);
-        let percentile = |at: usize| {
-            let found = layer.exclusive_percentiles_ns.get(at);
-            found.map_or_else(Cell::empty, |(_, values)| between(*values))
-        };
-        table.row([
+        let cells = [
             Cell::text(name),
             Cell::count(layer.requests),
             Cell::number(layer.inclusive_mean_ns / 1e3, 2),
             Cell::number(layer.exclusive_mean_ns / 1e3, 2),
             Cell::number(layer.share_percent, 1),
-            percentile(0),
-            percentile(1),
-            percentile(2),
-        ]);
+        ];
+        let percentiles = percentiles(&layer.exclusive_percentiles_ns);
+        table.row(cells.into_iter().chain(percentiles));
+    }
+    let wake_up = &traced.wake_up;
+    if wake_up.requests > 0 {
+        let cells = [
+            Cell::text("wake-up of the thread"),
+            Cell::count(wake_up.requests),
+            Cell::empty(),
+            Cell::number(wake_up.whole_ns as f64 / 1e3 / wake_up.requests as f64, 2),
+            Cell::number(wake_up.share_percent, 1),
+        ];
+        table.row(
+            cells
+                .into_iter()
+                .chain(percentiles(&wake_up.percentiles_ns)),
+        );
     }
     table
+}
+
+fn percentiles(found: &[(f64, [u64; 3])]) -> impl Iterator<Item = Cell> {
+    PERCENTS.into_iter().map(|percent| {
+        let one = found.iter().find(|(of, _)| *of == percent);
+        one.map_or_else(|| Cell::text("n too small"), |(_, values)| between(*values))
+    })
 }
 
 /// Where workers ran, as the lab shows it, too.

@@ -32,7 +32,7 @@ pub struct Layer {
     pub above: Option<usize>,
     /// How many layers are above it.
     pub depth: usize,
-    /// From entering the layer to its report, ns.
+    /// From entering the layer to its report, ns. The wake-up that follows is that of the thread.
     pub inclusive: Histogram,
     /// What of that no layer below was open for, ns.
     pub exclusive: Histogram,
@@ -83,6 +83,8 @@ pub struct Tally {
     pub layers: Vec<Layer>,
     /// The whole time of requests, ns.
     pub whole: Histogram,
+    /// What of that is the wait of a thread for a processor after the last layer has ended, ns.
+    pub wake_up: Histogram,
     /// Requests by process; 0 are those beyond the largest number.
     pub processes: BTreeMap<u32, Process>,
     /// Requests by file; none are those that belong to no file, or beyond the largest number.
@@ -106,6 +108,7 @@ impl Tally {
         Self {
             layers: Vec::new(),
             whole: Histogram::new(),
+            wake_up: Histogram::new(),
             processes: BTreeMap::new(),
             files: BTreeMap::new(),
             others: BTreeMap::new(),
@@ -185,11 +188,13 @@ impl Tally {
     fn divide(&mut self, tree: &Tree) {
         let mut layers: Vec<usize> = Vec::with_capacity(tree.spans.len());
         for span in &tree.spans {
+            let wake_up = span.phases.iter().find(|it| it.1 == Phase::WakeUp);
+            let end_ns = wake_up.map_or(span.end_ns, |(from_ns, _)| *from_ns);
             let above = span.parent.and_then(|parent| layers.get(parent).copied());
             let at = self.layer(above, span.dev);
             layers.push(at);
             let layer = &mut self.layers[at];
-            layer.inclusive.record(span.end_ns - span.start_ns);
+            layer.inclusive.record(end_ns - span.start_ns);
             layer.bytes += u128::from(span.sectors) * 512;
             layer.reads += u64::from(span.op == Op::Read);
             layer.writes += u64::from(span.op == Op::Write);
@@ -197,6 +202,10 @@ impl Tally {
         }
         let mut own = vec![0_u64; tree.spans.len()];
         for part in divide(tree) {
+            if part.phase == Phase::WakeUp {
+                self.wake_up.record(part.ns);
+                continue;
+            }
             own[part.span] += part.ns;
             let layer = &mut self.layers[layers[part.span]];
             layer.phases[part.phase as usize] += u128::from(part.ns);
@@ -251,9 +260,11 @@ impl Tally {
         order
     }
 
-    /// The exclusive times of all layers added up, ns: the whole, unless a layer is missing.
+    /// The exclusive times of all layers and wake-ups added up, ns: the whole, unless a layer is
+    /// missing.
     pub(crate) fn parts_ns(&self) -> u128 {
-        self.layers.iter().map(|layer| layer.exclusive.sum()).sum()
+        let layers = self.layers.iter().map(|layer| layer.exclusive.sum());
+        layers.sum::<u128>() + self.wake_up.sum()
     }
 
     /// Forgets the figures and keeps the layers, for an interval of a live view.
@@ -292,10 +303,14 @@ impl Heat {
 
 /// A percentile with its 95 % interval, ns: the values at the ranks between which the percentile
 /// lies in 95 of 100 samples (normal approximation of the binomial; Conover, Practical
-/// Nonparametric Statistics, 3rd edition, section 3.2). None without values.
+/// Nonparametric Statistics, 3rd edition, section 3.2). None where the values are too few: all of
+/// them lie on one side of the percentile in more than 2.5 of 100 samples.
 #[must_use]
 pub fn percentile(of: &Histogram, percent: f64) -> Option<[u64; 3]> {
     let (n, p) = (of.count() as f64, percent / 100.0);
+    if p.max(1.0 - p).powf(n) > 0.025 {
+        return None;
+    }
     let half = 1.96 * (n * p * (1.0 - p)).sqrt();
     let rank = |rank: f64| of.percentile((100.0 * rank / n).clamp(0.0, 100.0));
     Some([
@@ -345,6 +360,33 @@ mod tests {
             low < 1500 && (1480..1520).contains(&middle) && high > 1500,
             "{low} {high}"
         );
+    }
+
+    #[test]
+    fn a_wake_up_is_the_time_of_no_layer() {
+        let mut tally = Tally::new(vec![1]);
+        let mut tree = tree(0, 1, 1000);
+        tree.spans[0].phases.push((1000, Phase::WakeUp));
+        tree.spans[0].end_ns = 9000;
+        tally.add(&tree);
+        let top = &tally.layers[0];
+        assert_eq!((top.inclusive.sum(), top.exclusive.sum()), (1000, 750));
+        assert_eq!((tally.wake_up.sum(), tally.whole.sum()), (8000, 9000));
+        assert_eq!(tally.parts_ns(), 9000);
+    }
+
+    #[test]
+    fn a_percentile_of_too_few_values_has_no_interval() {
+        for (percent, enough) in [(50.0, 6), (99.0, 368), (99.9, 3688)] {
+            let of = |count: u64| {
+                let mut histogram = Histogram::new();
+                (0..count).for_each(|value| histogram.record(1000 * value));
+                percentile(&histogram, percent)
+            };
+            assert_eq!(of(enough - 1), None, "{percent}");
+            let [low, value, high] = of(enough).expect("an interval");
+            assert!(low < value && value <= high, "{low} {value} {high}");
+        }
     }
 
     #[test]

@@ -219,7 +219,7 @@ fn the_effect_of_a_trace_is_measured_on_runs_of_a_command() {
     let of = device.text();
     let cancelled = AtomicBool::new(false);
     let run = |script: &str| {
-        let command = ["sh", "-c", script].map(str::to_owned);
+        let command = ["sh", "-c", script].map(Into::into);
         load::measure(
             &command,
             std::slice::from_ref(&of),

@@ -7,6 +7,7 @@ use ugeom_classes::TargetError;
 use ugeom_classes::spec::SpecError;
 use ugeom_harness::HarnessError;
 use ugeom_job::JobError;
+use ugeom_machine::interrupt;
 use ugeom_measure::gate::Outcome;
 
 const FAILED: u8 = 1;
@@ -21,6 +22,9 @@ const GATE_UNDECIDED: u8 = 4;
 
 /// The work was ended by Ctrl-C, as shells have it: 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
+
+/// The same of SIGTERM, which timeout(1) sends.
+const TERMINATED: u8 = 143;
 
 /// Jobs were ended by a signal, as fio has it.
 const JOBS_INTERRUPTED: u8 = 128;
@@ -91,7 +95,7 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
 
 /// Prints an error and says with which code to end.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    if is_closed_pipe(error) {
+    if is_closed_pipe(error) && !ugeom_machine::stdout::was_closed() {
         // Its reader knows why it went; the shell is told that not all was read.
         return ExitCode::from(FAILED);
     }
@@ -160,7 +164,10 @@ fn code(error: &anyhow::Error) -> u8 {
                     || error.downcast_ref().is_some_and(JobError::is_usage))
     };
     if error.chain().any(|cause| cause.is::<Interrupted>()) {
-        INTERRUPTED
+        match interrupt::is_by_sigterm() {
+            true => TERMINATED,
+            false => INTERRUPTED,
+        }
     } else if let Some(NotPassed(outcome)) = error.downcast_ref() {
         match outcome {
             Outcome::Fail => GATE_FAIL,

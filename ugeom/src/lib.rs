@@ -14,7 +14,8 @@
 //!
 //! Results go to stdout, everything else to stderr. Exit code 0: done; 1: the work failed, or
 //! stdout did not take all of the result (no message if its reader closed the pipe); 2: wrong
-//! usage, which is also a target that does not follow the stack language; 130: interrupted.
+//! usage, which is also a target that does not follow the stack language; 130 or 143: interrupted
+//! by SIGINT or SIGTERM.
 #![forbid(unsafe_code)]
 
 mod commands;

@@ -65,8 +65,16 @@ pub fn stdout_error(error: io::Error) -> anyhow::Error {
 /// # Errors
 /// As [`print`].
 pub fn print_json(value: &impl Serialize) -> Result<()> {
+    print(&json(value)?)
+}
+
+/// A result as JSON, with a line feed behind it.
+///
+/// # Errors
+/// It has no form in JSON.
+pub fn json(value: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(value)?;
-    print(&format!("{}\n", visible_json(&text)))
+    Ok(format!("{}\n", visible_json(&text)))
 }
 
 /// The same in one line.
@@ -139,6 +147,14 @@ pub fn width() -> usize {
     match columns {
         0 => WIDTH,
         columns => columns.clamp(ugeom_report::WIDTH_MIN, 2 * WIDTH),
+    }
+}
+
+/// A whole page: on a terminal within its columns, else with a line for each row of a table.
+pub fn page(page: &ugeom_report::Page) -> String {
+    match io::stdout().is_terminal() {
+        true => page.to_text(width()),
+        false => page.to_lines(width()),
     }
 }
 

@@ -51,8 +51,10 @@ pub const DEPTHS: [u32; 3] = [100, 1000, 10_000];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnginesOptions {
     /// The file or device to write over; none for a temporary file.
+    #[serde(with = "ugeom_classes::optional_path")]
     pub target: Option<PathBuf>,
     /// The temporary file that all processes write.
+    #[serde(with = "ugeom_classes::optional_path")]
     pub temporary: Option<PathBuf>,
     /// How many requests at a time.
     pub depths: Vec<u32>,

@@ -71,10 +71,13 @@ fn sum(traced: &TracedReads, case: &Case) -> String {
         format!("; without a trace it takes {:.2} us", wall.estimate / 1e3)
     });
     format!(
-        "Traced: the exclusive times of {} reads add up to {:.2} us, the time of the block layer \
-         is {:.2} us, of the caller {:.2} us{untraced}.",
+        "Traced: the exclusive times of {} reads add up to {:.2} us, with the wake-up of the \
+         thread ({:.2} us) to {:.2} us; the time of the block layer is {:.2} us, of the caller \
+         {:.2} us{untraced}.",
         traced.reads,
         exclusive / 1e3,
+        traced.wake_up_ns / 1e3,
+        (exclusive + traced.wake_up_ns) / 1e3,
         traced.kernel_ns / 1e3,
         traced.caller_ns / 1e3
     )

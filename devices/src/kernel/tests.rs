@@ -113,6 +113,7 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
                     name: "upper".to_owned(),
                     exclusive_ns: 8765.0,
                 }],
+                wake_up_ns: 235.0,
                 workers: vec![ugeom_trace::workers::WorkerFigures {
                     device: "upper".to_owned(),
                     starts: 1000,

@@ -34,8 +34,12 @@ pub struct TracedReads {
     pub kernel_ns: f64,
     /// What one took as its caller saw it, with the system call, ns.
     pub caller_ns: f64,
-    /// The layers from the top; their times add up to `kernel_ns`.
+    /// The layers from the top; their times and the wake-up add up to `kernel_ns`.
     pub layers: Vec<TracedLayer>,
+    /// The wait of the caller's thread for a processor after the last layer has ended, ns of each
+    /// read.
+    #[serde(default)]
+    pub wake_up_ns: f64,
     /// Where the workers of loop devices ran.
     pub workers: Vec<WorkerFigures>,
     /// Events that were lost.
@@ -82,11 +86,13 @@ pub fn trace(
         name: scope.name(tally.layers[at].dev),
         exclusive_ns: of_all(tally.layers[at].exclusive.sum()),
     });
+    let wake_up_ns = of_all(tally.wake_up.sum());
     Ok(TracedReads {
         reads,
         kernel_ns: of_all(tally.whole.sum()),
         caller_ns: caller_ns / done as f64,
         layers: layers.collect(),
+        wake_up_ns,
         workers: workers.figures(&|dev| scope.name(dev)),
         lost: ended.lost,
     })

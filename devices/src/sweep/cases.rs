@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::spec::{self, FILE_CLASS};
-use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_classes::{Target, TargetOptions, open_target, path_of, registry, text_of};
 use ugeom_engine::{Choice, open_engine};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Case, Counters, Length};
@@ -80,7 +80,7 @@ impl Found {
         });
         Self {
             text: text.to_owned(),
-            file: path.map(|path| PathBuf::from(&path.value)),
+            file: path.map(|path| path_of(&path.value)),
             plain,
             held: std::cell::Cell::new(false),
         }
@@ -128,7 +128,7 @@ impl Found {
 }
 
 fn open_file(path: &Path, way: Way, write: bool) -> Result<Named, HarnessError> {
-    let name = path.display().to_string();
+    let name = text_of(path);
     let mut flags = OFlags::CLOEXEC;
     flags |= if write { OFlags::RDWR } else { OFlags::RDONLY };
     flags.set(OFlags::DIRECT, way == Way::Direct);
@@ -179,7 +179,7 @@ impl Ready {
     fn device(&self) -> Option<Arc<dyn Counters>> {
         match self {
             Self::Calls(named) => {
-                let device = KernelDevice::below(Path::new(&named.path))?;
+                let device = KernelDevice::below(&path_of(&named.path))?;
                 Some(Arc::new(device))
             }
             Self::Stack(target) => {

@@ -17,6 +17,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
+use ugeom_classes::quoted_path;
 use ugeom_experiment::targets;
 use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_harness::HarnessError;
@@ -119,7 +120,7 @@ impl Experiment for Sweep {
             return targets::check(text).map(|()| None);
         }
         let scratch = Scratch::new(None, options.bytes, seed, cancelled)?;
-        options.temporary = Some(scratch.path().display().to_string());
+        options.temporary = Some(quoted_path(scratch.path()));
         Ok(Some(scratch))
     }
 

@@ -34,7 +34,7 @@ pub fn normal(outcome: &Outcome) -> String {
 fn one_job(out: &mut String, job: &JobOutcome, outcome: &Outcome) {
     let errno = job.errno();
     let why = match &job.trouble {
-        Some(trouble) => format!(" ({})", trouble.message),
+        Some(trouble) => format!(" ({})", without_number(&trouble.message, errno)),
         None if errno != 0 => format!(" ({})", error_text(errno)),
         None => String::new(),
     };
@@ -360,9 +360,14 @@ fn depths(out: &mut String, job: &JobOutcome) {
 
 /// The text of an error without its number, which stands before it.
 fn error_text(number: i32) -> String {
-    let text = std::io::Error::from_raw_os_error(number).to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_owned()
+    without_number(
+        &std::io::Error::from_raw_os_error(number).to_string(),
+        number,
+    )
+}
+
+fn without_number(text: &str, number: i32) -> String {
+    text.replace(&format!(" (os error {number})"), "")
 }
 
 fn groups(out: &mut String, outcome: &Outcome) {

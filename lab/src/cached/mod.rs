@@ -43,8 +43,10 @@ pub use subject::{Counted, Document, EXPERIMENT, Extent, Subject};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedOptions {
     /// The file to read; none for a temporary one.
+    #[serde(with = "ugeom_classes::optional_path")]
     pub file: Option<PathBuf>,
     /// The temporary file that all processes read.
+    #[serde(with = "ugeom_classes::optional_path")]
     pub temporary: Option<PathBuf>,
     /// How much of it, bytes; none for [`SIZE_BYTES`], or [`SIZE_BYTES_SHORT`] with a budget.
     pub size_bytes: Option<u64>,

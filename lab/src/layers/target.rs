@@ -9,7 +9,7 @@ use super::{LayersOptions, Matrix, through};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ugeom_classes::spec::{self, FILE_CLASS, Opt, Span, Spanned};
-use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_classes::{Target, TargetOptions, open_target, path_of, registry};
 use ugeom_harness::Case;
 use ugeom_harness::HarnessError;
 use ugeom_load::cases;
@@ -314,7 +314,7 @@ fn file_below(tree: &Tree, id: ProviderId) -> Option<PathBuf> {
     let path = facts
         .into_iter()
         .find(|(key, _)| key == "file" || key == "path")?;
-    Some(PathBuf::from(&path.1))
+    Some(path_of(&path.1))
 }
 
 #[cfg(test)]

@@ -219,13 +219,19 @@ fn a_result_that_stdout_does_not_take_is_an_error() {
             &["-c", "exec \"$0\" \"$@\" >&-", UGEOM].map(String::from)[..],
             &words(line),
         ];
-        for mut asked in [unread, command("sh", &closing.concat())] {
+        let closed = command("sh", &closing.concat());
+        for (mut asked, tells) in [(unread, false), (closed, true)] {
             let ended = crate::run::end(asked.spawn().expect("it starts"));
             assert_eq!(ended.code, 1, "{line}: {}", ended.stderr);
             // Of a debug build, a warning is.
             let is_error = |line: &str| line.starts_with("ugeom: ") && !line.contains("warning:");
             let said = &ended.stderr;
-            assert!(!said.lines().any(is_error), "{line}: {said}");
+            assert_eq!(said.lines().any(is_error), tells, "{line}: {said}");
+            assert_eq!(
+                said.ends_with("ugeom: stdout is closed\n"),
+                tells,
+                "{line}: {said}"
+            );
         }
     }
 }

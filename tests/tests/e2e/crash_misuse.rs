@@ -34,7 +34,7 @@ fn commands_that_fail_are_named_with_what_they_printed() {
     }
     let nothing = ["--size", "1m", "--check", "true", "--run", "true"];
     let problem = crash(folder.path(), &nothing).failed(1);
-    has(&problem, "the run wrote nothing");
+    has(&problem, "wrote nothing to the device");
 }
 
 #[test]

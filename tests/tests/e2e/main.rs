@@ -48,6 +48,7 @@ mod ministat;
 mod mounted;
 mod names;
 mod odd_size;
+mod outputs;
 mod packed;
 mod part;
 mod part_damage;

@@ -2,22 +2,23 @@
 //! are its flags, and what texts are taken for.
 
 use super::compare::RulesArgs;
-use super::files::{self, Written};
+use super::files::{self, Output, Written};
 use super::jobs::jobs;
 use super::lab::flags::{command_line, launch};
-use super::lab::measuring::{Saved as Kept, ended_by_user, measured, save};
+use super::lab::measuring::{ended_by_user, measured};
 use super::lab::{budget_ns, duration_ns};
 use crate::failure::{self, Reported, Usage};
 use crate::opening::{self, SetArgs};
 use crate::output;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use ugeom_ab::{self, AbOptions, Candidate, Document, Load, Printed, Scan, Shell, Side, Subject};
 use ugeom_classes::spec::Settings as Setting;
+use ugeom_classes::{TargetError, TargetText, registry};
 use ugeom_harness::processes::{BUDGET_NS, PROCESSES_MAX};
 use ugeom_harness::{Machine, Settings};
-use ugeom_report::{Saved, write_html};
+use ugeom_report::{Saved, to_html};
 
 const LONG_ABOUT: &str = "\
 Measures targets, job files or commands in the same rounds, in random order, and prints how much \
@@ -263,9 +264,7 @@ impl Ab {
         let options = self.options()?;
         let jobs = jobs(&options, &|text| output::remark(&output::printable(text)))?;
         let results = &self.results;
-        files::check(results.json.as_deref(), Written::Json, results.force)?;
-        files::check(results.csv.as_deref(), Written::Csv, results.force)?;
-        files::check(results.report.as_deref(), Written::Report, results.force)?;
+        files::check_all(&results.outputs(), results.force)?;
         let launch = launch()?;
         let document =
             measured(|control| ugeom_ab::run(&options, &jobs, &launch, &Machine, control))?;
@@ -461,6 +460,12 @@ impl Ab {
             return Ok(Side::Job(text.to_owned()));
         }
         let Some(side) = Side::guess(text) else {
+            let names = registry::names();
+            let first = text.split([':', '|', ' ']).next();
+            if first.is_some_and(|first| names.contains(&first)) {
+                // The error points at the layer that is wrong.
+                TargetText::parse(text).map_err(TargetError::from)?;
+            }
             let text = output::printable(text);
             let problem = format!(
                 "{name} is `{text}`: not a file, a device class or a program; override with \
@@ -493,29 +498,31 @@ fn one_of(flag: &str, texts: &[String], at: usize, count: usize) -> Result<Optio
 }
 
 impl ResultArgs {
-    /// Saves the result where the flags say, and prints the answer.
+    fn outputs(&self) -> [Output<'_>; 3] {
+        [
+            Output::json(self.json.as_ref()),
+            Output::new("--csv", self.csv.as_ref(), Written::Csv),
+            Output::report(self.report.as_ref()),
+        ]
+    }
+
+    /// Prints the answer, and saves the result where the flags say.
     fn show(&self, document: &Document) -> Result<()> {
         let mut page = ugeom_ab::page(document);
         page.again = command_line();
-        if let Some(path) = &self.report {
-            let saved = Saved::new(document.to_json()?, page.clone())?;
-            write_html(&[saved], path)?;
-            output::remark(&format!("the report is in {}", path.display()));
-        }
-        let mut quiet = save(self.json.as_deref(), document)? == Kept::Printed;
-        if let Some(path) = &self.csv {
-            let table = ugeom_harness::tidy::table(document).to_csv();
-            if path == Path::new(files::STDOUT) {
-                output::print(&table)?;
-                quiet = true;
-            } else {
-                std::fs::write(path, table).with_context(|| path.display().to_string())?;
-            }
-        }
-        match (quiet, self.all) {
-            (true, _) => Ok(()),
-            (_, true) => output::print(&page.to_text(output::width())),
-            _ => output::print(&page.to_screen(output::width(), output::style())),
-        }
+        let answer = || match self.all {
+            true => Ok(output::page(&page)),
+            false => Ok(page.to_screen(output::width(), output::style())),
+        };
+        let html = || Ok(to_html(&[Saved::new(document.to_json()?, page.clone())?]));
+        let [json, csv, report] = self.outputs();
+        files::deliver(
+            answer,
+            &[
+                (json, &|| Ok(document.to_json()?)),
+                (csv, &|| Ok(ugeom_harness::tidy::table(document).to_csv())),
+                (report, &html),
+            ],
+        )
     }
 }

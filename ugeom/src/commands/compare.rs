@@ -1,7 +1,7 @@
 //! `ugeom compare`: saved results against each other, of ugeom and of other programs. How they are
 //! judged is in `ugeom_harness::compare`; here are its flags and its files.
 
-use super::files::{self, Written};
+use super::files::{self, Output};
 use super::results;
 use crate::output;
 use anyhow::{Result, bail};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use ugeom_ab::other_sides;
 use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare, confounded};
 use ugeom_report::compare::page;
-use ugeom_report::{Saved, write_html};
+use ugeom_report::{Saved, to_html};
 
 const LONG_ABOUT: &str = "\
 Compares saved results: those of ugeom (--json), fio (--output-format=json), hyperfine \
@@ -124,18 +124,19 @@ impl Compare {
             changed: self.changed,
             ..self.rules.options()
         };
-        files::check(self.report.as_deref(), Written::Report, self.force)?;
+        let report = Output::report(self.report.as_ref());
+        files::check_all(&[report], self.force)?;
         let compared = self.compared(&options)?;
         let page = page(&compared);
-        if let Some(path) = &self.report {
+        let answer = || match self.json {
+            true => output::json(&compared),
+            false => Ok(output::page(&page)),
+        };
+        let html = || {
             let json = serde_json::to_string_pretty(&compared)?;
-            write_html(&[Saved::new(json, page.clone())?], path)?;
-            output::remark(&format!("the report is in {}", path.display()));
-        }
-        if self.json {
-            return output::print_json(&compared);
-        }
-        output::print(&page.to_text(output::width()))
+            Ok(to_html(&[Saved::new(json, page.clone())?]))
+        };
+        files::deliver(answer, &[(report, &html)])
     }
 
     fn compared(&self, options: &CompareOptions) -> Result<ugeom_harness::compare::Compared> {

@@ -3,7 +3,7 @@
 use crate::failure::{Interrupted, Reported, Usage};
 use crate::opening;
 use crate::output;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde::Serialize;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use ugeom_crash::command::{CommandCheck, FileSystem, View, record};
 use ugeom_crash::report::{CrashResult, KIND};
 use ugeom_crash::{
-    CampaignSettings, Fate, Judgement, NamedState, Outcome, Points, Replayed, Smallest,
+    CampaignSettings, CrashError, Fate, Judgement, NamedState, Outcome, Points, Replayed, Smallest,
     TimelineRecord, campaign, replay,
 };
 use ugeom_machine::interrupt;
@@ -145,7 +145,7 @@ fn points(text: &str) -> Result<Points, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count
         .map(Points::Count)
-        .ok_or_else(|| "write a number, or all".to_owned())
+        .ok_or_else(|| "write a number from 1 on, or all".to_owned())
 }
 
 fn tear(text: &str) -> Result<u64, String> {
@@ -201,7 +201,14 @@ impl Crash {
         if let Some(state) = &self.state {
             return self.tell_state(&replay(&log, &settings, &check, state)?);
         }
-        let outcome = campaign(&log, &settings, &check)?;
+        let outcome = campaign(&log, &settings, &check);
+        let outcome = outcome.map_err(|error| match (error, &self.run, &self.log) {
+            // Nobody knows the name of a log that goes with its folder.
+            (CrashError::NothingWritten(_), Some(run), None) => {
+                anyhow!("`{run}` wrote nothing to the device, so there is nothing to lose")
+            }
+            (error, ..) => error.into(),
+        })?;
         if outcome.ended_early {
             return Ok(());
         }

@@ -163,7 +163,7 @@ impl Which {
     /// The whole page, or its first screen.
     fn text(&self, page: &Page) -> String {
         match self.all {
-            true => page.to_text(output::width()),
+            true => output::page(page),
             false => page.to_screen(output::width(), output::style()),
         }
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use ugeom_harness::compare::Loaded;
 use ugeom_harness::foreign::{self, Format};
 use ugeom_harness::{document, tidy};
-use ugeom_report::{Saved, to_html, write_html};
+use ugeom_report::{Saved, to_html};
 
 const LONG_ABOUT: &str = "\
 Makes a report of saved results: those of ugeom (`lab ... --json FILE`, `ab --json`, `crash \
@@ -91,19 +91,15 @@ impl Report {
                 read.into_iter().for_each(|one| all.append(one.samples));
                 all.to_csv()
             }
-            Written::Report | Written::Json => {
+            _ => {
                 let saved: Vec<Saved> = read.into_iter().map(|one| one.saved).collect();
-                if output != Path::new(STANDARD) {
-                    return Ok(write_html(&saved, output)?);
-                }
                 to_html(&saved)
             }
         };
         if output == Path::new(STANDARD) {
             return output::print(&text);
         }
-        std::fs::write(output, text)
-            .with_context(|| format!("{}: writing the report", output.display()))
+        files::write(output, text.as_bytes())
     }
 
     /// Where it goes, and in which form.

@@ -1,24 +1,25 @@
 //! `ugeom trace`: where the time of requests to the kernel's devices goes.
 
+use super::files::{self, NewFile, Output, Written};
 use super::show::kernel;
 use crate::control::ask_servers;
 use crate::failure::{Reported, Usage};
-use crate::opening::time;
+use crate::opening::{time, word};
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write as _};
+use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use ugeom_classes::result_file;
+use ugeom_classes::{path_of, result_file};
 use ugeom_machine::interrupt;
 use ugeom_measure::units;
 use ugeom_report::Page;
-use ugeom_report::text::WIDTH;
 use ugeom_trace::event::{Event, Kind};
 use ugeom_trace::figures::{About, Traced};
 use ugeom_trace::link::{Linker, Tree};
@@ -79,6 +80,10 @@ struct Form {
     /// Write a heat map of latencies over time
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     heat: Option<PathBuf>,
+
+    /// Overwrite files that ugeom did not write
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Subcommand)]
@@ -112,7 +117,8 @@ struct Show {
 )]
 pub struct Trace {
     /// Devices, partitions, mount points or files
-    #[arg(value_name = "DEVICE", required = true, value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "DEVICE", required = true, value_hint = ValueHint::AnyPath,
+          value_parser = word())]
     devices: Vec<String>,
 
     #[command(subcommand)]
@@ -146,7 +152,7 @@ pub struct Trace {
 
     /// A program with its arguments, which runs during the trace
     #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 impl Trace {
@@ -154,6 +160,8 @@ impl Trace {
         if let Some(Sub::Show(show)) = &self.sub {
             return show.run();
         }
+        let recording = Output::new("--output", self.output.as_ref(), Written::Recording);
+        self.form.check(recording)?;
         let scope = scope(&self.devices)?;
         let stop = interrupt::catch().context("listening for Ctrl-C")?;
         let choices = self.source.map_or(Choice::ALL.to_vec(), |one| vec![one]);
@@ -202,7 +210,7 @@ impl Trace {
         recorded?;
         match failed {
             Some(status) => {
-                output::complain(&format!("{}: {status}", self.command[0]));
+                output::complain(&format!("{}: {status}", self.command[0].display()));
                 Err(Reported.into())
             }
             None => Ok(()),
@@ -222,11 +230,7 @@ impl Trace {
         let node = at.map(|at| &tree.nodes[at]);
         let node = node.ok_or_else(|| Usage(format!("{device}: no block device")))?;
         let path = Path::new("/dev").join(&node.name);
-        let path = if path.exists() {
-            path
-        } else {
-            PathBuf::from(device)
-        };
+        let path = if path.exists() { path } else { path_of(device) };
         let found = overhead::measure(
             &path,
             node.size_bytes,
@@ -258,9 +262,9 @@ impl Trace {
     fn start(&self) -> Result<Option<Child>> {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let child = Command::new(program).args(arguments).spawn();
-        Ok(Some(
-            child.with_context(|| format!("{program}: starting it"))?,
-        ))
+        Ok(Some(child.with_context(|| {
+            format!("{}: starting it", program.display())
+        })?))
     }
 }
 
@@ -324,39 +328,50 @@ impl Run {
 }
 
 impl Form {
-    fn show(&self, traced: &Traced) -> Result<()> {
-        let pictures = [
-            (&self.flame, draw::flame as fn(&Traced) -> String),
-            (&self.heat, draw::heat),
-        ];
-        for (path, picture) in pictures {
-            if let Some(path) = path {
-                write(path, &picture(traced))?;
-            }
+    /// Refuses files of others, and one file for two results: the pictures and one more.
+    fn check(&self, more: Output<'_>) -> Result<()> {
+        if let Some(path) = more.path {
+            refuse_carrying(path)?;
         }
-        self.print(traced, &page::page(traced))
+        let [flame, heat] = self.pictures();
+        for path in [flame, heat].iter().filter_map(|one| one.path) {
+            refuse_carrying(path)?;
+        }
+        files::check_all(&[flame, heat, more], self.force)
+    }
+
+    fn pictures(&self) -> [Output<'_>; 2] {
+        let flags = [("--flame", &self.flame), ("--heat", &self.heat)];
+        flags.map(|(flag, path)| Output::new(flag, path.as_ref(), Written::Picture))
+    }
+
+    fn show(&self, traced: &Traced) -> Result<()> {
+        let [flame, heat] = self.pictures();
+        files::deliver(
+            || self.text(traced, &page::page(traced)),
+            &[
+                (flame, &|| Ok(draw::flame(traced))),
+                (heat, &|| Ok(draw::heat(traced))),
+            ],
+        )
     }
 
     fn print(&self, found: &impl Serialize, page: &Page) -> Result<()> {
-        if self.json {
-            return output::print_json(found);
-        }
-        output::print(&match self.csv {
-            true => page.observations().to_csv(),
-            false => page.to_text(WIDTH),
+        output::print(&self.text(found, page)?)
+    }
+
+    fn text(&self, found: &impl Serialize, page: &Page) -> Result<String> {
+        Ok(match (self.json, self.csv) {
+            (true, _) => output::json(found)?,
+            (_, true) => page.observations().to_csv(),
+            _ => output::page(page),
         })
     }
 }
 
-/// A new file in place of one that is no disk.
-fn create(path: &Path) -> io::Result<File> {
-    result_file::refuse_carrying(path, |_| false)?;
-    File::create(path)
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    let written = create(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.with_context(|| format!("{}: writing the picture", path.display()))
+/// An image that is overwritten on purpose is overwritten by another program.
+fn refuse_carrying(path: &Path) -> Result<()> {
+    result_file::refuse_carrying(path, |_| false).with_context(|| path.display().to_string())
 }
 
 /// The file that events are recorded in, if there is one. The first error is kept until the end: a
@@ -369,7 +384,8 @@ struct Recording {
 
 impl Recording {
     fn start(path: Option<&Path>, scope: &Scope) -> Result<Self> {
-        let open = |path: &Path| Writer::new(BufWriter::new(create(path)?), scope);
+        // In place: what was recorded until a trace is killed can be shown.
+        let open = |path: &Path| Writer::new(BufWriter::new(File::create(path)?), scope);
         let writer = path.map(open).transpose();
         let path = path.unwrap_or(Path::new("")).to_owned();
         let writer = writer.with_context(|| format!("{}: recording", path.display()))?;
@@ -393,20 +409,20 @@ impl Recording {
         }
     }
 
-    fn finish(mut self, lost: u64) -> Result<()> {
-        if let Some(writer) = &mut self.writer
-            && let Err(error) = writer.lost(lost)
-        {
-            self.error = Some(error);
-        }
-        let flushed = self.writer.as_mut().map_or(Ok(()), Writer::flush);
-        let outcome = self.error.map_or(flushed, Err);
-        outcome.with_context(|| format!("{}: recording", self.path.display()))
+    fn finish(self, lost: u64) -> Result<()> {
+        let kept = match (self.error, self.writer) {
+            (Some(error), _) => Err(error),
+            (_, None) => Ok(()),
+            (_, Some(mut writer)) => writer.lost(lost).and_then(|()| writer.flush()),
+        };
+        kept.with_context(|| format!("{}: recording", self.path.display()))
     }
 }
 
 impl Show {
     fn run(&self) -> Result<()> {
+        let wanted = Output::new("--iolog", self.iolog.as_ref(), Written::Iolog);
+        self.form.check(wanted)?;
         let name = || self.recording.display().to_string();
         let file = File::open(&self.recording).with_context(name)?;
         let (mut reader, scope) = Reader::new(BufReader::new(file)).with_context(name)?;
@@ -430,7 +446,7 @@ impl Show {
                     .spans
                     .first()
                     .filter(|root| scope.tops.contains(&root.dev));
-                if let (Some(log), Some(root)) = (&mut iolog, root) {
+                if let (Some((log, _)), Some(root)) = (&mut iolog, root) {
                     log.request(root.start_ns, root.op, root.sector, root.sectors)?;
                 }
             }
@@ -452,8 +468,9 @@ impl Show {
         }
         let (rest, quality) = linker.finish();
         add(rest, &mut uring).context("writing the iolog")?;
-        if let Some(log) = iolog {
-            log.finish().context("writing the iolog")?;
+        if let Some((log, new)) = iolog {
+            let written = log.finish().and_then(|()| new.keep());
+            written.context("writing the iolog")?;
         }
         if reader.truncated {
             output::warn(&format!("{}: its last block was not written whole", name()));
@@ -471,8 +488,12 @@ impl Show {
     }
 }
 
-fn iolog(path: &Path, device: &str) -> Result<Iolog<BufWriter<File>>> {
-    let open = || Iolog::new(BufWriter::new(create(path)?), device);
+fn iolog(path: &Path, device: &str) -> Result<(Iolog<BufWriter<File>>, NewFile)> {
+    let open = || {
+        let new = NewFile::create(path)?;
+        let out = BufWriter::new(new.file.try_clone()?);
+        io::Result::Ok((Iolog::new(out, device)?, new))
+    };
     open().with_context(|| format!("{}: writing the iolog", path.display()))
 }
 

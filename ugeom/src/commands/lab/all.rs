@@ -3,24 +3,24 @@
 
 use super::flags::Flags;
 use super::measuring::ended_by_user;
-use crate::commands::files::{self, Written};
+use crate::commands::files::{self, Output};
 use crate::failure::{Interrupted, Reported};
 use crate::output;
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::PathBuf;
 use ugeom_devices::{engines, sweep};
 use ugeom_experiment::{self as experiment, Experiment};
 use ugeom_harness::document::Document;
 use ugeom_lab::{cached, layers, scaling};
 use ugeom_report::text::{Align, table_within};
-use ugeom_report::{Saved, write_html};
+use ugeom_report::{Saved, to_html};
 
 /// How all experiments are run.
 pub struct All<'a> {
     /// How long, in how many processes, and where results go.
     pub flags: &'a Flags,
     /// Where the report goes; none for nowhere.
-    pub report: Option<&'a Path>,
+    pub report: Option<&'a PathBuf>,
 }
 
 /// Runs one experiment with its options.
@@ -41,33 +41,34 @@ impl All<'_> {
     /// Why the file failed. An experiment that fails is told, and the others go on.
     pub fn run(&self) -> Result<()> {
         let flags = self.flags;
-        files::check(self.report, Written::Report, flags.force)?;
-        files::check(flags.json.as_deref(), Written::Json, flags.force)?;
+        let [json, report] = self.outputs();
+        files::check_all(&[json, report], flags.force)?;
         flags.announce(5);
         let mut results = Vec::new();
         let outcome = self.experiments(&mut results);
-        if let Some(path) = self.report.filter(|_| !results.is_empty()) {
-            write_html(&results, path)?;
-            output::remark(&format!("the report is in {}", path.display()));
-        }
-        if let Some(path) = &flags.json {
+        let report = Output {
+            path: report.path.filter(|_| !results.is_empty()),
+            ..report
+        };
+        let all = || {
             let all: Vec<_> = results.iter().map(Saved::json).collect();
-            let all = format!("[{}]\n", all.join(","));
-            match path == Path::new(files::STDOUT) {
-                true => output::print(&all)?,
-                false => std::fs::write(path, all)
-                    .with_context(|| format!("writing {}", path.display()))?,
-            }
-        }
-        if !self.is_quiet() {
-            output::print(&answers(&results))?;
-        }
+            Ok(format!("[{}]\n", all.join(",")))
+        };
+        let html = || Ok(to_html(&results));
+        files::deliver(|| Ok(answers(&results)), &[(json, &all), (report, &html)])?;
         outcome
     }
 
-    /// Whether standard output is for JSON alone.
+    fn outputs(&self) -> [Output<'_>; 2] {
+        [
+            Output::json(self.flags.json.as_ref()),
+            Output::report(self.report),
+        ]
+    }
+
+    /// Whether standard output is for a file alone.
     fn is_quiet(&self) -> bool {
-        self.flags.json.as_deref() == Some(Path::new(files::STDOUT))
+        self.outputs().iter().any(Output::is_stdout)
     }
 
     fn experiments(&self, results: &mut Vec<Saved>) -> Result<()> {

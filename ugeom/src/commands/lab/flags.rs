@@ -1,8 +1,8 @@
 //! The flags that every experiment of `ugeom lab` has, with the same meaning and defaults.
 
 use super::budget_ns;
-use super::measuring::{Saved, ended_by_user, measured, save};
-use crate::commands::files::{self, Written};
+use super::measuring::{ended_by_user, measured};
+use crate::commands::files::{self, Output};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
@@ -14,7 +14,7 @@ use ugeom_harness::processes::PROCESSES_MAX;
 use ugeom_harness::{HarnessError, Machine};
 use ugeom_measure::units::duration_human;
 use ugeom_report::text::in_a_shell;
-use ugeom_report::{Page, write_html};
+use ugeom_report::{Page, to_html};
 
 /// How long, in how many processes, and where results go.
 #[derive(Args, Clone)]
@@ -166,9 +166,7 @@ impl Flags {
     /// The text of a page as it was asked for.
     pub fn text<S>(&self, document: &Document<S>, page: &Page) -> String {
         match self.goals {
-            true => {
-                Page::of_goals(&document.experiment, &document.figures).to_text(output::width())
-            }
+            true => output::page(&Page::of_goals(&document.experiment, &document.figures)),
             false => self.page(page),
         }
     }
@@ -176,7 +174,7 @@ impl Flags {
     /// The whole page, or its first screen.
     pub fn page(&self, page: &Page) -> String {
         match self.all {
-            true => page.to_text(output::width()),
+            true => output::page(page),
             false => page.to_screen(output::width(), output::style()),
         }
     }
@@ -186,14 +184,20 @@ impl One {
     /// Refuses results over files of others.
     ///
     /// # Errors
-    /// As [`files::check`].
+    /// As [`files::check_all`].
     pub fn check(&self) -> Result<()> {
-        let Flags { json, force, .. } = &self.flags;
-        files::check(json.as_deref(), Written::Json, *force)?;
-        files::check(self.report.as_deref(), Written::Report, *force)
+        files::check_all(&self.outputs(), self.flags.force)
     }
 
-    /// Measures, saves what was measured, and prints the answer.
+    /// Where results go.
+    pub fn outputs(&self) -> [Output<'_>; 2] {
+        [
+            Output::json(self.flags.json.as_ref()),
+            Output::report(self.report.as_ref()),
+        ]
+    }
+
+    /// Measures, prints the answer, and saves what was measured.
     ///
     /// # Errors
     /// Why it could not be measured, or not be saved; that the user stopped it.
@@ -217,13 +221,12 @@ impl One {
         let document = flags.measure::<E>(options, true)?;
         let mut page = E::page(&document);
         page.again = command_line();
-        if let Some(path) = &self.report {
-            write_html(&[experiment::saved::<E>(&document)?], path)?;
-            output::remark(&format!("the report is in {}", path.display()));
-        }
-        if save(flags.json.as_deref(), &document)? == Saved::Quietly {
-            output::print(&text(&document, &page)?)?;
-        }
+        let html = || Ok(to_html(&[experiment::saved::<E>(&document)?]));
+        let [json, report] = self.outputs();
+        files::deliver(
+            || Ok(text(&document, &page)?),
+            &[(json, &|| Ok(document.to_json()?)), (report, &html)],
+        )?;
         ended_by_user(&document)
     }
 }

@@ -5,16 +5,14 @@ use super::measuring::{interrupted, with_progress};
 use crate::commands::files;
 use crate::commands::show;
 use crate::failure::{Interrupted, Usage};
-use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
-use std::path::Path;
 use std::time::SystemTime;
 use ugeom_devices::kernel;
 use ugeom_harness::processes::BUDGET_NS;
 use ugeom_lab::layers::{self, LayersOptions};
 use ugeom_machine::interrupt;
-use ugeom_report::{Saved, write_html};
+use ugeom_report::{Saved, to_html};
 use ugeom_trace::tree::{Class, KernelTree};
 
 const LAYERS_ABOUT: &str = "\
@@ -128,19 +126,14 @@ impl Layers {
             serde_json::to_string_pretty(&result)?,
             kernel::page(&result),
         )?;
-        if let Some(path) = &self.one.report {
-            write_html(std::slice::from_ref(&saved), path)?;
-            output::remark(&format!("the report is in {}", path.display()));
-        }
-        match flags.json.as_deref() {
-            Some(path) if path == Path::new(files::STDOUT) => output::print(saved.json())?,
-            Some(path) => std::fs::write(path, saved.json())
-                .with_context(|| format!("writing {}", path.display()))?,
-            None => {}
-        }
-        if flags.json.as_deref() != Some(Path::new(files::STDOUT)) {
-            output::print(&flags.page(saved.page()))?;
-        }
+        let [json, report] = self.one.outputs();
+        files::deliver(
+            || Ok(flags.page(saved.page())),
+            &[
+                (json, &|| Ok(saved.json().to_owned())),
+                (report, &|| Ok(to_html(std::slice::from_ref(&saved)))),
+            ],
+        )?;
         interrupted()
     }
 }

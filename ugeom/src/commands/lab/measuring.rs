@@ -1,15 +1,11 @@
 //! What every experiment needs around it: a progress bar, Ctrl-C, and a place for its results.
 
-use crate::commands::files;
 use crate::failure::Interrupted;
 use crate::output;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use ugeom_harness::HarnessError;
@@ -82,36 +78,11 @@ pub fn interrupted() -> Result<()> {
 }
 
 fn stopped_early() -> anyhow::Error {
-    Interrupted("interrupted by Ctrl-C: these are the results so far".to_owned()).into()
-}
-
-/// What became of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saved {
-    /// It was not asked for, or it is in a file: the report is still to be printed.
-    Quietly,
-    /// It was printed in place of the report.
-    Printed,
-}
-
-/// Saves a result where `--json` says: in a file, or on standard output.
-///
-/// # Errors
-/// Why it cannot be written.
-pub fn save<S: Serialize + DeserializeOwned>(
-    json: Option<&Path>,
-    document: &Document<S>,
-) -> Result<Saved> {
-    let Some(path) = json else {
-        return Ok(Saved::Quietly);
+    let by = match interrupt::is_by_sigterm() {
+        true => "SIGTERM",
+        false => "Ctrl-C",
     };
-    if path == Path::new(files::STDOUT) {
-        output::print(&document.to_json()?)?;
-        return Ok(Saved::Printed);
-    }
-    std::fs::write(path, document.to_json()?)
-        .with_context(|| format!("writing {}", path.display()))?;
-    Ok(Saved::Quietly)
+    Interrupted(format!("interrupted by {by}: these are the results so far")).into()
 }
 
 /// Progress on stderr: a bar on a terminal, else a line every ten seconds. It is drawn between
@@ -133,7 +104,7 @@ impl Bar {
         let bar = io::stderr().is_terminal().then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(DRAWS_HZ);
             let bar = ProgressBar::with_draw_target(Some(0), target);
-            let template = "{bar:30} {percent}%, {eta} left  {msg}";
+            let template = "{wide_bar} {percent}%, {eta} left  {msg:.24}";
             match ProgressStyle::with_template(template) {
                 Ok(style) => bar.with_style(style),
                 Err(_) => bar,

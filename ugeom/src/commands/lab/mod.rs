@@ -97,7 +97,7 @@ impl Lab {
             Some(Experiment::Worker(worker)) => worker.run(),
             None => all::All {
                 flags: &self.flags,
-                report: (!self.no_report).then_some(self.report.as_path()),
+                report: (!self.no_report).then_some(&self.report),
             }
             .run(),
         }

@@ -3,6 +3,7 @@
 
 use crate::folder::own_folder;
 use std::sync::Arc;
+use ugeom_classes::path_of;
 use ugeom_experiment::served::{Address, Served, ServerKind};
 use ugeom_machine::cpu;
 use ugeom_serve::ranges::Ranges;
@@ -61,7 +62,7 @@ fn by_fuse(stack: &Stack, name: &str) -> Result<Served, String> {
     };
     let server = fuse::Server::start(stack, name, &settings).map_err(|error| error.to_string())?;
     Ok(Served {
-        address: Address::File(directory.join(name)),
+        address: Address::File(directory.join(path_of(name))),
         server: Box::new((server, folder)),
     })
 }

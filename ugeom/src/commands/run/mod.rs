@@ -2,14 +2,14 @@
 
 mod watch;
 
+use super::files;
 use crate::failure::{JobsFailed, JobsInterrupted, JobsRefused, Usage};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, CommandFactory, Parser};
 use std::fs;
 use std::io;
-use std::path::Path;
-use ugeom_classes::result_file;
+use ugeom_classes::{path_of, result_file, text_of};
 use ugeom_fio::{Outcome, Watcher as _, output as text};
 use ugeom_job::language::Section;
 use ugeom_job::{Arguments, Environment, Job, JobError, Loader, Report, Understood, options};
@@ -65,7 +65,8 @@ pub struct Run {
     #[arg(
         value_name = "JOBFILE|--OPTION",
         trailing_var_arg = true,
-        allow_hyphen_values = true
+        allow_hyphen_values = true,
+        value_parser = crate::opening::word()
     )]
     arguments: Vec<String>,
 
@@ -131,7 +132,7 @@ impl Run {
         if report.show_command {
             let line = command_line(&read.sections);
             return match &report.output {
-                Some(path) => fs::write(path, line).with_context(|| format!("writing {path}")),
+                Some(path) => files::write(&path_of(path), line.as_bytes()),
                 None => output::print(&line),
             };
         }
@@ -210,7 +211,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
         output::print(&head)?;
     }
     if let Some(path) = &report.output {
-        result_file::refuse_carrying(Path::new(path), |_| false).with_context(|| path.clone())?;
+        result_file::refuse_carrying(&path_of(path), |_| false).with_context(|| path.clone())?;
     }
     let mut terminal = Terminal::new(report, normal && to_stdout)?;
     let outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;
@@ -231,7 +232,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     let outcome = outcome.grouped();
     result.push_str(&written(&outcome, report)?);
     let printed = match &report.output {
-        Some(path) => fs::write(path, result).with_context(|| format!("writing {path}")),
+        Some(path) => files::write(&path_of(path), result.as_bytes()),
         None => output::print(&result),
     };
     // Last, where it is not overlooked.
@@ -288,13 +289,11 @@ const JOB_FILE_BYTES_MAX: u64 = 4 << 20;
 impl Loader for Files {
     fn load(&mut self, name: &str, from: Option<&str>) -> io::Result<(Vec<u8>, String)> {
         use io::Read;
-        let beside = from
-            .and_then(|from| Path::new(from).parent())
-            .map(|folder| folder.join(name));
-        let direct = Path::new(name);
+        let beside = from.and_then(|from| Some(path_of(from).parent()?.join(path_of(name))));
+        let direct = path_of(name);
         let path = match beside {
             Some(beside) if !direct.exists() => beside,
-            _ => direct.to_path_buf(),
+            _ => direct,
         };
         let mut text = Vec::new();
         let is_stdin = from.is_none() && name == "-";
@@ -311,7 +310,7 @@ impl Loader for Files {
         if text.len() as u64 > JOB_FILE_BYTES_MAX {
             return Err(io::Error::other("it is larger than 4 MiB"));
         }
-        Ok((text, path.display().to_string()))
+        Ok((text, text_of(path)))
     }
 }
 

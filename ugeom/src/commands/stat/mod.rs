@@ -108,7 +108,7 @@ pub struct Stat {
     sizes: bool,
 
     /// End after N reports
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
     count: Option<u64>,
 
     /// Print each report as a line of JSON, until Ctrl-C, or once with -b
@@ -160,6 +160,12 @@ impl Shown {
             && (row.rank == 1 || !self.physical)
             && self.filter.as_ref().is_none_or(|it| it.is_match(&row.name))
     }
+}
+
+/// A number of reports.
+fn count(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "write a number from 1 on".to_owned())
 }
 
 impl Stat {
