@@ -11,6 +11,7 @@ pub mod format;
 pub mod image;
 pub mod job;
 pub mod kernel;
+pub mod labels;
 pub mod names;
 pub mod report;
 pub mod search;

@@ -3,8 +3,6 @@
 //! `cargo run --bin seeds` in this folder, before the first run of a target.
 #![forbid(unsafe_code)]
 
-mod labels;
-
 use std::fs;
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +11,7 @@ use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
 use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
-use ugeom_fuzz::content;
+use ugeom_fuzz::{content, labels};
 use ugeom_harness::{Control, Machine};
 use ugeom_lab::layers;
 use ugeom_serve::control::{Answer, Figures, Layer, Spread, Times};
@@ -228,9 +226,10 @@ fn figures() -> String {
     Answer::Figures(Box::new(figures)).line()
 }
 
-const FIO: &[u8] = br#"{"fio version":"fio-3.33","jobs":[{"jobname":"a","error":0,"read":{"io_bytes":4096,
-"bw_bytes":4096,"iops":1.0,"runtime":1000,"total_ios":1,"clat_ns":{"min":1,"max":9,"mean":5.0,"stddev":1.0,
-"N":2,"percentile":{"50.000000":5}}},"write":{"iops":0.0}}]}"#;
+const FIO: &[u8] = br#"{"fio version":"fio-3.33","jobs":[{"jobname":"a","error":0,
+"read":{"io_bytes":4096,"bw_bytes":4096,"iops":1.0,"runtime":1000,"total_ios":1,
+"clat_ns":{"min":1,"max":9,"mean":5.0,"stddev":1.0,"N":2,"percentile":{"50.000000":5}}},
+"write":{"iops":0.0}}]}"#;
 
 const HYPERFINE: &[u8] =
     br#"{"results":[{"command":"a","mean":0.5,"stddev":0.1,"times":[0.4,0.5,0.6]}]}"#;
