@@ -75,7 +75,7 @@ fn a_damaged_gpt_is_shown_and_left_alone_until_it_is_recovered() {
     assert!(std::fs::read(&path).expect("the image") == sound);
     assert_eq!(
         part(&["recover", &disk]),
-        "disk.img recovering is not needed\n"
+        "disk.img: nothing to recover\n"
     );
 }
 

@@ -170,7 +170,7 @@ fn logical_partitions_are_changed_as_gpart_does() {
     assert_eq!(saved(extended)[1..], [["5", "linux-data", "65536", "2048"]]);
     assert_eq!(
         part(&["recover", extended]),
-        "disk.imgs2 recovering is not needed\n"
+        "disk.imgs2: nothing to recover\n"
     );
     assert_eq!(part(&["destroy", "-F", extended]), "disk.imgs2 destroyed\n");
     let start = (2048 + (8 << 11)) * 512;

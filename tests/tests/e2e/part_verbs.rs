@@ -467,7 +467,7 @@ fn a_dynamic_disk_is_only_read() {
             assert!(said.contains("LDM table is only read"), "{verb:?}: {said}");
         }
     }
-    assert!(part(&["recover", &disk]).ends_with(" recovering is not needed\n"));
+    assert!(part(&["recover", &disk]).ends_with(": nothing to recover\n"));
     for scheme in ["gpt", "ldm"] {
         let said = refused(&["create", "-s", scheme, &disk], 1);
         has(&said, "nothing was written");
