@@ -119,7 +119,8 @@ fn build(
             engine,
         };
         return image::plan(context, image).map_err(|error| match error {
-            BuildError::Refused { path, problem } => BuildError::Refused {
+            // Whoever writes to the bytes of an image destroys it.
+            BuildError::Refused { path, problem } if !context.writable() => BuildError::Refused {
                 path,
                 problem: format!("{problem} (?format=raw opens the bytes of the file)"),
             },

@@ -192,7 +192,11 @@ impl Header {
             l1: l1_at..l1_at.saturating_add(u64::from(bytes::u32_be(data, 36)) * 8),
             refcounts: refcounts_at
                 ..refcounts_at.saturating_add(u64::from(bytes::u32_be(data, 56)) << bits),
-            refcount_bits: if order <= REFCOUNT_ORDER_MAX { 1 << order } else { 0 },
+            refcount_bits: if order <= REFCOUNT_ORDER_MAX {
+                1 << order
+            } else {
+                0
+            },
             snapshots: (bytes::u64_be(data, 64), bytes::u32_be(data, 60)),
             incompatible,
             autoclear,
@@ -261,7 +265,7 @@ impl Header {
             "its offset is no multiple of the cluster size"
         } else if length > bytes_max {
             "it is larger than any image needs"
-        } else if length > 0 && table.end > end {
+        } else if (length > 0 && table.end > end) || table.end > i64::MAX as u64 {
             "it lies past the end of the file"
         } else {
             return Ok(());

@@ -535,9 +535,8 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     // What lies in the partition is not offered beside it: the head of a FAT.
     let fat = &mut bytes[1 << 20..][..512];
     fat[..3].copy_from_slice(b"\xeb\x3c\x90");
-    fat[11..36].copy_from_slice(
-        b"\0\x02\x04\x01\0\x02\0\x02\0\x10\xf8\x04\0\x20\0\x02\0\0\0\0\0\0\0\0\0",
-    );
+    fat[11..36]
+        .copy_from_slice(b"\0\x02\x04\x01\0\x02\0\x02\0\x10\xf8\x04\0\x20\0\x02\0\0\0\0\0\0\0\0\0");
     fat[38] = 0x29;
     fat[54..62].copy_from_slice(b"FAT12   ");
     fat[510..].copy_from_slice(b"\x55\xaa");

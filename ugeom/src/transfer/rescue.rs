@@ -275,6 +275,10 @@ impl Rescue<'_> {
             std::fs::write(&beside, self.map.to_string())?;
             std::fs::rename(&beside, path)
         });
+        if saved.is_err() {
+            // What is left of it is no map.
+            let _ = std::fs::remove_file(&beside);
+        }
         saved.with_context(|| format!("writing the map {}", path.display()))
     }
 

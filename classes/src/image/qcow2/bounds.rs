@@ -97,7 +97,10 @@ impl Checks for Damage {
 
     fn mend(&self, offset: u64, table: &mut [u8]) {
         let length = table.len() as u64;
-        let is_l1 = self.map.as_ref().is_some_and(|map| map.is_l1(offset, length));
+        let is_l1 = self
+            .map
+            .as_ref()
+            .is_some_and(|map| map.is_l1(offset, length));
         let (entries, _) = table.as_chunks_mut::<8>();
         for bytes in entries {
             let entry = u64::from_be_bytes(*bytes);
@@ -113,7 +116,11 @@ fn is_wrong(entry: u64, is_l1: bool, cluster_bytes: u64) -> bool {
     if !is_l1 && entry & COMPRESSED != 0 {
         return entry & COPIED != 0;
     }
-    let reserved = if is_l1 { L1_RESERVED_BITS } else { L2_RESERVED_BITS };
+    let reserved = if is_l1 {
+        L1_RESERVED_BITS
+    } else {
+        L2_RESERVED_BITS
+    };
     entry & reserved != 0 || !(entry & OFFSET_BITS).is_multiple_of(cluster_bytes)
 }
 

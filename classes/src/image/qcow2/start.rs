@@ -78,7 +78,11 @@ fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result
                     .bounds
                     .as_ref()
                     .is_none_or(|bounds| bounds.reach(offset + length));
-            if is_there { Place::File(number, offset) } else { Place::Lost }
+            if is_there {
+                Place::File(number, offset)
+            } else {
+                Place::Lost
+            }
         }
         Mapping::Zero { .. } => Place::Zeroes,
         _ => Place::Elsewhere,
