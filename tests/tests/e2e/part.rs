@@ -243,7 +243,7 @@ fn partitions_of_a_gpt_are_modified_resized_and_destroyed_as_gpart_does() {
     judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     let text = refused(&["resize", "-i", "1", "-s", "10m", &disk], 1);
     has(&text, "overlap partition 2");
-    let text = refused(&["set", "-a", "bootable", "-i", "1", &disk], 1);
+    let text = refused(&["set", "-a", "bootable", "-i", "1", &disk], 2);
     has(
         &text,
         "it has bootme, bootonce, bootfailed, active, lenovofix",
