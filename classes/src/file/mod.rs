@@ -119,8 +119,7 @@ fn build(
             engine,
         };
         return image::plan(context, image).map_err(|error| match error {
-            // Whoever writes to the bytes of an image destroys it.
-            BuildError::Refused { path, problem } if !context.writable() => BuildError::Refused {
+            BuildError::Refused { path, problem } => BuildError::Refused {
                 path,
                 problem: format!("{problem} (?format=raw opens the bytes of the file)"),
             },

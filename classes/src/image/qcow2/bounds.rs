@@ -1,5 +1,5 @@
-//! What a damaged image has lost: clusters past the end of its file, and clusters whose entry in the
-//! map is wrong.
+//! What a damaged image has lost: clusters past the end of its file, and clusters whose entry in
+//! the map is wrong.
 //!
 //! `imago` reads zeroes past the end of a file, and refuses a whole L2 table (512 MiB of the disk
 //! with clusters of 64 KiB) for one entry that no image can have. Here a read past the end fails,
