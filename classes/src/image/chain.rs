@@ -136,8 +136,8 @@ fn head(file: &File) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The header, if the image can be opened with it. Wrong tables of counts and snapshots do not hinder
-/// reading.
+/// The header, if the image can be opened with it. Wrong tables of counts and snapshots do not
+/// hinder reading.
 fn checked(path: &str, file: &File, head: &[u8], writable: bool) -> Result<Header, BuildError> {
     let header = decoded(path, head)?;
     let facts = file.metadata().map_err(|error| BuildError::Os {
