@@ -18,6 +18,7 @@ use crate::registry;
 use crate::spec::{self, Address, DispatchMode, FILE_CLASS, Layer, SpecError, StatisticsMode};
 use std::io::{self, Read};
 use std::sync::Arc;
+use ugeom_format::text::visible;
 use ugeom_stack::{
     Class, Dispatch, ProviderId, ProviderView, Stack, StackError, StackKnobs, Statistics,
 };
@@ -427,9 +428,9 @@ impl Builder<'_> {
 
     fn names_help(&self) -> String {
         let tree = self.stack.tree();
-        let mut names: Vec<&str> = tree
+        let mut names: Vec<String> = tree
             .providers()
-            .map(|provider| provider.name.as_str())
+            .map(|provider| visible(&provider.name))
             .collect();
         let more = if names.len() > LISTED_NAMES {
             ", ..."

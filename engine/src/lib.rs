@@ -52,7 +52,7 @@ pub use libaio::LibaioEngine;
 pub use mmap::MmapEngine;
 pub use op::{Completion, Engine, Errno, FileId, Op, OpKind, Ticket};
 pub use open::{EngineOptions, Opened, open_engine, open_engine_with};
-pub use ordered::{Layout, OrderedFile, Rank};
+pub use ordered::{Checks, Layout, OrderedFile, Rank};
 pub use simulated::{Crash, Faults, SECTOR_BYTES, SimulatedEngine, Simulation};
 pub use sync::{SeekEngine, SyncEngine};
 pub use ugeom_guasi::Backend;

@@ -46,10 +46,28 @@ pub trait Layout: Debug + Send + Sync {
     fn pointers_changed(&self, offset: u64, length: u64) -> io::Result<()>;
 }
 
+/// What is checked of reads: `imago` takes what lies past the end of a file for zeroes, and refuses
+/// a whole table for one wrong entry.
+pub trait Checks: Debug + Send + Sync {
+    /// The file has these bytes.
+    ///
+    /// # Errors
+    /// It ends before.
+    fn within(&self, offset: u64, length: u64) -> io::Result<()>;
+
+    /// These bytes are a table whose entries are looked at.
+    fn is_table(&self, offset: u64, length: u64) -> bool;
+
+    /// Changes the wrong entries of a table that was read, so that only their own bytes are lost.
+    fn mend(&self, offset: u64, table: &mut [u8]);
+}
+
 /// A file with a map.
 #[derive(Debug)]
 pub struct OrderedFile {
     file: File,
+    /// `None` where every read is as it should be.
+    checks: Option<Box<dyn Checks>>,
     /// `None` where nothing is written.
     layout: Option<Box<dyn Layout>>,
     /// How many writes of each rank have ended.
@@ -65,9 +83,14 @@ pub struct OrderedFile {
 
 impl OrderedFile {
     /// Wraps a file; without a layout its writes have no order.
-    pub fn new(file: File, layout: Option<Box<dyn Layout>>) -> Self {
+    pub fn new(
+        file: File,
+        layout: Option<Box<dyn Layout>>,
+        checks: Option<Box<dyn Checks>>,
+    ) -> Self {
         Self {
             file,
+            checks,
             layout,
             written: Default::default(),
             durable: Default::default(),
@@ -171,7 +194,19 @@ impl Storage for OrderedFile {
         self.file.get_filename()
     }
 
-    unsafe fn pure_readv(&self, bufv: IoVectorMut<'_>, offset: u64) -> io::Result<()> {
+    unsafe fn pure_readv(&self, mut bufv: IoVectorMut<'_>, offset: u64) -> io::Result<()> {
+        if let Some(checks) = &self.checks {
+            let length = bufv.len();
+            checks.within(offset, length)?;
+            if checks.is_table(offset, length) {
+                let mut table = vec![0; length as usize];
+                // SAFETY: the same place, and as many bytes as the caller asks for.
+                unsafe { self.file.pure_readv((&mut table).into(), offset) }?;
+                checks.mend(offset, &mut table);
+                bufv.copy_from_slice(&table);
+                return Ok(());
+            }
+        }
         // SAFETY: the caller keeps the same promise to this function.
         unsafe { self.file.pure_readv(bufv, offset) }
     }

@@ -1,6 +1,7 @@
 //! What becomes of an error: its text on stderr, and the exit code.
 
 use crate::output;
+use clap::error::ErrorKind;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use ugeom_classes::TargetError;
@@ -88,9 +89,25 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
         };
     }
     let words = error.render().to_string();
-    let words = words.strip_prefix("error: ").unwrap_or(&words);
-    output::complain(words.trim_end());
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // A help text, and no message.
+        let _ = io::stderr().write_all(words.as_bytes());
+        return ExitCode::from(USAGE);
+    }
+    output::complain(plain(words.strip_prefix("error: ").unwrap_or(&words)).trim_end());
     ExitCode::from(USAGE)
+}
+
+/// Without the advice to put a wrong option behind `--`, which makes it the target, and with plain
+/// words for a number that is none.
+fn plain(words: &str) -> String {
+    let is_kept = |line: &&str| !line.trim_start().starts_with("tip: to pass '");
+    let lines: Vec<&str> = words.lines().filter(is_kept).collect();
+    let mut text = lines.join("\n");
+    while text.contains("\n\n\n") {
+        text = text.replace("\n\n\n", "\n\n");
+    }
+    text.replace("invalid digit found in string", "not a whole number")
 }
 
 /// Prints an error and says with which code to end.

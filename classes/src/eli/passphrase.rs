@@ -96,7 +96,11 @@ pub fn from_descriptor(number: u32) -> Result<Secret<Passphrase>, PassphraseErro
     let file = File::open(format!("/dev/fd/{number}"));
     let file = file.map_err(|error| PassphraseError::Read {
         what: what.clone(),
-        error,
+        // A descriptor that is not open has no name there.
+        error: match error.kind() {
+            io::ErrorKind::NotFound => rustix::io::Errno::BADF.into(),
+            _ => error,
+        },
     })?;
     add_line(&mut passphrase, file, &what)?;
     Ok(passphrase)

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use ugeom_format::qcow2::{HEAD_BYTES, Header, incompatible};
+use ugeom_format::qcow2::{self, HEAD_BYTES, Header, incompatible};
 
 /// How many images may lie on each other.
 const DEPTH_MAX: usize = 64;
@@ -53,6 +53,10 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
                     text_of(&next.path)
                 ),
             ));
+        }
+        if chain.iter().any(|link| link.path == next.path) {
+            let problem = format!("its backing files form a loop at {}", text_of(&next.path));
+            return Err(refused(path, problem));
         }
         let format = next.header.as_ref().map_or("raw", |_| "qcow2");
         log::warn!("{path}: based on {} ({format})", text_of(&next.path));
@@ -108,8 +112,8 @@ fn link(path: &Path, writable: bool, format: Option<&str>) -> Result<Link, Build
     })?;
     let header = match format {
         Some("raw") => None,
-        Some("qcow2") => Some(decoded(&shown, &head)?),
-        None if head.starts_with(b"QFI\xfb") => Some(decoded(&shown, &head)?),
+        Some("qcow2") => Some(checked(&shown, &file, &head, writable)?),
+        None if head.starts_with(b"QFI\xfb") => Some(checked(&shown, &file, &head, writable)?),
         None => None,
         Some(other) => {
             let problem = format!("a backing file of the format `{other}` cannot be read here");
@@ -130,6 +134,25 @@ fn head(file: &File) -> std::io::Result<Vec<u8>> {
     }
     head.truncate(filled);
     Ok(head)
+}
+
+/// The header, if the image can be opened with it. Wrong tables of counts and snapshots do not
+/// hinder reading.
+fn checked(path: &str, file: &File, head: &[u8], writable: bool) -> Result<Header, BuildError> {
+    let header = decoded(path, head)?;
+    let facts = file.metadata().map_err(|error| BuildError::Os {
+        operation: "looking at",
+        path: path.to_owned(),
+        error,
+    })?;
+    let is_wrong = |error: qcow2::Error| refused(path, error.to_string());
+    header.check_map(facts.len()).map_err(is_wrong)?;
+    match header.check_accounts(facts.len()) {
+        Ok(()) => super::cut::warn_of_qcow2(path, file, &header),
+        Err(error) if writable => return Err(is_wrong(error)),
+        Err(error) => log::warn!("{path}: damaged, for reading only: {error}"),
+    }
+    Ok(header)
 }
 
 fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {

@@ -6,6 +6,7 @@
 //! however this process ends, and no other program finds the socket. The child ends with the stack,
 //! and with the process (`machine::child`).
 
+use super::cut::warn_of;
 use super::{ImageFormat, Settings, refused};
 use crate::build::{BuildContext, BuildError, refuse_in_use};
 use crate::nbd::{self, Private};
@@ -86,9 +87,13 @@ pub(super) fn plan(
 fn not_started(settings: &Settings<'_>, error: io::Error) -> BuildError {
     if error.kind() == io::ErrorKind::NotFound {
         let problem = format!(
-            "a {} image of this kind is read by {PROGRAM}, which is not installed (Debian: \
-             qemu-utils)",
-            settings.format.name()
+            "a {} image{} is read by {PROGRAM}, which is not installed (Debian: qemu-utils)",
+            settings.format.name(),
+            // Only these two have kinds that are read without it.
+            match settings.format {
+                ImageFormat::Qcow2 | ImageFormat::Vhd => " of this kind",
+                _ => "",
+            }
         );
         return refused(settings.path, problem);
     }
@@ -170,6 +175,7 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<String, Bu
                 if writable {
                     refuse_in_use(&extent, &extent.display().to_string())?;
                 }
+                warn_of(&text_of(&extent), &extent, ImageFormat::Vmdk);
             }
             r#","backing":null"#
         }
@@ -179,6 +185,7 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<String, Bu
         }
         _ => "",
     };
+    warn_of(settings.path, &path, settings.format);
     let file = file_node(&path, !settings.shared)?;
     Ok(format!(r#"{{"driver":"{driver}","file":{file}{backing}}}"#))
 }
@@ -348,8 +355,10 @@ fn check_extent(shown: &str, image: &Path, name: &str) -> Result<PathBuf, BuildE
     }
     let path = image.parent().unwrap_or(Path::new("/")).join(name);
     let kind = std::fs::symlink_metadata(&path);
-    if !kind.is_ok_and(|it| it.is_file()) {
-        return Err(wrong("is no regular file"));
+    match kind {
+        Ok(kind) if kind.is_file() => {}
+        Ok(_) => return Err(wrong("is no regular file")),
+        Err(error) => return Err(wrong(&format!("cannot be opened: {error}"))),
     }
     log::warn!("{shown}: has its data in {}", path.display());
     Ok(path)

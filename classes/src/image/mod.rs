@@ -20,6 +20,7 @@
 
 mod chain;
 mod child;
+mod cut;
 mod packed;
 mod pool;
 mod qcow2;

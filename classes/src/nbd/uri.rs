@@ -27,6 +27,11 @@ pub(super) struct Parsed {
 pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<Parsed, String> {
     let (scheme, rest) = uri.split_once("://").ok_or(SCHEMES)?;
     let (host, export) = rest.split_once('/').unwrap_or((rest, ""));
+    // A URI in quotes has the query that otherwise stands behind it.
+    let (export, socket) = match (export.rsplit_once("?socket="), socket) {
+        (Some((export, path)), None) if scheme.ends_with("+unix") => (export, Some(path)),
+        _ => (export, socket),
+    };
     let export = unescaped(export)?;
     let (tls, unix) = match scheme {
         "nbd" => (false, false),
@@ -107,6 +112,7 @@ mod tests {
             ("nbd+unix:///x", Some("/run/a%20b"), "/run/a b", "x", false),
             ("nbds://host/x", None, "host:10809", "x", true),
             ("nbds+unix:///", Some("/s"), "/s", "", true),
+            ("nbd+unix:///x?socket=/s%20", None, "/s ", "x", false),
         ];
         for (uri, socket, at, name, tls) in good {
             let parsed = parse(uri, socket).expect(uri);

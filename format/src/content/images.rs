@@ -24,7 +24,7 @@ const fn image(
 #[rustfmt::skip]
 pub const SIGNATURES: &[Signature] = &[
     image("qcow2", "a qcow2 image", "qcow2", &[magic(0, 0, b"QFI\xfb")])
-        .check(|view, _| (2..=3).contains(&view.u32_be(4)))
+        .check(|view, _| view.u32_be(4) != 1)
         .inner(|view, _| view.u64_be(24)),
     image("qcow", "a qcow image of version 1", "qcow", &[magic(0, 0, b"QFI\xfb\0\0\0\x01")])
         .inner(|view, _| view.u64_be(24)),

@@ -169,7 +169,7 @@ fn a_table_in_doubt_is_recovered_only_from_a_named_copy() {
 }
 
 #[test]
-fn a_table_whose_partitions_overlap_is_not_changed() {
+fn of_partitions_that_overlap_one_can_only_be_deleted() {
     let Table::Gpt(gpt) = load(&disk()) else { unreachable!() };
     let mut overlapping = gpt.table().clone();
     overlapping.entries[1].first = 3000;
@@ -183,6 +183,30 @@ fn a_table_whose_partitions_overlap_is_not_changed() {
         first: 1,
         second: 2,
     };
-    assert_eq!(table.delete(1), Err(refused.clone()));
-    assert_eq!(table.add(&part(8000, 10)), Err(refused));
+    assert_eq!(table.add(&part(8000, 10)), Err(refused.clone()));
+    assert_eq!(table.delete(9), Err(refused));
+    assert_eq!(table.delete(2), Ok(()));
+    assert_eq!(table.add(&part(8000, 10)).map(|_| ()), Ok(()));
+}
+
+#[test]
+fn free_space_ends_with_a_disk_that_was_cut() {
+    const CUT: u64 = 8192;
+    let disk = disk();
+    let media = Media {
+        sectors: CUT,
+        ..MEDIA
+    };
+    let mut read = |lba: u64, count: u64| {
+        let there = lba + count <= CUT;
+        let bytes = there.then(|| disk[lba as usize * 512..][..count as usize * 512].to_vec());
+        bytes.ok_or_else(|| "past the end".to_owned())
+    };
+    let table = Table::load(Scheme::Gpt, media, &mut read).unwrap();
+    let rows = table.rows().into_iter();
+    let ends = rows.filter_map(|row| match row {
+        Row::Free(span) => Some(span.start + span.sectors),
+        Row::Part { .. } => None,
+    });
+    assert_eq!(ends.max(), Some(CUT));
 }

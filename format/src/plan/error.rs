@@ -105,7 +105,9 @@ pub enum Error {
         damage: String,
     },
     /// A table whose partitions overlap is not changed.
-    #[error("partitions {first} and {second} of the {scheme} table overlap: it is not changed")]
+    #[error(
+        "partitions {first} and {second} of the {scheme} table overlap: delete one of them first"
+    )]
     Overlapping {
         scheme: Scheme,
         /// The partition that begins first.

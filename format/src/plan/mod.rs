@@ -360,9 +360,16 @@ impl Table {
     /// Deletes the partition with this index.
     ///
     /// # Errors
-    /// The table is damaged or has no such partition.
+    /// The table is damaged or has no such partition; partitions overlap, but not this one.
     pub fn delete(&mut self, index: u32) -> Result<(), Error> {
-        self.part(index)?;
+        match self.refuse_damaged() {
+            // Without one of the two the table may be sound.
+            Err(Error::Overlapping { .. }) if self.overlaps(index) => {}
+            Err(error) => return Err(error),
+            Ok(()) => {
+                self.part(index)?;
+            }
+        }
         self.edit_mut().remove(index)
     }
 
@@ -486,6 +493,16 @@ impl Table {
     /// Number of entries, used or not.
     pub fn entries(&self) -> u32 {
         self.edit().entries()
+    }
+
+    /// Whether a partition overlaps another one.
+    fn overlaps(&self, index: u32) -> bool {
+        let parts = self.parts();
+        let end = |part: &Part| part.start.saturating_add(part.sectors);
+        let Some(one) = parts.iter().find(|part| part.index == index) else { return false };
+        parts
+            .iter()
+            .any(|part| part.index != index && part.start < end(one) && one.start < end(part))
     }
 
     /// A partition of a table that can be changed.

@@ -45,7 +45,12 @@ impl Table {
         let mut rows: Vec<(u64, Row)> = self
             .free()
             .into_iter()
-            .map(|span| (span.start, Row::Free(span)))
+            // A table of a larger disk has free space past the end of this one.
+            .filter(|span| span.start < media_sectors)
+            .map(|mut span| {
+                span.sectors = span.sectors.min(media_sectors - span.start);
+                (span.start, Row::Free(span))
+            })
             .collect();
         let mut reach: Option<(u32, u64)> = None;
         for part in parts {

@@ -25,6 +25,14 @@ const V3_BYTES: usize = 104;
 /// The longest name of another file, bytes.
 const NAME_BYTES_MAX: usize = 1023;
 const CLUSTER_BITS: std::ops::RangeInclusive<u32> = 9..=21;
+/// The largest tables that qemu takes (`block/qcow2.h`), bytes and snapshots.
+const L1_BYTES_MAX: u64 = 32 << 20;
+const REFCOUNT_TABLE_BYTES_MAX: u64 = 8 << 20;
+const SNAPSHOTS_MAX: u64 = 65536;
+/// The fixed part of an entry in the table of snapshots.
+const SNAPSHOT_BYTES_MIN: u64 = 40;
+/// The largest refcounts have 2^6 bits.
+const REFCOUNT_ORDER_MAX: u32 = 6;
 const BACKING_FORMAT: u32 = 0xe279_2aca;
 const DATA_FILE: u32 = 0x4441_5441;
 
@@ -36,6 +44,8 @@ pub mod incompatible {
     pub const CORRUPT: u64 = 2;
     /// The data lies in another file.
     pub const DATA_FILE: u64 = 4;
+    /// An entry of an L2 table has 16 bytes instead of 8.
+    pub const EXTENDED_L2: u64 = 16;
 }
 
 /// Why bytes are no header of a qcow2 image.
@@ -67,6 +77,23 @@ pub enum Error {
         length: u64,
         problem: &'static str,
     },
+    /// A table that cannot be where the header places it.
+    #[error("the {what} at byte {offset}, {length} bytes: {problem}")]
+    Table {
+        /// `L1 table`, `refcount table` or `table of snapshots`.
+        what: &'static str,
+        offset: u64,
+        /// Its length in bytes.
+        length: u64,
+        problem: &'static str,
+    },
+    /// The L1 table is too short for the disk.
+    #[error("a disk of {size_bytes} bytes needs {needed} entries in the L1 table, it has {found}")]
+    Uncovered {
+        size_bytes: u64,
+        needed: u64,
+        found: u64,
+    },
 }
 
 /// The image that lies below another.
@@ -91,6 +118,12 @@ pub struct Header {
     pub encryption: u32,
     /// Where the L1 table is, which has 8 bytes for each L2 table.
     pub l1: Range<u64>,
+    /// Where the table of refcount blocks is.
+    pub refcounts: Range<u64>,
+    /// The size of a refcount, bits: a power of two; 0 if the header has no valid one.
+    pub refcount_bits: u32,
+    /// Where the table of snapshots begins, and their number.
+    pub snapshots: (u64, u32),
     /// Features without which the image cannot be read; bits of [`incompatible`], 0 in version 2.
     pub incompatible: u64,
     /// Features that a writer who does not know them has to clear, such as bitmaps (bit 0); 0 in
@@ -122,8 +155,8 @@ impl Header {
         if !CLUSTER_BITS.contains(&bits) {
             return Err(Error::ClusterBits { found: bits });
         }
-        let (incompatible, autoclear, header_bytes) = if version == 2 {
-            (0, 0, V2_BYTES)
+        let (incompatible, autoclear, order, header_bytes) = if version == 2 {
+            (0, 0, 4, V2_BYTES)
         } else {
             need(data, V3_BYTES)?;
             let found = bytes::u32_be(data, 100);
@@ -133,11 +166,12 @@ impl Header {
             (
                 bytes::u64_be(data, 72),
                 bytes::u64_be(data, 88),
+                bytes::u32_be(data, 96),
                 found as usize,
             )
         };
         let (offset, length) = (bytes::u64_be(data, 8), bytes::u32_be(data, 16));
-        let l1_at = bytes::u64_be(data, 40);
+        let (l1_at, refcounts_at) = (bytes::u64_be(data, 40), bytes::u64_be(data, 48));
         let end = match offset {
             0 => data.len().min(1 << bits),
             start => data.len().min(usize::try_from(start).unwrap_or(usize::MAX)),
@@ -156,10 +190,91 @@ impl Header {
             cluster_bytes: 1 << bits,
             encryption: bytes::u32_be(data, 32),
             l1: l1_at..l1_at.saturating_add(u64::from(bytes::u32_be(data, 36)) * 8),
+            refcounts: refcounts_at
+                ..refcounts_at.saturating_add(u64::from(bytes::u32_be(data, 56)) << bits),
+            refcount_bits: if order <= REFCOUNT_ORDER_MAX {
+                1 << order
+            } else {
+                0
+            },
+            snapshots: (bytes::u64_be(data, 64), bytes::u32_be(data, 60)),
             incompatible,
             autoclear,
             backing,
             data_file,
+        })
+    }
+
+    /// Checks that the L1 table covers the disk and lies in a file of this length.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn check_map(&self, file_bytes: u64) -> Result<(), Error> {
+        self.check_table("L1 table", &self.l1, L1_BYTES_MAX, file_bytes)?;
+        let entry_bytes = match self.incompatible & incompatible::EXTENDED_L2 {
+            0 => 8,
+            _ => 16,
+        };
+        let covered = self.cluster_bytes * (self.cluster_bytes / entry_bytes);
+        let (needed, found) = (
+            self.size_bytes.div_ceil(covered),
+            (self.l1.end - self.l1.start) / 8,
+        );
+        if found < needed {
+            return Err(Error::Uncovered {
+                size_bytes: self.size_bytes,
+                needed,
+                found,
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks the place of the tables that only writers need: refcounts and snapshots.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn check_accounts(&self, file_bytes: u64) -> Result<(), Error> {
+        let what = "refcount table";
+        self.check_table(what, &self.refcounts, REFCOUNT_TABLE_BYTES_MAX, file_bytes)?;
+        if self.refcounts.is_empty() {
+            return Err(Error::Table {
+                what,
+                offset: self.refcounts.start,
+                length: 0,
+                problem: "it is empty",
+            });
+        }
+        let (start, count) = self.snapshots;
+        let table = start..start.saturating_add(u64::from(count) * SNAPSHOT_BYTES_MIN);
+        let largest = SNAPSHOTS_MAX * SNAPSHOT_BYTES_MIN;
+        self.check_table("table of snapshots", &table, largest, file_bytes)
+    }
+
+    fn check_table(
+        &self,
+        what: &'static str,
+        table: &Range<u64>,
+        bytes_max: u64,
+        file_bytes: u64,
+    ) -> Result<(), Error> {
+        let length = table.end - table.start;
+        // The last cluster of a file may be there in part.
+        let end = file_bytes.next_multiple_of(self.cluster_bytes);
+        let problem = if !table.start.is_multiple_of(self.cluster_bytes) {
+            "its offset is no multiple of the cluster size"
+        } else if length > bytes_max {
+            "it is larger than any image needs"
+        } else if (length > 0 && table.end > end) || table.end > i64::MAX as u64 {
+            "it lies past the end of the file"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Table {
+            what,
+            offset: table.start,
+            length,
+            problem,
         })
     }
 }

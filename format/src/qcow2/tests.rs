@@ -66,6 +66,52 @@ fn a_header_names_its_backing_file_and_format() {
 }
 
 #[test]
+fn tables_lie_in_the_file_and_cover_the_disk() {
+    const FILE_BYTES: u64 = 1 << 20;
+    let mut sound = made(3, None, None);
+    // 10 GiB in clusters of 64 KiB: 20 entries of 512 MiB each.
+    sound[36..40].copy_from_slice(&20_u32.to_be_bytes());
+    sound[40..48].copy_from_slice(&(3_u64 << 16).to_be_bytes());
+    sound[48..56].copy_from_slice(&(1_u64 << 16).to_be_bytes());
+    sound[56..60].copy_from_slice(&1_u32.to_be_bytes());
+    sound[96..100].copy_from_slice(&4_u32.to_be_bytes());
+    let checked = |at: usize, value: &[u8]| {
+        let mut head = sound.clone();
+        head[at..at + value.len()].copy_from_slice(value);
+        let header = Header::decode(&head).expect("a header");
+        let text = |checked: Result<(), Error>| checked.err().map(|error| error.to_string());
+        let map = text(header.check_map(FILE_BYTES));
+        (map, text(header.check_accounts(FILE_BYTES)))
+    };
+    assert_eq!(checked(0, b"Q"), (None, None));
+    // Bytes of the L1 table's offset, its entries, and the size of the disk.
+    for (at, value, problem) in [
+        (41, &[0xff_u8; 4][..], "it lies past the end of the file"),
+        (47, &[1], "no multiple of the cluster size"),
+        (36, &[0xff; 4], "larger than any image needs"),
+        (39, &[19], "needs 20 entries in the L1 table, it has 19"),
+        (24, &[0xff; 4], "entries in the L1 table, it has 20"),
+    ] {
+        let (map, accounts) = checked(at, value);
+        ugeom_testkit::has(&map.expect("a wrong map"), problem);
+        assert_eq!(accounts, None, "byte {at}");
+    }
+    for (at, problem) in [
+        (48, "refcount table at byte"),
+        (56, "larger than any image needs"),
+        (60, "table of snapshots at byte"),
+        (64, "no multiple of the cluster size"),
+    ] {
+        let value: &[u8] = if at == 64 { &[0xff; 8] } else { &[0xff; 4] };
+        let (map, accounts) = checked(at, value);
+        assert_eq!(map, None, "byte {at}");
+        ugeom_testkit::has(&accounts.expect("wrong accounts"), problem);
+    }
+    let (_, accounts) = checked(59, &[0]);
+    ugeom_testkit::has(&accounts.expect("none"), "it is empty");
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_place() {
     let mut head = made(3, Some(("base.img", None)), None);
     head[8..16].copy_from_slice(&60_000_u64.to_be_bytes());

@@ -80,7 +80,13 @@ pub(super) fn partitions<'a>(
     let mut lost: Vec<Lost> = Vec::new();
     for place in places {
         let made = partition(size_bytes, sector, place, (&lost, &open));
-        lost.push(made);
+        // What begins where an entry of a table does is the content of that partition.
+        let is_content = |entry: &Lost| {
+            entry.place.holds == Holds::Listed && entry.over.is_none() && entry.first == made.first
+        };
+        if place.holds == Holds::Listed || !lost.iter().any(is_content) {
+            lost.push(made);
+        }
     }
     lost.sort_by_key(|one| (one.first, one.over.is_some(), Reverse(one.sectors)));
     lost

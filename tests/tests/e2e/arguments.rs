@@ -1,6 +1,6 @@
 //! Help, usage errors, exit codes, streams and colours.
 
-use crate::run::{UGEOM, command, json_of, run, ugeom};
+use crate::run::{UGEOM, command, has, json_of, run, ugeom};
 use std::process::Stdio;
 
 const COMMANDS: &[&str] = &[
@@ -234,6 +234,36 @@ fn a_result_that_stdout_does_not_take_is_an_error() {
             );
         }
     }
+}
+
+#[test]
+fn values_that_a_server_cannot_use_are_refused() {
+    for (option, value, why) in [
+        ("--max-requests", "0", "at least 1 is needed"),
+        ("--max-connections", "0", "at least 1 is needed"),
+        ("--max-connections-per-peer", "0", "at least 1 is needed"),
+        ("--max-bytes", "1", "at least 256k is needed"),
+        ("--handshake-timeout", "0", "a time limit is more than 0"),
+        ("--stall-timeout", "0", "a time limit is more than 0"),
+        ("--idle-timeout", "0", "a time limit is more than 0"),
+        ("--spin", "10h", "at most 1s"),
+        ("--json", "--run=true", "cannot be used with"),
+    ] {
+        has(&ugeom(&["serve", "md:1m", option, value]).failed(2), why);
+    }
+}
+
+#[test]
+fn advice_and_help_are_fit_to_be_followed() {
+    let minus = ugeom(&["read", "-1"]).failed(2);
+    assert!(!minus.contains("tip:"), "{minus}");
+    has(
+        &ugeom(&["serve", "md:1m", "--max-requests", "x"]).failed(2),
+        "not a whole number",
+    );
+    let bare = ugeom::<&str>(&[]);
+    assert_eq!(bare.code, 2);
+    assert!(!bare.stderr.starts_with("ugeom: "), "{}", bare.stderr);
 }
 
 #[test]

@@ -385,6 +385,8 @@ fn a_passphrase_comes_from_a_descriptor() {
     let listed = String::from_utf8(other("sh", &["-c", &shell])).expect("text");
     has(&listed, "UsedKey: 0");
     let target = format!("{image} | eli");
+    let closed = ugeom(&["geli", "list", "--passphrase-fd", "99", &target]).failed(1);
+    has(&closed, "descriptor 99: Bad file descriptor");
     let limited = [
         "show",
         "--max-kdf-time",

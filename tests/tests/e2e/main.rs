@@ -36,6 +36,7 @@ mod geli;
 mod geli_freebsd;
 mod geli_inputs;
 mod images;
+mod images_damaged;
 mod images_kept;
 mod images_killed;
 mod iostat;

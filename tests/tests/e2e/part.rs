@@ -73,10 +73,7 @@ fn a_damaged_gpt_is_shown_and_left_alone_until_it_is_recovered() {
     let recovered = part(&["recover", "--keep", &kept, &disk]);
     assert!(recovered.starts_with("disk.img recovered\n"), "{recovered}");
     assert!(std::fs::read(&path).expect("the image") == sound);
-    assert_eq!(
-        part(&["recover", &disk]),
-        "disk.img recovering is not needed\n"
-    );
+    assert_eq!(part(&["recover", &disk]), "disk.img: nothing to recover\n");
 }
 
 #[test]
@@ -165,7 +162,9 @@ fn what_does_not_fit_is_refused_with_the_reason() {
         "{none}"
     );
     part(&["create", "-s", "mbr", &disk]);
-    let unknown = refused(&["add", "-t", "nonsense", &disk], 1);
+    let other = refused(&["show", "--scheme", "bsd", &disk], 1);
+    has(&other, "there is no BSD table on disk.img");
+    let unknown = refused(&["add", "-t", "nonsense", &disk], 2);
     has(&unknown, "\"nonsense\" is no partition type of MBR");
     let odd = refused(&["add", "-t", "freebsd", "-s", "513b", &disk], 2);
     has(
@@ -244,7 +243,7 @@ fn partitions_of_a_gpt_are_modified_resized_and_destroyed_as_gpart_does() {
     judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     let text = refused(&["resize", "-i", "1", "-s", "10m", &disk], 1);
     has(&text, "overlap partition 2");
-    let text = refused(&["set", "-a", "bootable", "-i", "1", &disk], 1);
+    let text = refused(&["set", "-a", "bootable", "-i", "1", &disk], 2);
     has(
         &text,
         "it has bootme, bootonce, bootfailed, active, lenovofix",

@@ -70,7 +70,7 @@ fn a_table_with_wrong_checksums_is_listed_and_recovered_from_a_named_copy() {
     let refused = ugeom(&["part", "recover", &disk]).failed(1);
     has(&refused, "--from primary, --from backup");
     let plan = part(&["recover", "--from", "backup", "--dry-run", &disk]);
-    has(&plan, "primary header, sectors 1 to 1: would be written");
+    has(&plan, "primary header, sector 1: would be written");
     let plan = json_of(part(&[
         "recover",
         "--from",

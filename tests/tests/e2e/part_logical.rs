@@ -1,7 +1,7 @@
 //! Logical partitions by the verbs of gpart: what an extended boot record allows, and what not.
 
 use crate::disks;
-use crate::run::{has, part, ugeom, ugeom_with};
+use crate::run::{has, part, part_refused, ugeom, ugeom_with};
 use std::path::PathBuf;
 
 /// A disk with a slice, and an extended partition with the logical partition s5.
@@ -107,13 +107,24 @@ fn an_extended_boot_record_has_neither_labels_nor_boot_code() {
     let (disk, extended) = (it.disk.as_str(), it.extended.as_str());
     let code = format!("{disk}.code");
     std::fs::write(&code, [1; 446]).expect("boot code");
-    let attribute = "disk.imgs2: EBR has no attribute \"bootme\", it has active";
+    let unknown = ["set", "-a", "bootme", "-i", "5", extended];
+    let unknown = part_refused(&unknown, 2);
+    for words in [
+        &["add", "-t", "ebr"][..],
+        &["modify", "-i", "5", "-t", "!5"],
+    ] {
+        let refused = part_refused(&[words, &[extended]].concat(), 2);
+        has(&refused, "not of an extended partition");
+    }
+    has(
+        &unknown,
+        "disk.imgs2: EBR has no attribute \"bootme\", it has active",
+    );
     for (verb, reason) in [
         (
             &["add", "-t", "ntfs", "-l", "name"][..],
             "logical partitions have none",
         ),
-        (&["add", "-t", "ebr"], "not of an extended partition"),
         (&["add", "-t", "ntfs", "-b", "2048"], "overlap partition 5"),
         (
             &["add", "-t", "ntfs", "-i", "1"],
@@ -124,14 +135,9 @@ fn an_extended_boot_record_has_neither_labels_nor_boot_code() {
             "logical partitions have none",
         ),
         (
-            &["modify", "-i", "5", "-t", "!5"],
-            "not of an extended partition",
-        ),
-        (
             &["modify", "-i", "1", "-t", "ntfs"],
             "there is no partition 1",
         ),
-        (&["set", "-a", "bootme", "-i", "5"], attribute),
         (
             &["set", "-a", "active"],
             "active is an attribute of a partition of EBR: name the partition (-i)",
@@ -170,7 +176,7 @@ fn logical_partitions_are_changed_as_gpart_does() {
     assert_eq!(saved(extended)[1..], [["5", "linux-data", "65536", "2048"]]);
     assert_eq!(
         part(&["recover", extended]),
-        "disk.imgs2 recovering is not needed\n"
+        "disk.imgs2: nothing to recover\n"
     );
     assert_eq!(part(&["destroy", "-F", extended]), "disk.imgs2 destroyed\n");
     let start = (2048 + (8 << 11)) * 512;

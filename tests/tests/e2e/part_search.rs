@@ -562,9 +562,18 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     ugeom(&add).quiet();
     let mut bytes = std::fs::read(&path).expect("the image");
     bytes[..1 << 20].fill(0);
+    // What lies in the partition is not offered beside it: the head of a FAT.
+    let fat = &mut bytes[1 << 20..][..512];
+    fat[..3].copy_from_slice(b"\xeb\x3c\x90");
+    fat[11..36]
+        .copy_from_slice(b"\0\x02\x04\x01\0\x02\0\x02\0\x10\xf8\x04\0\x20\0\x02\0\0\0\0\0\0\0\0\0");
+    fat[38] = 0x29;
+    fat[54..62].copy_from_slice(b"FAT12   ");
+    fat[510..].copy_from_slice(b"\x55\xaa");
     std::fs::write(&path, &bytes).expect("the image");
     let table = ugeom(&["part", "search", "--format", "gpart", &disk]).quiet();
     assert_eq!(table, "GPT 128\n1 efi 2048 4096\n");
     let listed = ugeom(&["part", "search", &disk]).quiet();
     has(&listed, "entry of a GPT's backup");
+    assert!(!listed.contains("omitted"), "{listed}");
 }

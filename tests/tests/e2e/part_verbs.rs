@@ -393,7 +393,7 @@ fn types_are_listed_and_the_nearest_is_named() {
     }
     let (_folder, disk) = empty();
     part(&["create", "-s", "gpt", "-f", "C", &disk]);
-    let text = refused(&["add", "-t", "freebsd-usf", &disk], 1);
+    let text = refused(&["add", "-t", "freebsd-usf", &disk], 2);
     has(&text, "did you mean freebsd-ufs?");
     let text = refused(&["create", "-s", "gpt", "-f", "x", &disk], 2);
     has(&text, "only the flag C");
@@ -467,7 +467,7 @@ fn a_dynamic_disk_is_only_read() {
             assert!(said.contains("LDM table is only read"), "{verb:?}: {said}");
         }
     }
-    assert!(part(&["recover", &disk]).ends_with(" recovering is not needed\n"));
+    assert!(part(&["recover", &disk]).ends_with(": nothing to recover\n"));
     for scheme in ["gpt", "ldm"] {
         let said = refused(&["create", "-s", scheme, &disk], 1);
         has(&said, "nothing was written");

@@ -89,36 +89,39 @@ pub struct Serve {
 
     /// Poll up to this long before sleeping, while requests arrive faster than that; uses a core
     /// while polling, and saves synchronous clients one wake-up per request; 0us: never poll
-    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = duration_ns)]
+    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = spin_ns)]
     spin: u64,
 
     /// Maximum number of connections; one more closes the longest idle one
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    #[arg(value_parser = at_least_one)]
     max_connections: usize,
 
     /// Maximum number of connections of one peer (a user of this machine, or another host); one
     /// more closes the longest idle one of that peer
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections_per_peer)]
+    #[arg(value_parser = at_least_one)]
     max_connections_per_peer: usize,
 
     /// Requests in flight of one connection
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests)]
+    #[arg(value_parser = at_least_one)]
     max_requests: usize,
 
     /// Bytes in flight of all connections; one connection gets at most a quarter
-    #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = opening::size)]
+    #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = bytes_in_flight)]
     max_bytes: u64,
 
     /// Time limit of a handshake
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration_ns)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = limit_ns)]
     handshake_timeout: u64,
 
     /// Time limit for the rest of a message, and for a reply that the client does not read
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration_ns)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = limit_ns)]
     stall_timeout: u64,
 
     /// Time without a request after which a connection is closed
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration_ns)]
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = limit_ns)]
     idle_timeout: u64,
 
     #[command(flatten)]
@@ -128,8 +131,38 @@ pub struct Serve {
     metrics: metrics::MetricsArgs,
 
     /// Print URIs, control socket and exports as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "run")]
     json: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1 is needed".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+/// One connection gets a quarter, and at least 64 KiB.
+fn bytes_in_flight(text: &str) -> Result<u64, String> {
+    match opening::size(text)? {
+        bytes if bytes < 256 << 10 => Err("at least 256k is needed".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn limit_ns(text: &str) -> Result<u64, String> {
+    match duration_ns(text)? {
+        0 => Err("a time limit is more than 0, such as 10s".to_owned()),
+        limit_ns => Ok(limit_ns),
+    }
+}
+
+fn spin_ns(text: &str) -> Result<u64, String> {
+    match duration_ns(text)? {
+        spin_ns if spin_ns > 1_000_000_000 => Err("at most 1s".to_owned()),
+        spin_ns => Ok(spin_ns),
+    }
 }
 
 #[derive(Serialize)]

@@ -79,11 +79,14 @@ pub fn range(provider: &ProviderView, offset: u64, length: Option<u64>) -> Resul
         .into())
     };
     if offset > media {
-        return refuse(format!("offset {offset}"));
+        return refuse(format!("offset {}", grouped(offset)));
     }
     let length = length.unwrap_or(media - offset);
     match offset.checked_add(length) {
         Some(end) if end <= media => Ok(offset..end),
-        _ => refuse(format!("the end of {length} bytes at offset {offset}")),
+        _ => {
+            let (length, offset) = (grouped(length), grouped(offset));
+            refuse(format!("the end of {length} bytes at offset {offset}"))
+        }
     }
 }

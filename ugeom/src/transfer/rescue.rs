@@ -102,7 +102,7 @@ pub fn copy(
         opened,
         sector_bytes: geometry.sector_bytes,
         buffer: vec![0; LARGE_BYTES.max(geometry.sector_bytes) as usize],
-        progress: Progress::new(Some(length)),
+        progress: Progress::from(map.bytes(Status::Done), Some(length)),
         range,
         sectors,
         out,
@@ -275,6 +275,10 @@ impl Rescue<'_> {
             std::fs::write(&beside, self.map.to_string())?;
             std::fs::rename(&beside, path)
         });
+        if saved.is_err() {
+            // What is left of it is no map.
+            let _ = std::fs::remove_file(&beside);
+        }
         saved.with_context(|| format!("writing the map {}", path.display()))
     }
 
@@ -285,9 +289,10 @@ impl Rescue<'_> {
         }
         let bytes = grouped(self.map.bytes(Status::Bad));
         output::complain(&format!(
-            "{bytes} bytes in {} places could not be read and are zeroes in the output; the first \
+            "{bytes} bytes in {} {} could not be read and are zeroes in the output; the first \
              at {}",
             bad.len(),
+            if bad.len() == 1 { "place" } else { "places" },
             bad[0].start
         ));
         Err(Reported.into())

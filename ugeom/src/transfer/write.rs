@@ -54,9 +54,12 @@ pub fn copy(
         geometry: Geometry::of(&provider),
         spare: Vec::with_capacity(DEPTH),
     };
-    let total = (end == End::AtTheEnd).then_some(range.end - range.start);
-    let mut progress = Progress::new(total);
     let length = range.end - range.start;
+    let total = match end {
+        End::AtTheEnd => Some(length),
+        End::Anywhere => from.bytes_left().map(|bytes| bytes.min(length)),
+    };
+    let mut progress = Progress::new(total);
     let written = writer.copy(range, from, &mut progress)?;
     writer.settle()?;
     writer.channel.flush(opened).context("flushing writes")?;

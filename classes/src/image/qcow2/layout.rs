@@ -47,6 +47,18 @@ impl Map {
         Ok(map)
     }
 
+    /// Whether these bytes are the L1 table, or its beginning.
+    pub fn is_l1(&self, offset: u64, length: u64) -> bool {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        tables.l1.start == offset && offset + length <= tables.l1.end
+    }
+
+    /// Whether these bytes are an L2 table.
+    pub fn is_l2(&self, offset: u64, length: u64) -> bool {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        length == self.cluster_bytes && tables.l2.contains(&offset)
+    }
+
     /// Learns the tables that an L1 table points to.
     fn look(&self, l1: Range<u64>) -> io::Result<()> {
         if l1.end - l1.start > L1_BYTES_MAX {

@@ -2,6 +2,7 @@
 //! data that lies in plain clusters, and worker threads do what needs more than that: compressed
 //! clusters, requests over clusters that lie apart, allocation, zeroes, FLUSH.
 
+mod bounds;
 mod layout;
 mod start;
 mod state;
@@ -16,6 +17,7 @@ use crate::engines::Engines;
 use crate::failures::Failures;
 use crate::locking::{self, Holder};
 use crate::path::text_of;
+use bounds::{Bounds, Damage};
 use imago::qcow2::Qcow2;
 use imago::raw::Raw;
 use imago::{FormatAccess, Storage, StorageOpenOptions};
@@ -25,7 +27,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use ugeom_engine::{Layout, OrderedFile};
+use ugeom_engine::{Checks, Layout, OrderedFile};
 use ugeom_stack::{
     AccessChange, Command, Cx, Delta, Errno, Geom, IoError, LocalKey, Losses, Next, Plan,
     ProviderPlan, Request, ThreadState,
@@ -36,14 +38,20 @@ use work::errno_of;
 /// An image that is open, with all images that it is based on.
 type Image = FormatAccess<OrderedFile>;
 
-/// The files of a chain, each with the address of the storage object that means it.
-type Files = Vec<(usize, Arc<File>)>;
+/// A file of a chain.
+struct ChainFile {
+    /// The address of the storage object that means it.
+    address: usize,
+    file: Arc<File>,
+    /// Where it ends; none for a raw image, whose end is the end of its disk.
+    bounds: Option<Arc<Bounds>>,
+}
 
 /// The geom of a qcow2 image.
 struct Qcow2Geom {
     name: String,
     image: Arc<Image>,
-    files: Files,
+    files: Vec<ChainFile>,
     writable: bool,
     engines: Engines,
     key: LocalKey,
@@ -59,7 +67,7 @@ impl Geom for Qcow2Geom {
     }
 
     fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
-        let files = self.files.iter().map(|(_, file)| file);
+        let files = self.files.iter().map(|it| &it.file);
         Ok(Box::new(ThreadEngine::new(
             files,
             self.engines.of_thread()?,
@@ -220,20 +228,19 @@ fn provider(
 }
 
 /// The images on each other, from the lowest up, and their files.
-fn open(chain: Vec<Link>, writable: bool) -> io::Result<(Image, Files)> {
+fn open(chain: Vec<Link>, writable: bool) -> io::Result<(Image, Vec<ChainFile>)> {
     let mut below: Option<Image> = None;
     let mut files = Vec::new();
     let count = chain.len();
     for (number, link) in chain.into_iter().rev().enumerate() {
         let writes = writable && number + 1 == count;
-        files.push((link.path.clone(), Arc::new(link.file.try_clone()?)));
-        let options = StorageOpenOptions::new().filename(&link.path).write(writes);
-        let map = match link.header.as_ref().filter(|_| writes) {
-            Some(header) => Some(Map::open(link.file.try_clone()?, header)?),
-            None => None,
-        };
-        let storage = imago::file::File::from_open_file(link.file, options)?;
-        let storage = OrderedFile::new(storage, map.map(|map| Box::new(map) as Box<dyn Layout>));
+        let file = Arc::new(link.file.try_clone()?);
+        let bounds = link
+            .header
+            .as_ref()
+            .map(|header| Arc::new(Bounds::new(Arc::clone(&file), header.cluster_bytes)));
+        let storage = storage(&link, bounds.as_ref(), writes)?;
+        files.push((link.path, file, bounds));
         below = Some(match link.header {
             None => FormatAccess::new(Raw::open_image(storage, false)?),
             Some(_) => {
@@ -252,9 +259,29 @@ fn open(chain: Vec<Link>, writable: bool) -> io::Result<(Image, Files)> {
             .find(|it| it.get_filename().as_ref() == Some(path));
         found.map(|storage| std::ptr::from_ref(*storage) as usize)
     };
-    let files = files
-        .into_iter()
-        .filter_map(|(path, file)| Some((address(&path)?, file)));
+    let files = files.into_iter().filter_map(|(path, file, bounds)| {
+        Some(ChainFile {
+            address: address(&path)?,
+            file,
+            bounds,
+        })
+    });
     let files = files.collect();
     Ok((image, files))
+}
+
+/// A file of the chain as `imago` reads and writes it.
+fn storage(link: &Link, bounds: Option<&Arc<Bounds>>, writes: bool) -> io::Result<OrderedFile> {
+    let options = StorageOpenOptions::new().filename(&link.path).write(writes);
+    let file = imago::file::File::from_open_file(link.file.try_clone()?, options)?;
+    let (Some(header), Some(bounds)) = (&link.header, bounds) else {
+        return Ok(OrderedFile::new(file, None, None));
+    };
+    let layout = match writes {
+        true => Some(Box::new(Map::open(link.file.try_clone()?, header)?) as Box<dyn Layout>),
+        false => None,
+    };
+    let damage = Damage::new(bounds, header, writes)?;
+    let checks = Some(Box::new(damage) as Box<dyn Checks>);
+    Ok(OrderedFile::new(file, layout, checks))
 }

@@ -1,6 +1,7 @@
 //! The data path: what lies in plain clusters goes to the thread's engine, the rest to a worker.
 
 use super::Qcow2Geom;
+use super::bounds;
 use super::state::ThreadEngine;
 use imago::Mapping;
 use std::io;
@@ -11,6 +12,8 @@ enum Place {
     /// In one piece in a file of the chain: its number, and the offset in it.
     File(usize, u64),
     Zeroes,
+    /// Past the end of a file of the chain.
+    Lost,
     /// In several pieces, compressed, or nowhere yet.
     Elsewhere,
 }
@@ -42,6 +45,7 @@ pub(super) fn start(geom: &Qcow2Geom, mut request: Request<'_>, cx: &mut Cx) -> 
             request.fill(|_, piece| piece.fill(0));
             request.done_in_full()
         }
+        Ok(Place::Lost) => request.fail(Errno::IO, bounds::PAST_THE_END),
         Ok(_) => by_worker(geom, request),
         Err(_) => request.fail(Errno::IO, "the image's map cannot be read"),
     }
@@ -66,8 +70,19 @@ fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result
             ..
         } if writable || !writes => {
             let address = std::ptr::from_ref(storage) as usize;
-            let number = geom.files.iter().position(|(it, _)| *it == address);
-            number.map_or(Place::Elsewhere, |number| Place::File(number, offset))
+            let Some(number) = geom.files.iter().position(|it| it.address == address) else {
+                return Ok(Place::Elsewhere);
+            };
+            let is_there = writes
+                || geom.files[number]
+                    .bounds
+                    .as_ref()
+                    .is_none_or(|bounds| bounds.reach(offset + length));
+            if is_there {
+                Place::File(number, offset)
+            } else {
+                Place::Lost
+            }
         }
         Mapping::Zero { .. } => Place::Zeroes,
         _ => Place::Elsewhere,

@@ -27,10 +27,12 @@ impl Worked {
                 bio.complete(Ok(length));
             }
             Err(error) => {
-                bio.fail(
-                    errno_of(&error),
-                    "the image cannot be read or written there",
-                );
+                let why = match bio.command() {
+                    Command::Read => "the image cannot be read there",
+                    Command::Flush => "the image could not be made durable",
+                    _ => "the image cannot be written there",
+                };
+                bio.fail(errno_of(&error), why);
             }
         }
     }

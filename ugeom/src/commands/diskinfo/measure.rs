@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::timing::{self as diskinfo, Around, Ended, Settings, Step, StepKind};
 use super::{Attributes, Diskinfo, Info};
 use crate::commands::lab::duration_ns;
-use crate::failure::{self, Reported, Usage};
+use crate::failure::{self, Interrupted, Reported, Usage};
 use crate::{opening, output, safety};
 use anyhow::{Context, Result};
 use clap::Args;
@@ -133,13 +133,13 @@ pub fn run(diskinfo: &Diskinfo) -> Result<()> {
         );
     }
     let mut documents = Vec::new();
-    let mut failed = false;
+    let (mut failed, mut interrupted) = (false, false);
     for target in &diskinfo.targets {
         match one(diskinfo, target, cancelled) {
             Ok((document, ended)) => {
                 documents.push(document);
                 if ended == Ended::Early {
-                    output::warn("interrupted: only completed measurements are printed");
+                    interrupted = true;
                     break;
                 }
             }
@@ -152,6 +152,10 @@ pub fn run(diskinfo: &Diskinfo) -> Result<()> {
     }
     if diskinfo.json {
         output::print_json(&documents)?;
+    }
+    if interrupted {
+        let text = "interrupted: only completed measurements are printed";
+        return Err(Interrupted(text.to_owned()).into());
     }
     if failed {
         return Err(Reported.into());

@@ -183,7 +183,8 @@ impl Init {
             Some(bits) if cipher.allows_key_bits(bits) => bits,
             Some(_) => bail!("Invalid key length."),
         };
-        if self.sector_bytes.is_some_and(|size| size > PAGE_BYTES) {
+        let is_warned_of = |size: u64| size > PAGE_BYTES && size.is_power_of_two();
+        if self.sector_bytes.is_some_and(is_warned_of) {
             output::warn("Using sectorsize bigger than the page size!");
         }
         let autoresize = version == VERSION_MAX && !self.no_autoresize;

@@ -38,7 +38,9 @@ struct Piece {
 impl FoundGroup {
     pub fn is_on(&self, lost: &Lost) -> bool {
         let start = lost.place.start_bytes;
-        lost.place.holds == Holds::Lvm2 && start == self.physical_offset_bytes
+        // An entry of a table stands for what begins with it.
+        let may_be = matches!(lost.place.holds, Holds::Lvm2 | Holds::Listed);
+        may_be && lost.over.is_none() && start == self.physical_offset_bytes
     }
 }
 

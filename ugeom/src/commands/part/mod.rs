@@ -175,8 +175,16 @@ fn explained(error: EditError) -> anyhow::Error {
         }
         _ => None,
     };
+    let is_usage = matches!(
+        &error,
+        EditError::Plan {
+            error: plan::Error::UnknownType { .. } | plan::Error::UnknownAttribute { .. },
+            ..
+        }
+    );
     match near {
-        Some(near) => anyhow::anyhow!("{error}; did you mean {near}?"),
+        Some(near) => Usage(format!("{error}; did you mean {near}?")).into(),
+        None if is_usage => Usage(error.to_string()).into(),
         None => error.into(),
     }
 }

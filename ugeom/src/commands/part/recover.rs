@@ -162,7 +162,7 @@ impl Recover {
     fn text(&self, recovery: &Recovery, writes: &[DoneWrite], kept: Option<&Path>) -> String {
         let name = output::printable(&recovery.provider);
         if recovery.repaired.is_empty() {
-            return format!("{name} recovering is not needed\n");
+            return format!("{name}: nothing to recover\n");
         }
         let mut text = String::new();
         if self.dry_run {
@@ -172,10 +172,11 @@ impl Recover {
             for write in writes {
                 let last = write.first_sector + write.sectors - 1;
                 let (part, first) = (write.part, write.first_sector);
-                let _ = writeln!(
-                    text,
-                    "{name}: {part}, sectors {first} to {last}: would be written"
-                );
+                let sectors = match write.sectors {
+                    1 => format!("sector {first}"),
+                    _ => format!("sectors {first} to {last}"),
+                };
+                let _ = writeln!(text, "{name}: {part}, {sectors}: would be written");
             }
             return text;
         }

@@ -110,6 +110,7 @@ impl Show {
         let providers: Vec<(ProviderId, String)> = wanted
             .map(|provider| (provider.id, provider.name.clone()))
             .collect();
+        let outermost = providers.first().map(|it| it.1.clone()).unwrap_or_default();
         let mut channel = target.stack.channel(1)?;
         let mut shown = Vec::new();
         let mut nothing = None;
@@ -135,11 +136,23 @@ impl Show {
                 Err(error) => return Err(error.into()),
             }
         }
-        match nothing {
-            Some(error) if shown.is_empty() => Err(error.into()),
-            _ => Ok(shown),
+        if !shown.is_empty() {
+            return Ok(shown);
+        }
+        match (nothing, self.scheme) {
+            (None, None) => Ok(shown),
+            // The reason of a partition is not that of the disk.
+            (Some(EditError::NoTable { provider, .. }), Some(scheme)) if provider != outermost => {
+                Err(no_table_of(scheme, &outermost))
+            }
+            (Some(error), _) => Err(error.into()),
+            (None, Some(scheme)) => Err(no_table_of(scheme, &outermost)),
         }
     }
+}
+
+fn no_table_of(scheme: Scheme, provider: &str) -> anyhow::Error {
+    anyhow::anyhow!("there is no {scheme} table on {provider} that can be edited")
 }
 
 /// Whether a table on a provider counts: not the label of a slice that is seen once more through
