@@ -70,7 +70,9 @@ impl Samples {
     /// The mean; of copies together, the sum of their means.
     #[must_use]
     pub fn mean(&self) -> f64 {
-        self.copies.iter().map(|copy| mean(copy)).sum()
+        // The sum of nothing is -0, which would be printed.
+        let means = self.copies.iter().map(|copy| mean(copy));
+        means.fold(0.0, |sum, mean| sum + mean)
     }
 
     /// The standard deviation (n - 1 below the line), each copy around its own mean, as fio's.

@@ -213,7 +213,7 @@ fn wrong_uses_are_refused() {
         ),
         (
             &["--check", "true", "--run", "true", "--points", "few"],
-            "a number, or all",
+            "a number from 1 on, or all",
         ),
     ] {
         let text = crash(folder.path(), arguments).failed(2);
