@@ -177,7 +177,7 @@ pub struct About<'a> {
     pub scope: &'a Scope,
 }
 
-/// The percentiles that are told.
+/// The percentiles of latency that `trace` reports, with a CI each.
 pub(crate) const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
 
 impl Traced {

@@ -26,7 +26,7 @@ const SLICE_NS: u64 = 20_000_000;
 /// Reads of a slice, at least and at most: their events fit into the ring of a processor.
 const READS: (usize, usize) = (64, 4096);
 const CONFIDENCE: f64 = 0.95;
-/// Two times of each round, and the unit that they are told in.
+/// Two times per round, and the unit of the reported differences.
 pub(crate) const CASES: [&str; 3] = ["without", "with", "unit"];
 /// The position of the unit.
 const UNIT: usize = 2;

@@ -1,5 +1,5 @@
 //! Images whose file is shorter than their clusters: a copy that was interrupted, a disk that was
-//! full. qemu reads what is missing as zeroes, without a word.
+//! full. qemu reads missing clusters as zeroes and reports nothing.
 //!
 //! The end of the last cluster comes from the tables that count or place clusters, so a warning
 //! costs some reads of the file, and no walk through the map.

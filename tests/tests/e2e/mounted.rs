@@ -102,7 +102,7 @@ fn what_is_mounted_is_not_written_to() {
     has(&shared, "  block device");
 }
 
-/// Linux's O_EXCL: of a block device, nobody else may hold it so. Mounts, LVM and mkfs do.
+/// Opens with O_EXCL, which Linux grants to one holder of a block device: a mount, LVM or mkfs.
 const O_EXCL: i32 = 0o200;
 
 #[test]

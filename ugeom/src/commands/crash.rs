@@ -203,7 +203,7 @@ impl Crash {
         }
         let outcome = campaign(&log, &settings, &check);
         let outcome = outcome.map_err(|error| match (error, &self.run, &self.log) {
-            // Nobody knows the name of a log that goes with its folder.
+            // A log that is removed with its folder is not named to the user.
             (CrashError::NothingWritten(_), Some(run), None) => {
                 anyhow!("`{run}` wrote nothing to the device, so there is nothing to lose")
             }

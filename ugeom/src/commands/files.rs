@@ -30,7 +30,7 @@ pub enum Written {
     Picture,
     /// The events of a trace.
     Recording,
-    /// Requests to be replayed, in fio's format, whoever wrote them.
+    /// Requests to be replayed, in the format of fio, written by any program.
     Iolog,
 }
 

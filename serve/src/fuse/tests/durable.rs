@@ -67,8 +67,8 @@ fn what_a_file_with_o_dsync_changes_is_durable_before_the_answer() {
     }
 }
 
-/// Parts of sectors are made durable by a FLUSH, whose error is that of the write: of the writes
-/// before it the file hears with its own fsync.
+/// A durable write of part of a sector sends a FLUSH. Its error fails that write; fsync reports
+/// the loss of earlier writes.
 #[test]
 fn a_failed_durable_write_takes_no_report_of_lost_writes_from_the_next_fsync() {
     // Its tasting counts, too.

@@ -39,8 +39,8 @@ fn an_old_client_gets_its_zeroes() {
     assert_eq!(answer[10..], [0; 124]);
 }
 
-/// A TRIM with FUA is made durable by a FLUSH, whose error is that of the TRIM: of the writes
-/// before it the client hears with its own FLUSH.
+/// A TRIM with FUA sends a FLUSH. Its error fails the TRIM; the client's own FLUSH reports the loss
+/// of earlier writes.
 #[test]
 fn a_failed_trim_takes_no_report_of_lost_writes_from_the_next_flush() {
     // Its tasting counts, too.
