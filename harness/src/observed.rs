@@ -148,6 +148,13 @@ impl Observed {
         Center::in_order(&self.values(&[case], |values| values.first().copied())).ok()
     }
 
+    /// The median of a case, however often it was measured: what an interrupted measurement has to
+    /// show. None when it was not measured.
+    pub fn middle(&self, name: &str) -> Option<f64> {
+        let case = self.position(name)?;
+        median(&self.values(&[case], |values| values.first().copied())).ok()
+    }
+
     /// A weighted sum of cases within rounds.
     pub fn contrast(&self, weights: &[(&str, f64)]) -> Option<Center> {
         let names: Vec<&str> = weights.iter().map(|one| one.0).collect();
@@ -292,5 +299,7 @@ mod tests {
         assert_eq!(observed.values(&[0], |one| Some(one[0])).len(), 7);
         let observed = Observed::times(&document(&[vec![(1.0, 2.0, 100); 5]]));
         assert!(observed.typical("a").is_none(), "five say nothing");
+        assert_eq!(observed.middle("a"), Some(1.0));
+        assert_eq!(observed.middle("c"), None);
     }
 }
