@@ -180,7 +180,9 @@ mod tests {
     fn waits_for_a_processor_have_a_row_without_a_device() {
         let mut tally = Tally::new(Vec::new());
         assert_eq!(wake_up_row(&tally, 2.0), None);
-        [1000, 3000].map(|ns| tally.wake_up.record(ns));
+        [1000, 3000]
+            .into_iter()
+            .for_each(|ns| tally.wake_up.record(ns));
         let row = wake_up_row(&tally, 2.0).unwrap();
         assert_eq!((row.exclusive_ns, row.per_s), (Some(2000.0), 1.0));
         assert!(passed(&tally).is_empty());
