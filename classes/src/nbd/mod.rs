@@ -181,6 +181,12 @@ impl Geom for NbdGeom {
         Arc::clone(&self.remote.losses)
     }
 
+    /// Each connection has an account of its writes ([`durability`]): without a write before it, a
+    /// FLUSH that fails has lost nothing.
+    fn notes_each_loss(&self) -> bool {
+        true
+    }
+
     fn config(&self) -> Vec<(String, String)> {
         let connections = match self.ways {
             Ways::One(_) => "one: the server promises nothing for more",

@@ -7,14 +7,16 @@ mod tls;
 
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
+use crate::failure::CommandFailed;
 use crate::folder::own_folder;
 use crate::opening::{self, TargetArgs};
 use crate::output;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -462,7 +464,11 @@ fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) 
 fn judge(command: &str, status: std::io::Result<std::process::ExitStatus>) -> Result<()> {
     let status = status.with_context(|| format!("waiting for `{command}`"))?;
     if !status.success() {
-        bail!("`{command}` failed: {status}");
+        let message = format!("`{command}` failed: {status}");
+        // As shells have it for a signal.
+        let code = status.code().or_else(|| Some(128 + status.signal()?));
+        let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        return Err(CommandFailed { message, code }.into());
     }
     Ok(())
 }
