@@ -198,8 +198,8 @@ pub trait Geom: Send + Sync + 'static {
         Arc::default()
     }
 
-    /// True when a FLUSH that the geom itself fails is no loss: it keeps what it could not write, or
-    /// knows what it has acknowledged since the last FLUSH, and notes each loss itself.
+    /// True when a FLUSH that the geom itself fails is no loss: it keeps what it could not write,
+    /// or knows what it has acknowledged since the last FLUSH, and notes each loss itself.
     fn notes_each_loss(&self) -> bool {
         false
     }

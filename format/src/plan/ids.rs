@@ -1,5 +1,5 @@
-//! What tells tables and partitions apart: GUIDs, the number of an MBR, and the attributes that have
-//! no name in gpart. The system finds partitions by them (`PARTUUID=`).
+//! What tells tables and partitions apart: GUIDs, the number of an MBR, and the attributes that
+//! have no name in gpart. The system finds partitions by them (`PARTUUID=`).
 
 use crate::gpt::Guid;
 use std::collections::BTreeMap;

@@ -197,7 +197,10 @@ fn a_container_of_unknown_length_ends_at_the_next_partition() {
     scheme.shorten(&mut lost, 8 << 11, 512);
     assert_eq!(
         gpart_script(&lost, scheme),
-        "GPT 128\n1   linux-data  2048  6144  \n2   linux-swap  8192  2048  \n3   linux-data 10240  6111  \n"
+        "GPT 128\n\
+         1   linux-data  2048  6144  \n\
+         2   linux-swap  8192  2048  \n\
+         3   linux-data 10240  6111  \n"
     );
     // An MBR leaves the last sectors to it.
     let mut lost = search_in(&disk).partitions();

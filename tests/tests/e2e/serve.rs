@@ -271,6 +271,8 @@ fn a_command_gets_the_uri_and_its_failure_is_ours() {
         "{}",
         ended.stderr
     );
+    let twice = ugeom(&["serve", "md:3m", "--nbd", "unix:a", "--nbd", "unix:a"]).failed(2);
+    has(&twice, "--nbd unix:a is given twice");
     // As nbdkit and shells have it.
     for (command, code) in [("exit 3", 3), ("exit 0", 0), ("kill -9 $$", 137)] {
         let ended = ugeom(&["serve", "md:3m", "--run", command]);

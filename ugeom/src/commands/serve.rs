@@ -38,8 +38,8 @@ layers, like any other disk. With --fuse, each provider is a file of a mount.
 The server prints the URI of each address and the directory of --fuse as soon as clients can use \
 them. On SIGTERM or Ctrl-C it answers the requests that it has read, flushes writes, and exits. \
 --run starts a command with the URI in $uri and the directory in $mnt, and the server exits with \
-it. --stdio serves one client on stdin and stdout. Sockets passed by systemd or by a client such \
-as nbdcopy (LISTEN_FDS) are served, too.
+it and with its exit code. --stdio serves one client on stdin and stdout. Sockets passed by \
+systemd or by a client such as nbdcopy (LISTEN_FDS) are served, too.
 
 Exports are read-only without --rw. With --rw, GEOM's rules apply: a disk cannot be opened for \
 writing while a partition of it is in use, and its tables are read again after the last writer has \
@@ -272,7 +272,12 @@ impl Serve {
         let mut addresses = Vec::new();
         for text in &self.nbd {
             let address = text.parse::<Address>();
-            addresses.push(address.map_err(|error| crate::failure::Usage(error.to_string()))?);
+            let address = address.map_err(|error| crate::failure::Usage(error.to_string()))?;
+            if addresses.contains(&address) {
+                let message = format!("--nbd {text} is given twice");
+                return Err(crate::failure::Usage(message).into());
+            }
+            addresses.push(address);
         }
         Ok(addresses)
     }

@@ -28,9 +28,9 @@ const SAMPLE_BYTES: u64 = 128 << 10;
 const MOST_SAMPLES: usize = 2048;
 
 const LONG_ABOUT: &str = "\
-Searches a medium for partitions, listed in a table or not: by superblocks of file systems (ext, XFS, \
-btrfs, F2FS, UFS, HFS+, NTFS, FAT, exFAT and others) and by the copies of these elsewhere, by swap \
-space, LUKS, LVM2, MD RAID, and by copies of GPTs. Nothing is written.
+Searches a medium for partitions, listed in a table or not: by superblocks of file systems (ext, \
+XFS, btrfs, F2FS, UFS, HFS+, NTFS, FAT, exFAT and others) and by the copies of these elsewhere, by \
+swap space, LUKS, LVM2, MD RAID, and by copies of GPTs. Nothing is written.
 
 It reads the usual first sectors of partitions first (multiples of 1 MiB and of a cylinder, the \
 ends of what was found), then every sector, at the speed of the device. Ctrl-C ends the search and \
@@ -48,7 +48,7 @@ Examples:
   ugeom part search disk.img
   ugeom part search --quick /dev/sdb                   usual places only
   ugeom part search --format sfdisk disk.img > table   then: sfdisk copy.img < table
-  ugeom part search --format gpart disk.img > table    for `ugeom part restore -l --uuids`, or gpart's";
+  ugeom part search --format gpart disk.img > table    `ugeom part restore -l --uuids`, gpart";
 
 /// Search for lost partitions and offer a table
 #[derive(Args)]
