@@ -242,7 +242,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
     };
     assert!(
         refused(std::slice::from_ref(&one), &no_latency)
-            .contains("do not hold latency99, but time, cpu")
+            .contains("do not hold latency99, but time, bytes_per_second")
     );
     assert!(refused(&[], &options).contains("no result"));
     let flat = result("flat.json", &["A", "B"], 12, |_, _| 5);
