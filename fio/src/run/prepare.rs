@@ -84,8 +84,8 @@ impl Entry<'_> {
     /// Finds the target, measures it, and makes the files that are missing.
     ///
     /// # Errors
-    /// What forbids all jobs: as by fio, a `size` below one request and a missing directory; data that
-    /// is not to be overwritten, and a stack that cannot be opened.
+    /// What forbids all jobs: as by fio, a `size` below one request and a missing directory; data
+    /// that is not to be overwritten, and a stack that cannot be opened.
     pub(super) fn prepare(
         &self,
         jobs: &[Job],
