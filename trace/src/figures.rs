@@ -9,6 +9,7 @@ use crate::uring::UringFigures;
 use crate::workers::WorkerFigures;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::Histogram;
+use ugeom_report::text::counted;
 
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "trace";
@@ -252,12 +253,6 @@ impl Traced {
     /// What is wrong with the result, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.requests == 0 {
-            let seen = self.quality.events;
-            warnings.push(format!(
-                "no request completed during the trace ({seen} events)"
-            ));
-        }
         if self.lost > 0 {
             let share = 100.0 * self.lost as f64 / (self.lost + self.quality.events) as f64;
             // Each lost event spoils at most one request of each layer above it.
@@ -270,8 +265,9 @@ impl Traced {
             ));
         }
         let open = self.quality.unmatched_starts;
-        if open > 0 {
-            warnings.push(format!("the completion of {open} requests was not seen"));
+        if open > 0 && self.requests > 0 {
+            let open = counted(open, "request");
+            warnings.push(format!("{open} began, and no completion was recorded"));
         }
         if self.quality.silent_servers > 0 {
             warnings.push(
@@ -280,20 +276,28 @@ impl Traced {
                     .to_owned(),
             );
         }
-        let disagree = self.checks.iter().filter(|check| !check.agrees());
-        warnings.extend(disagree.map(|check| {
+        // Without requests, what others did to the devices below changes no figure.
+        let matters = |check: &&Check| self.requests > 0 || self.targets.contains(&check.device);
+        let checks = self.checks.iter().filter(matters);
+        warnings.extend(checks.filter(|check| !check.agrees()).map(|check| {
             format!(
-                "{}: {} reads and {} writes were traced, diskstats counted {} to {} and {} to {}",
+                "{}: {} and {} traced; diskstats has {} and {}",
                 check.device,
-                check.reads_seen,
-                check.writes_seen,
-                check.reads_counted.0,
-                check.reads_counted.1,
-                check.writes_counted.0,
-                check.writes_counted.1
+                counted(check.reads_seen, "read"),
+                counted(check.writes_seen, "write"),
+                range(check.reads_counted),
+                range(check.writes_counted)
             )
         }));
         warnings
+    }
+}
+
+/// `6847 to 6983`, or one number.
+pub(crate) fn range((least, most): (u64, u64)) -> String {
+    match least == most {
+        true => least.to_string(),
+        false => format!("{least} to {most}"),
     }
 }
 

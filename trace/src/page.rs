@@ -1,6 +1,6 @@
 //! A trace as a page: for the terminal, for Markdown, CSV and HTML.
 
-use crate::figures::{PERCENTS, Traced};
+use crate::figures::{PERCENTS, Traced, range};
 use crate::session::Sample;
 use crate::uring::UringFigures;
 use crate::workers::WorkerFigures;
@@ -30,6 +30,9 @@ pub fn page(traced: &Traced) -> Page {
     }
     for warning in traced.warnings() {
         page.fact("warning", format!("{warning}."));
+    }
+    if traced.requests == 0 {
+        return page;
     }
     page.heading("Layers");
     page.push(layers(traced));
@@ -131,7 +134,11 @@ fn answer(traced: &Traced) -> String {
             layer.share_percent,
             layer.name
         ),
-        _ => "No request completed during the trace.".to_owned(),
+        _ => format!(
+            "No request to {} completed in {:.1} s.",
+            traced.targets.join(", "),
+            traced.seconds
+        ),
     }
 }
 
@@ -287,10 +294,6 @@ fn checks(traced: &Traced) -> Table {
         Column::text("agrees"),
     ];
     let mut table = Table::new("", columns);
-    let range = |(least, most): (u64, u64)| match least == most {
-        true => least.to_string(),
-        false => format!("{least} to {most}"),
-    };
     for check in &traced.checks {
         table.row([
             Cell::text(&check.device),

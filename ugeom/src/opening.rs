@@ -122,6 +122,17 @@ pub fn time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(ns))
 }
 
+/// [`time`] for a length that cannot be 0.
+///
+/// # Errors
+/// In words for clap.
+pub fn time_above_0(text: &str) -> Result<Duration, String> {
+    let time = time(text)?;
+    (!time.is_zero())
+        .then_some(time)
+        .ok_or_else(|| "write a time above 0".to_owned())
+}
+
 /// How the stack of a target works, to measure or to avoid one way of it.
 #[derive(Args, Clone, Default)]
 pub struct SetArgs {

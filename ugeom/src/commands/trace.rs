@@ -4,7 +4,7 @@ use super::files::{self, NewFile, Output, Written};
 use super::show::kernel;
 use crate::control::ask_servers;
 use crate::failure::{Reported, Usage};
-use crate::opening::{time, word};
+use crate::opening::{time_above_0, word};
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueHint};
@@ -125,7 +125,7 @@ pub struct Trace {
     sub: Option<Sub>,
 
     /// Duration of the trace [default: while COMMAND runs, else until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = time_above_0)]
     length: Option<Duration>,
 
     /// Take events from this source only [default: the first of bpf, tracefs, perf that

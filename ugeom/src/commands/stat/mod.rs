@@ -64,6 +64,10 @@ pub struct Stat {
           conflicts_with_all = ["socket", "consumers", "openmetrics"])]
     kernel: Option<Vec<String>>,
 
+    /// DEVICES behind other options: `--kernel -b vda`
+    #[arg(value_name = "DEVICE", requires = "kernel", hide = true)]
+    behind: Vec<String>,
+
     /// Only providers with requests
     #[arg(short = 'a')]
     active: bool,
@@ -172,7 +176,7 @@ fn count(text: &str) -> Result<u64, String> {
 impl Stat {
     pub fn run(&self) -> Result<()> {
         if let Some(devices) = &self.kernel {
-            return kernel::run(self, devices);
+            return kernel::run(self, &[devices.as_slice(), &self.behind].concat());
         }
         let path = match &self.socket {
             Some(path) => path.clone(),
