@@ -129,10 +129,6 @@ fn of_job(job: &Job) -> Vec<Idle> {
         }
     };
     without_queue(job, &mut say);
-    if (1..job.iodepth).contains(&job.iodepth_batch_complete_max) {
-        let why = "all requests that have ended are reaped together";
-        say("iodepth_batch_complete_max", why);
-    }
     if !matches!(job.ioengine.as_str(), "guasi" | "auto") {
         let why = format!("{} is not guasi", job.ioengine);
         say("guasi_workers", &why);

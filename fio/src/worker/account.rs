@@ -37,8 +37,9 @@ fn latencies_ns([due, begun, issued]: [u64; 3], now: u64) -> [u64; 3] {
 }
 
 impl<D: Door> Worker<'_, D> {
-    /// Takes in what has ended; sleeps when nothing has, but not past the time of the next request.
-    pub(super) fn collect(&mut self) {
+    /// Takes in what has ended, `together` requests at a time with new ones in between; sleeps when
+    /// nothing has, but not past the time of the next request.
+    pub(super) fn collect(&mut self, together: usize) {
         let job = self.task.job;
         let wanted = job.iodepth_batch_complete_min.clamp(1, self.in_flight()) as usize;
         let mut events = std::mem::take(&mut self.events);
@@ -66,7 +67,15 @@ impl<D: Door> Worker<'_, D> {
             if let Some(syncs) = &mut self.syncs {
                 syncs.ended(&events, &self.slots, self.task.blocking);
             }
+            let (mut count, mut after) = (0, now);
+            self.unaccounted = events.len();
             for event in events.drain(..) {
+                if count == together {
+                    after = self.refill(after);
+                    count = 0;
+                }
+                count += 1;
+                self.unaccounted -= 1;
                 self.account(event, now, &mut alike);
             }
             self.record(&alike, now);

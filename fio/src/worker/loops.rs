@@ -102,7 +102,7 @@ impl<D: Door> Worker<'_, D> {
                 self.hand_over(now);
             }
             while self.in_flight() > 0 {
-                self.collect();
+                self.collect(usize::MAX);
             }
         }
         (self.tally.syncs, self.tally.fsyncs) = reported;

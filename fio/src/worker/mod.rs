@@ -4,7 +4,11 @@
 //!   fill:    place -> content -> door.submit      until `iodepth` are in flight
 //!            door.flush                           once a batch
 //!   collect: door.reap -> latencies, counts       sleeping in door.wait when there is nothing
+//!            fill                                 once for `iodepth_batch_complete_max` of them
 //! ```
+//!
+//! All that has ended is reaped with one call, and taken in one after the other with new requests
+//! in between, so that `iodepth` requests are in flight as fio counts them.
 //!
 //! The clock is not read for each request, but at the begin of a round, after each batch has been
 //! handed over, and when requests have come back. That is what makes a request cheap; it also means
@@ -14,6 +18,7 @@ mod account;
 mod conditions;
 mod depth;
 mod errors;
+mod fill;
 mod flow;
 mod histograms;
 mod iolog;
@@ -46,7 +51,7 @@ use ugeom_load::drive::BATCH_MAX;
 use ugeom_machine::clock;
 use ugeom_machine::cpu::Usage;
 
-use super::content::{Content, Label};
+use super::content::Content;
 use super::draws::{Purpose, Seeds};
 use super::places::{Place, Places, Region};
 use super::tally::{Live, Phase, Tally};
@@ -165,6 +170,8 @@ pub struct Worker<'a, D> {
     free: Vec<u32>,
     queued: Vec<u32>,
     events: Vec<Event>,
+    /// How many of the reaped events wait to be taken in.
+    unaccounted: usize,
     tally: Tally,
     logs: Option<Logs>,
     written: Option<Written>,
@@ -242,6 +249,7 @@ impl<'a, D: Door> Worker<'a, D> {
             free: (0..slots).rev().collect(),
             queued: Vec::with_capacity(slots as usize),
             events: Vec::with_capacity(slots as usize),
+            unaccounted: 0,
             tally: Tally::default(),
             logs: Logs::of(job),
             states: States::of(task),
@@ -401,6 +409,9 @@ impl<'a, D: Door> Worker<'a, D> {
     }
 
     fn work(&mut self) {
+        let job = self.task.job;
+        let least = job.iodepth_batch_complete_min.max(1);
+        let together = job.iodepth_batch_complete_max.max(least) as usize;
         loop {
             let now = clock::ticks();
             self.look_at_the_clock(now);
@@ -416,7 +427,7 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.sleep_until_due();
                 continue;
             }
-            self.collect();
+            self.collect(together);
         }
     }
 
@@ -456,120 +467,6 @@ impl<'a, D: Door> Worker<'a, D> {
             None if self.held.is_some() || self.share.is_some() => std::thread::yield_now(),
             None => std::hint::spin_loop(),
         }
-    }
-
-    /// Makes requests until enough are in flight, and hands them over.
-    fn fill(&mut self, now: u64) {
-        if self.draining {
-            if self.in_flight() > self.task.job.iodepth_low {
-                return;
-            }
-            self.draining = false;
-        }
-        self.not_before = self.not_before.filter(|until| *until > now);
-        let mut now = now;
-        while !self.finished && self.not_before.is_none() && !self.checks_due {
-            let Some(&slot) = self.free.last() else {
-                self.draining = self.task.job.iodepth_low > 0;
-                break;
-            };
-            let is_new = self.next_up.is_none();
-            if self.has_conditions && !self.may_make_any(now) {
-                break;
-            }
-            let Some((request, due)) = self.next_request(now) else {
-                if is_new && self.next_up.is_none() {
-                    self.share.iter_mut().for_each(Share::give_back);
-                }
-                break;
-            };
-            let may_make = |it: &mut Self| {
-                it.may_make(&request, due)
-                    && it.may_use_file(slot, &request, due)
-                    && it.has_opened(&request)
-            };
-            if self.has_conditions && !may_make(self) {
-                break;
-            }
-            self.free.pop();
-            self.make(slot, request, due, now);
-            if self.queued.len() >= self.batch() {
-                now = self.hand_over(now);
-            }
-        }
-        self.hand_over(now);
-    }
-
-    /// How many requests are handed over together: what the job says; else as many as are in flight
-    /// already, so that a device that has run dry gets its next request at once, and the others
-    /// while it works.
-    #[inline]
-    fn batch(&self) -> usize {
-        match self.task.job.iodepth_batch {
-            None => {
-                let under_way = self.in_flight() as usize - self.queued.len();
-                under_way.clamp(1, self.batch_max)
-            }
-            Some(0) => self.task.job.iodepth as usize,
-            Some(batch) => batch as usize,
-        }
-    }
-
-    #[inline]
-    fn make(&mut self, slot: u32, request: Request, due: u64, now: u64) {
-        let mut number = 0;
-        if request.kind == Kind::Write {
-            number = self.write_number as u16;
-            self.write_number += 1;
-            let label = Label {
-                offset: request.offset,
-                number: Some(number),
-            };
-            let buffer = &mut self.door.buffer(slot)[..request.length as usize];
-            self.content.before_write(buffer, label);
-        }
-        let mut priority = self.priority;
-        if let Some(priorities) = &mut self.priorities {
-            priority = priorities.draw(&request);
-            self.door.set_priority(priority);
-        }
-        self.slots[slot as usize] = Slot {
-            request,
-            number,
-            priority,
-            due,
-            begun: now,
-            issued: now,
-        };
-        if self.traces.log.is_some() {
-            self.log_request(&request);
-        }
-        self.door.submit(slot, &request);
-        self.queued.push(slot);
-    }
-
-    /// Hands over what is queued, and answers with the time after it: the last that was read.
-    #[inline]
-    fn hand_over(&mut self, now: u64) -> u64 {
-        if self.queued.is_empty() {
-            return now;
-        }
-        self.door.flush();
-        let issued = if self.task.blocking {
-            now
-        } else {
-            clock::ticks()
-        };
-        let count = self.queued.len();
-        let mut in_flight = self.in_flight() - count as u32;
-        for slot in self.queued.drain(..) {
-            let slot = &mut self.slots[slot as usize];
-            slot.issued = issued;
-            in_flight += 1;
-            self.tally.depth(in_flight);
-        }
-        self.tally.submits[Tally::batch(count)] += 1;
-        issued
     }
 
     /// The next request and when it is due; `None` when there is none now.

@@ -122,7 +122,7 @@ impl<D: Door> Worker<'_, D> {
 
     fn collect_and_check(&mut self, numbers: &[u16]) {
         let before = self.free.len();
-        self.collect();
+        self.collect(usize::MAX);
         // The slots that came back now, whose buffers were not touched since.
         let ended: Vec<u32> = self.free[before.min(self.free.len())..].to_vec();
         for slot in ended {

@@ -148,7 +148,9 @@ impl<D: Door> Worker<'_, D> {
     /// read again before the next request. Not a part of the path of jobs without syncs.
     #[inline(never)]
     pub(super) fn due_sync(&mut self) -> Option<Request> {
-        let (in_flight, depth) = (self.in_flight(), self.slots.len() as u32);
+        // Reaped requests have ended, for syncs, before they are taken in.
+        let in_flight = self.in_flight() - self.unaccounted as u32;
+        let depth = self.slots.len() as u32;
         let syncs = self.syncs.as_mut()?;
         syncs.make_room(in_flight, depth);
         syncs.pass_over(self.places.passed_over(), in_flight);
