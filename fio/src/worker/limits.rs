@@ -50,10 +50,11 @@ pub(super) fn checks_each_pass(task: &Task<'_>) -> bool {
         let ends = !job.rw.random && task.regions.len() > 1 && job.number_ios == 0;
         return ends || (!task.blocking && verifying.backlog == 0);
     }
-    let ends = !job.rw.random || job.visits_once();
+    let has_zones = job.zones.range().is_some();
+    let ends = !job.rw.random || job.visits_once() || has_zones;
     let whole: u64 = task.regions.iter().map(|region| region.length).sum();
     // Gaps between requests leave some of the size to another pass.
-    let has_gaps = job.rw.modifier != 0 && !job.rw.random || job.zones.range().is_some();
+    let has_gaps = job.rw.modifier != 0 && !job.rw.random || has_zones;
     ends && io_bytes(task).map_or(has_gaps, |bytes| bytes > whole)
 }
 
