@@ -227,11 +227,7 @@ pub fn file_regions(
         {
             region.length = region.length.min(bytes);
         }
-        if let Found::File(bytes) = found
-            && job.file_append
-        {
-            region.start = region.start.saturating_add(bytes);
-        }
+        region.start = appended(job, &found).unwrap_or(region.start);
         let end = region.start.saturating_add(region.length);
         region.file_bytes = region.file_bytes.max(end);
         let length = match found {
@@ -404,7 +400,7 @@ fn file_region(
         Found::File(bytes) => Some(*bytes),
         _ => None,
     };
-    let start = start(job, clone, existing.unwrap_or(0));
+    let start = appended(job, found).unwrap_or_else(|| start(job, clone, existing.unwrap_or(0)));
     let length = match (fixed, job.size) {
         (Some(bytes), share) => {
             let Some(left) = bytes.checked_sub(start).filter(|left| *left > 0) else {
@@ -439,6 +435,15 @@ fn file_region(
             _ => existing.unwrap_or(0),
         },
     })
+}
+
+/// Where requests begin with `file_append`: at the end of the file, as by fio whatever `offset` is.
+fn appended(job: &Job, found: &Found) -> Option<u64> {
+    match found {
+        Found::File(bytes) if job.file_append => Some(*bytes),
+        Found::Missing if job.file_append => Some(0),
+        _ => None,
+    }
 }
 
 /// What is free where a file is to be.

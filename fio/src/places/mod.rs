@@ -5,6 +5,7 @@ mod order;
 mod simple;
 #[cfg(test)]
 mod tests;
+mod zone;
 
 use std::ops::Range;
 
@@ -16,6 +17,7 @@ use super::spread::{Spread, ZetaSum, Zones};
 use order::Order;
 pub use simple::Simple;
 use ugeom_job::settings::{Job, READ, RandomGenerator, Sizes, TRIM, WRITE};
+use zone::Zone;
 
 /// The part of a file that a job works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,18 +44,6 @@ pub struct Place {
     pub offset: u64,
     /// Length of the request in bytes.
     pub length: u32,
-}
-
-/// Zones of a file that are worked on one after the other, bytes.
-#[derive(Clone, Copy)]
-struct Zone {
-    /// How much is transferred in one.
-    bytes: u64,
-    range: u64,
-    skip: u64,
-    /// Where the present one begins, from the start of the region.
-    start: u64,
-    used: u64,
 }
 
 /// What the random places of a file come from.
@@ -123,6 +113,8 @@ pub struct Places {
     chance: Chance,
     /// Requests of any kind until a place is drawn; the ones before follow the last of their kind.
     run_left: i64,
+    /// What has been transferred since the present zones began, in all files, bytes.
+    zone_used: u64,
     order: Order,
     /// Files whose requests begin anew, or have ended, where that is asked for.
     closed: Option<Vec<u32>>,
@@ -145,6 +137,7 @@ impl Places {
                 i64::MAX => i64::MAX,
                 _ => 1,
             },
+            zone_used: 0,
             order: Order::new(job, regions.len(), seeds),
             closed: job.file_operation().map(|_| Vec::new()),
         }
@@ -176,7 +169,13 @@ impl Places {
             self.chance = Chance::new(seeds);
         }
         self.order.restart(repeated);
-        self.files.iter_mut().for_each(State::restart);
+        self.zone_used = 0;
+        for file in &mut self.files {
+            if let Some(zone) = &mut file.zone {
+                zone.start = 0;
+            }
+            file.restart();
+        }
         if let Some(closed) = &mut self.closed {
             closed.clear();
             closed.extend(0..self.files.len() as u32);
@@ -195,8 +194,12 @@ impl Places {
             };
             let follows = self.follows();
             loop {
+                if let Some(zone) = self.files[file].zone {
+                    self.files[file].enter_zone(zone, kind, &mut self.zone_used);
+                }
                 let place = self.files[file].next(kind, follows, &self.rules, &mut self.chance);
                 if let Some((offset, length)) = place {
+                    self.zone_used = self.zone_used.wrapping_add(length);
                     let place = Place {
                         file: file as u32,
                         offset: self.files[file].start + offset,
@@ -230,8 +233,8 @@ impl Places {
     fn goes_on_with(&mut self, file: usize, kind: usize) -> bool {
         let uneven = self.order.is_uneven();
         let alone = self.rules.random || self.files.len() == 1;
-        let begins_anew = uneven || (self.rules.time_based && alone);
         let state = &self.files[file];
+        let begins_anew = uneven || (self.rules.time_based && alone && state.zone.is_none());
         let was_used = match self.rules.random {
             true => state.next != [0; 3],
             false => state.next[kind] != 0,
@@ -349,14 +352,8 @@ impl Rules {
 
 impl State {
     fn new(job: &Job, region: &Region, rules: &Rules, seeds: &Seeds, zeta: &mut ZetaSum) -> Self {
-        let zone = job.zones.range().map(|range| Zone {
-            bytes: job.zones.bytes,
-            range,
-            skip: job.zones.skip_bytes,
-            start: 0,
-            used: 0,
-        });
-        let range = zone.map_or(region.length, |zone| zone.range.min(region.length));
+        let zone = Zone::of(job);
+        let range = zone.map_or(region.length, |zone| zone.range);
         Self {
             start: region.start,
             length: region.length,
@@ -371,7 +368,7 @@ impl State {
 
     /// Begins anew, as if nothing had been visited.
     fn restart(&mut self) {
-        self.next = [0; 3];
+        self.next = [self.base(); 3];
         self.last = [NOWHERE; 3];
         self.source.restart();
     }
@@ -397,17 +394,14 @@ impl State {
             (self.last[WRITE], self.next[WRITE]) = (self.last[TRIM], self.next[TRIM]);
             return Some((self.last[TRIM], self.next[TRIM] - self.last[TRIM]));
         }
-        if self.zone.is_some() {
-            self.enter_zone(kind, rules);
-        }
         let (offset, drawn) = self.offset(kind, follows, rules, chance)?;
-        let (base, end) = self.bounds();
         let sizes = match (rules.seq_rand_sizes, drawn) {
             (false, _) => kind,
             (true, false) => READ,
             (true, true) => WRITE,
         };
-        let mut length = rules.size(sizes, end.checked_sub(offset)?, chance)?;
+        let mut length = rules.size(sizes, self.length.checked_sub(offset)?, chance)?;
+        let base = self.base();
         if drawn && let Source::Mapped(map) = &mut self.source {
             let unit = rules.sizes[kind].min.max(1);
             let blocks = take_run(map, (offset - base) / unit, length.div_ceil(unit));
@@ -419,9 +413,6 @@ impl State {
         }
         self.last[kind] = offset;
         self.next[kind] = offset + length;
-        if let Some(zone) = &mut self.zone {
-            zone.used += length;
-        }
         Some((offset, length))
     }
 
@@ -439,7 +430,7 @@ impl State {
         }
         if follows && rules.identical {
             let last = self.last[kind];
-            return Some((if last == NOWHERE { 0 } else { last }, false));
+            return Some((if last == NOWHERE { self.base() } else { last }, false));
         }
         let percent = rules.random_percent[kind];
         let sequential = &mut chance.sequential[kind];
@@ -451,52 +442,17 @@ impl State {
         Some((self.at_random(kind, rules, chance)?, true))
     }
 
-    /// What is worked on now, from the start of the region: all of it, or a zone.
+    /// Where what is worked on now begins, from the start of the region: a zone, or the region.
     #[inline]
-    fn bounds(&self) -> (u64, u64) {
-        match &self.zone {
-            None => (0, self.length),
-            Some(zone) => (zone.start, zone.start + self.range),
-        }
-    }
-
-    /// Goes to the next zone when enough has been transferred in this one, and to its beginning
-    /// when its end is reached before; behind the last one comes the first.
-    fn enter_zone(&mut self, kind: usize, rules: &Rules) {
-        let Some(zone) = &mut self.zone else {
-            return;
-        };
-        let smallest = rules.sizes[kind].min;
-        if zone.used >= zone.bytes {
-            zone.used = 0;
-            zone.start = zone
-                .start
-                .saturating_add(zone.range)
-                .saturating_add(zone.skip);
-            if zone.start.saturating_add(smallest) > self.length {
-                zone.start = 0;
-            }
-            self.next[kind] = zone.start;
-            self.source.restart();
-        }
-        let end = zone.start.saturating_add(zone.range).min(self.length);
-        let next = self.next[kind];
-        if next < zone.start || next.saturating_add(smallest) > end {
-            self.next[kind] = zone.start;
-        }
-        self.range = end - zone.start;
-        if let Source::Mapped(map) = &mut self.source
-            && map.next_free(0).is_none()
-        {
-            map.clear();
-        }
+    fn base(&self) -> u64 {
+        self.zone.map_or(0, |zone| zone.start)
     }
 
     /// A place that the map does not have yet. Reads and writes of different sizes share the map,
     /// whose free blocks may lie behind the last place of a larger size: then there is none.
     #[inline]
     fn at_random(&mut self, kind: usize, rules: &Rules, chance: &mut Chance) -> Option<u64> {
-        let (base, end) = self.bounds();
+        let base = self.base();
         let places = rules.places(kind, self.range);
         if places == 0 {
             return None;
@@ -507,22 +463,17 @@ impl State {
         };
         let place = first + self.source.draw(&mut chance.offsets, count)?;
         let offset = place.saturating_mul(rules.align[kind]).saturating_add(base);
-        (offset < end).then_some(offset)
+        (offset < self.length).then_some(offset)
     }
 
     /// What follows the last request of its kind, or lies `modifier` bytes from there.
     #[inline]
     fn in_sequence(&self, kind: usize, modifier: i64) -> Option<u64> {
-        let (base, end) = self.bounds();
         let mut offset = self.next[kind];
         if modifier != 0 {
-            offset = match self.zone {
-                None => self.stepped(offset, modifier)?,
-                Some(_) if offset == base => base,
-                Some(_) => within(offset, modifier, base..end)?,
-            };
+            offset = self.stepped(offset, modifier)?;
         }
-        (offset < end).then_some(offset)
+        (offset < self.length).then_some(offset)
     }
 
     /// A step of `rw=read:SIZE` in a file, as by fio: past its end, gaps go on at the beginning,
@@ -531,19 +482,22 @@ impl State {
         if self.start.saturating_add(next) >= self.file_bytes {
             return None;
         }
+        let base = self.base();
+        let start = self.start + base;
         let end = self.length.min(self.file_bytes);
-        let next = match next == 0 && self.start > 0 && modifier < 0 {
-            true => end.saturating_sub(self.start),
-            false => next,
+        let next = match next == base && start > 0 && modifier < 0 {
+            true => end.saturating_sub(start),
+            false => next - base,
         };
-        match (next, modifier > 0) {
-            (0, _) => Some(0),
-            (next, true) => within(next, modifier, 0..self.file_bytes),
+        let stepped = match (next, modifier > 0) {
+            (0, _) => 0,
+            (next, true) => within(next, modifier, 0..self.file_bytes)?,
             (next, false) => {
                 let back = next.checked_add_signed(modifier);
-                back.or_else(|| end.checked_add_signed(modifier))
+                back.or_else(|| end.checked_add_signed(modifier))?
             }
-        }
+        };
+        Some(base.saturating_add(stepped))
     }
 }
 

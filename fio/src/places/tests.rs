@@ -289,3 +289,60 @@ fn aligned_places_leave_room_for_the_smallest_size() {
     let mut places = places_of(&job, &[64 << 10], 1);
     assert!((0..2000).all(|_| next(&mut places, READ).unwrap().length == 4096));
 }
+
+/// Offsets from the start of the region.
+fn offsets(settings: &[(&str, &str)], lengths: &[u64]) -> Vec<u64> {
+    let mut places = places_of(&job(settings), lengths, 0);
+    let places = all(&mut places, READ);
+    places
+        .iter()
+        .map(|place| place.offset - (1 << 20))
+        .collect()
+}
+
+#[test]
+fn zones_are_left_when_all_files_have_had_their_size() {
+    let zones = [
+        ("rw", "read"),
+        ("bs", "4k"),
+        ("zonemode", "strided"),
+        ("zonesize", "8k"),
+        ("zoneskip", "8k"),
+    ];
+    assert_eq!(
+        offsets(&zones, &[24 << 10])[..5],
+        [0, 4096, 16384, 20480, 0]
+    );
+    // Every second request is for the second file; both count.
+    let two = offsets(&zones, &[24 << 10, 24 << 10]);
+    assert_eq!(two[..6], [0, 0, 16384, 4096, 0, 0]);
+    // fio ignores zones of several open files.
+    let open = [&zones[..], &[("openfiles", "2")]].concat();
+    assert_eq!(
+        offsets(&open, &[24 << 10, 24 << 10])[..4],
+        [0, 0, 4096, 4096]
+    );
+}
+
+#[test]
+fn offsets_of_a_law_count_from_the_zone_and_may_be_past_it() {
+    let settings = [
+        ("rw", "randread"),
+        ("bs", "4k"),
+        ("random_distribution", "normal:10"),
+        ("zonemode", "strided"),
+        ("zonesize", "64k"),
+        ("zoneskip", "64k"),
+    ];
+    // fio 3.33 makes 32 requests of these.
+    let found = offsets(&settings, &[1 << 20]);
+    assert_eq!(found.len(), 32);
+    assert!(found.iter().any(|offset| *offset > 256 << 10));
+}
+
+#[test]
+fn an_alignment_of_the_size_of_requests_keeps_the_map() {
+    let settings = |align| [("rw", "randread"), ("bs", "4k"), ("ba", align)];
+    let visits_once = |align| job(&settings(align)).visits_once();
+    assert_eq!([visits_once("4k"), visits_once("8k")], [true, false]);
+}

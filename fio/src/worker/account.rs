@@ -109,11 +109,7 @@ impl<D: Door> Worker<'_, D> {
             Kind::DataSync | Kind::Sync => {
                 let ns = clock::ticks_to_ns(now.saturating_sub(slot.begun));
                 self.tally.syncs.record(ns);
-                match slot.request.kind {
-                    Kind::Sync => self.tally.fsyncs += 1,
-                    // fio 3.33 reports them as short reads.
-                    _ => self.tally.sides[READ].short += 1,
-                }
+                self.tally.fsyncs += u64::from(slot.request.kind == Kind::Sync);
                 return;
             }
         };

@@ -57,22 +57,6 @@ impl<D: Door> Worker<'_, D> {
         now
     }
 
-    /// How many requests are handed over together: what the job says; else as many as are in flight
-    /// already, so that a device that has run dry gets its next request at once, and the others
-    /// while it works.
-    #[inline]
-    fn batch(&self) -> usize {
-        match self.task.job.iodepth_batch {
-            None => {
-                let over = self.queued.len() + self.unaccounted;
-                let under_way = self.in_flight() as usize - over;
-                under_way.clamp(1, self.batch_max)
-            }
-            Some(0) => self.task.job.iodepth as usize,
-            Some(batch) => batch as usize,
-        }
-    }
-
     #[inline]
     pub(super) fn make(&mut self, slot: u32, request: Request, due: u64, now: u64) {
         let mut number = 0;

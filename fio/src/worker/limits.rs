@@ -6,6 +6,9 @@ use ugeom_measure::units::Size;
 use super::Task;
 use ugeom_job::settings::{Job, Verify, WRITE};
 
+/// See [`Limits::empty_passes_left`]: so many only where all places are past the end.
+const EMPTY_PASSES_MAX: u32 = 1000;
+
 /// How many loops a job makes one after the other, as fio: where each of them ends with a sync, is
 /// read back, or removes its files.
 pub(super) fn loops_apart(task: &Task<'_>) -> u64 {
@@ -33,7 +36,8 @@ pub(super) fn loops_apart(task: &Task<'_>) -> u64 {
 }
 
 /// Whether each pass is read back before the next begins, without a number of passes: as by fio,
-/// they go on until the time is over, or until writes and the reads that check fill `io_size`.
+/// they go on until the time is over, or until writes and the reads that check fill `io_size`, or
+/// the size.
 pub(super) fn checks_each_pass(task: &Task<'_>) -> bool {
     let job = task.job;
     let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
@@ -46,9 +50,12 @@ pub(super) fn checks_each_pass(task: &Task<'_>) -> bool {
         let ends = !job.rw.random && task.regions.len() > 1 && job.number_ios == 0;
         return ends || (!task.blocking && verifying.backlog == 0);
     }
-    let ends = !job.rw.random || job.visits_once();
+    let has_zones = job.zones.range().is_some();
+    let ends = !job.rw.random || job.visits_once() || has_zones;
     let whole: u64 = task.regions.iter().map(|region| region.length).sum();
-    ends && io_bytes(task).is_some_and(|bytes| bytes > whole)
+    // Gaps between requests leave some of the size to another pass.
+    let has_gaps = job.rw.modifier != 0 && !job.rw.random || has_zones;
+    ends && io_bytes(task).map_or(has_gaps, |bytes| bytes > whole)
 }
 
 /// What is left to be done.
@@ -59,6 +66,9 @@ pub(super) struct Limits {
     pub(super) passes_left: u64,
     /// Nothing has been transferred in this pass.
     pass_is_new: bool,
+    /// How many passes may transfer nothing: the first place that a law draws may be
+    /// past the end of a file.
+    empty_passes_left: u32,
     /// Bytes that passes beyond `loops` are for (`io_size`), and those of the largest request:
     /// fio begins no pass for less.
     io_bytes: u64,
@@ -84,6 +94,11 @@ impl Limits {
             bytes_left: 0,
             passes_left: 0,
             pass_is_new: true,
+            empty_passes_left: if has_no_end(task) {
+                EMPTY_PASSES_MAX
+            } else {
+                0
+            },
             io_bytes: 0,
             largest_bytes: task.job.largest_bytes(),
             bytes: 0,
@@ -113,6 +128,7 @@ impl Limits {
         self.bytes_left = match (goal_bytes(task), io_bytes(task)) {
             (u64::MAX, _) => u64::MAX,
             (_, Some(bytes)) if is_checked => bytes.saturating_mul(job.loops),
+            (bytes, None) if is_checked => bytes / job.loops.max(1),
             (bytes, None) => bytes / parts,
             (bytes, Some(_)) if is_alike(job) => bytes,
             (_, Some(bytes)) => bytes.saturating_mul(job.loops),
@@ -168,8 +184,14 @@ impl Limits {
     pub(super) fn next_pass(&mut self) -> bool {
         let moved = self.bytes - self.bytes_left - self.bytes_beyond;
         let fills_up = self.io_bytes >= moved.saturating_add(self.largest_bytes);
-        if (self.passes_left <= 1 && !fills_up) || self.pass_is_new {
+        if self.passes_left <= 1 && !fills_up {
             return false;
+        }
+        if self.pass_is_new {
+            let Some(left) = self.empty_passes_left.checked_sub(1) else {
+                return false;
+            };
+            self.empty_passes_left = left;
         }
         self.passes_left = self.passes_left.saturating_sub(1);
         self.begin_pass();

@@ -53,14 +53,15 @@ impl<D: Door> Worker<'_, D> {
     }
 
     /// Whether a pass follows so many that were read back: as by fio, none does for less than one
-    /// request of `io_size`.
+    /// request of `io_size`, or of the size.
     fn begins_pass(&self, passes: u64) -> bool {
         let (task, job) = (self.task, self.task.job);
         if job.time_based || !checks_each_pass(task) || passes < job.loops {
             return true;
         }
-        let left = io_bytes(task).map(|bytes| bytes.saturating_sub(self.moved_bytes()));
-        left.is_some_and(|left| left > 0 && left >= job.largest_bytes())
+        let wanted = io_bytes(task).unwrap_or(goal_bytes(task) / job.loops.max(1));
+        let left = wanted.saturating_sub(self.moved_bytes());
+        left > 0 && left >= job.largest_bytes()
     }
 
     /// `unlink_each_loop`: removes the files and opens them anew: writes make them. Engines that do

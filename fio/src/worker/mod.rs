@@ -15,6 +15,7 @@
 //! that requests of one batch share their stamps.
 
 mod account;
+mod batch;
 mod conditions;
 mod depth;
 mod errors;
@@ -47,7 +48,6 @@ use std::time::Duration;
 
 use ugeom_format::verify_state::VerifyState;
 use ugeom_load::door::{Door, Event, Kind, Request};
-use ugeom_load::drive::BATCH_MAX;
 use ugeom_machine::clock;
 use ugeom_machine::cpu::Usage;
 
@@ -226,7 +226,9 @@ impl<'a, D: Door> Worker<'a, D> {
         let job = task.job;
         let mut content = Content::new(job, &task.seeds, task.number as u16);
         let slots = slots(job);
-        for slot in 0..slots {
+        // Buffers of reads take memory when they are used.
+        let fills = if job.rw.does[WRITE] { slots } else { 0 };
+        for slot in 0..fills {
             content.prepare(door.buffer(slot));
         }
         let bytes = goal_bytes(task);
@@ -263,7 +265,7 @@ impl<'a, D: Door> Worker<'a, D> {
             operations: Operations::of(task),
             passes: Passes::of(task),
             syncs: Syncs::of(task),
-            batch_max: batch_max(job),
+            batch_max: batch::most(job),
             unmeasured: match job.file_operation() {
                 Some(_) => Unmeasured::ALL,
                 None => job.unmeasured,
@@ -575,16 +577,6 @@ impl<'a, D: Door> Worker<'a, D> {
         {
             syncs.wrote();
         }
-    }
-}
-
-/// How many requests are handed over together at the most, where the job does not say. io_submit(2)
-/// of buffered requests waits for each of them, and for a kernel thread each time if they are many:
-/// 1.8 ms a read instead of 0.1 ms on a busy machine.
-fn batch_max(job: &Job) -> usize {
-    match job.ioengine.as_str() {
-        "libaio" if !job.direct => 1,
-        _ => BATCH_MAX,
     }
 }
 

@@ -41,8 +41,10 @@ pub fn parts(form: &str, value: &str) -> Vec<String> {
     let whole = WHOLE.contains(&form);
     let is_end = |c: char| ends_number(c) || (whole && c == '.');
     let ends = value.char_indices().rev().filter(|(_, c)| is_end(*c));
-    ends.map(|(at, _)| value[..at].trim_end().to_owned())
-        .collect()
+    let ends = ends.map(|(at, _)| value[..at].trim_end().to_owned());
+    let is_list = form.contains("[,") && value.contains(',');
+    let numbers = || value.split(',').map(number).collect::<Vec<_>>().join(",");
+    is_list.then(numbers).into_iter().chain(ends).collect()
 }
 
 /// The number at the beginning of a text.
@@ -66,6 +68,7 @@ mod tests {
         let sizes = parts("SIZE[-SIZE]", "16-8k/8M-512M");
         assert_eq!(sizes, ["16-8k/8M", "16-8k", "16"]);
         assert_eq!(parts("PERCENT[,...]", "33.7"), ["33"]);
+        assert_eq!(parts("SIZE[,...]", "1k-9k,4k"), ["1k,4k", "1k"]);
         let range = parts(RANGE, "512/25:1k:25:2k:25:4k/25");
         assert_eq!(range, ["512-1k"]);
     }

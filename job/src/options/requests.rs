@@ -83,10 +83,9 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("randseed", "N", Value("0x89"), "seed of the random numbers",
         set_field!(randseed = number)),
     option("ba", "SIZE[,SIZE[,SIZE]]", Depends("bs"),
-        "alignment of random requests; sets norandommap",
+        "alignment of random requests; sets norandommap where it is not `bs`",
         |job, text| {
             job.align_bytes = numbers_by_direction(text, &job.align_bytes, bytes)?;
-            job.norandommap = true;
             Ok(())
         }).also(&["blockalign"]),
     switch("bs_unaligned", Value("0"), "sizes need not be multiples of the smallest",

@@ -321,7 +321,8 @@ impl Job {
             .distribution
             .iter()
             .all(|of| *of == Distribution::Uniform);
-        let aligned = self.align_bytes.iter().any(|align| *align > 0);
+        let mut kinds = self.align_bytes.iter().zip(&self.sizes);
+        let aligned = kinds.any(|(align, sizes)| *align > 0 && *align != sizes.min);
         even && !aligned && (!self.norandommap || self.generator == RandomGenerator::Lfsr)
     }
 
