@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::calls;
 use crate::op::{Errno, FileId};
 
 /// Tells ids apart across engines and across time.
@@ -51,6 +52,16 @@ impl Registered {
                 .file
                 .metadata()
                 .is_ok_and(|metadata| metadata.len() <= position)
+    }
+
+    /// Writes the dirty pages of a range back, and waits. Linux reports a failure once to each
+    /// open file description, and the next flush of this one has to report it, so another one is
+    /// used: for reading, as closing one for writing makes udev probe the device.
+    pub fn write_back(&self, offset: u64, length: u64) {
+        let link = format!("/proc/self/fd/{}", self.fd());
+        if let Ok(other) = File::open(link) {
+            calls::write_back(&other, offset, length);
+        }
     }
 }
 
