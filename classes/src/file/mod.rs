@@ -152,7 +152,7 @@ fn build(
     plan(
         &path,
         opened,
-        engines,
+        (engines, settings.engine != Choice::Simulated),
         (settings.fwsectors, settings.fwheads),
     )
 }
@@ -160,7 +160,7 @@ fn build(
 fn plan(
     path: &str,
     opened: Opened,
-    engines: Engines,
+    (engines, may_skip): (Engines, bool),
     (fwsectors, fwheads): (u64, u64),
 ) -> Result<Plan, BuildError> {
     let name = opened.name.clone();
@@ -172,7 +172,7 @@ fn plan(
         path: path_of(path),
         size_bytes: opened.size,
         writable: opened.writable,
-        block_device: opened.block_device,
+        shows_holes: may_skip && !opened.block_device,
         align_bytes: opened.align_bytes,
         fwsectors,
         fwheads,
