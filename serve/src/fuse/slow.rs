@@ -186,6 +186,13 @@ impl Opener {
         if writes && !files.writable {
             return Err(Errno::ROFS);
         }
+        if writes && let Some(lost) = files.stack.lost_to_writer(view.id) {
+            let name = &view.name;
+            self.shared.say(&format!(
+                "{name} cannot be opened for writing: that would destroy {lost} above it"
+            ));
+            return Err(Errno::BUSY);
+        }
         // Who writes a part of a sector has to read the rest.
         let delta = if writes {
             Delta::READ_WRITE
