@@ -104,7 +104,8 @@ impl Dispatcher {
                 Some(data) => self.write(link, ticket, &transfer, data),
                 None => link.answer(ticket, None, Err(Errno::IO)),
             },
-            Request::Sync(handle) => self.sync(link, ticket, handle),
+            Request::Sync(handle) => self.sync(link, ticket, handle, Flags::NONE),
+            Request::Flush(handle) => self.sync(link, ticket, handle, Flags::UNHEARD),
             Request::Fallocate(what) => {
                 self.help(
                     link,
@@ -167,7 +168,7 @@ impl Dispatcher {
                 flags: 0,
             }
             .encode()),
-            Request::ReleaseDirectory | Request::Flush(_) | Request::Destroy => Ok(Vec::new()),
+            Request::ReleaseDirectory | Request::Destroy => Ok(Vec::new()),
             Request::Interrupt(unique) => return self.shared.interrupts.tell(unique),
             Request::Silent => return,
             Request::Change => Err(Errno::PERM),
@@ -264,12 +265,15 @@ impl Dispatcher {
         self.operations[number as usize].bio = Some(id);
     }
 
-    fn sync(&mut self, link: &mut impl Link, ticket: Ticket, number: u64) {
+    /// fsync(2), or with `UNHEARD` close(2): it reports what cannot be written, but makes nothing
+    /// durable that a program may rely on, and programs ignore its error.
+    fn sync(&mut self, link: &mut impl Link, ticket: Ticket, number: u64, flags: Flags) {
         let table = look(&self.table);
         let Some(handle) = table.get(number) else {
             return link.answer(ticket, None, Err(Errno::BADF));
         };
-        if !handle.writable {
+        let closes = flags.contains(Flags::UNHEARD);
+        if !handle.writable || (closes && !handle.dirty.load(Ordering::Acquire)) {
             return link.answer(ticket, None, Ok(Reply::Bytes(&[])));
         }
         let Some(draft) = self.channel.bio() else {
@@ -285,7 +289,7 @@ impl Dispatcher {
             taken_ns: self.notes.begin(),
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
-        let draft = draft.flush().cookie(number);
+        let draft = draft.flush().flags(flags).cookie(number);
         let id = self.channel.submit(&handle.opened, draft);
         self.operations[number as usize].bio = Some(id);
     }
