@@ -13,6 +13,9 @@ use ugeom_format::wire::nbd::{
     PAYLOAD_BYTES_MAX, handshake_flag, info, option, option_reply,
 };
 
+/// The largest minimum that the protocol allows, bytes.
+const MINIMUM_BYTES_MAX: u32 = 65_536;
+
 /// What a server tells of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
@@ -231,10 +234,7 @@ impl Shake {
                 preferred_bytes,
                 maximum_bytes,
             } => {
-                if minimum_bytes == 0 || maximum_bytes < minimum_bytes {
-                    let sizes = format!("{minimum_bytes} to {maximum_bytes}");
-                    return Err(format!("the server wants blocks of {sizes} bytes"));
-                }
+                check_sizes(minimum_bytes, preferred_bytes, maximum_bytes)?;
                 self.facts.minimum_bytes = minimum_bytes;
                 self.facts.preferred_bytes = preferred_bytes;
                 self.facts.maximum_bytes = maximum_bytes.min(PAYLOAD_BYTES_MAX);
@@ -244,6 +244,21 @@ impl Shake {
         }
         Ok(())
     }
+}
+
+/// Refuses block sizes that the protocol forbids ("Block size constraints" of proto.md).
+fn check_sizes(minimum: u32, preferred: u32, maximum: u32) -> Result<(), String> {
+    let problem = if !minimum.is_power_of_two() || minimum > MINIMUM_BYTES_MAX {
+        format!("minimum of {minimum} bytes (not a power of two up to {MINIMUM_BYTES_MAX})")
+    } else if !preferred.is_power_of_two() || preferred < minimum.max(512) {
+        let least = minimum.max(512);
+        format!("preferred size of {preferred} bytes (not a power of two from {least} on)")
+    } else if maximum != u32::MAX && (maximum == 0 || maximum % minimum > 0) {
+        format!("maximum of {maximum} bytes (not a multiple of the minimum, {minimum})")
+    } else {
+        return Ok(());
+    };
+    Err(format!("the server has an invalid block size: a {problem}"))
 }
 
 /// The server's own words, or what its number means.
@@ -259,4 +274,31 @@ fn refusal(reply: u32, data: &[u8]) -> String {
         return format!("the server refuses: {meaning}");
     }
     format!("the server refuses: {}", text.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_sizes_are_those_of_the_protocol() {
+        for (minimum, preferred, maximum, valid) in [
+            (1, 512, 1, true),
+            (1, 4096, u32::MAX, true),
+            (4096, 65_536, 32 << 20, true),
+            (65_536, 1 << 31, 65_536, true),
+            (1 << 31, 1 << 31, 1 << 31, false),
+            (131_072, 131_072, 131_072, false),
+            (0, 4096, 32 << 20, false),
+            (3, 4096, 32 << 20, false),
+            (1, 7, 32 << 20, false),
+            (1, 256, 32 << 20, false),
+            (4096, 512, 32 << 20, false),
+            (512, 4096, 1000, false),
+            (512, 4096, 0, false),
+        ] {
+            let checked = check_sizes(minimum, preferred, maximum);
+            assert_eq!(checked.is_ok(), valid, "{checked:?}");
+        }
+    }
 }
