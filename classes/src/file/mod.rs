@@ -119,13 +119,7 @@ fn build(
             sector_bytes: settings.sector_bytes.unwrap_or(open::SECTORSIZE),
             engine,
         };
-        return image::plan(context, image).map_err(|error| match error {
-            BuildError::Refused { path, problem } => BuildError::Refused {
-                path,
-                problem: format!("{problem} (?format=raw opens the bytes of the file)"),
-            },
-            other => other,
-        });
+        return image::plan(context, image);
     }
     let wanted = open::Wanted {
         writable: context.writable(),
