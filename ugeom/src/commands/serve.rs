@@ -78,6 +78,10 @@ pub struct Serve {
     #[arg(long)]
     rw: bool,
 
+    /// Refuse writes of clients: the default, for scripts that state it
+    #[arg(short = 'r', long = "read-only", conflicts_with = "rw")]
+    _read_only: bool,
+
     /// Run a shell command with the URI in $uri and the directory in $mnt, then exit; without --nbd
     /// and --fuse, serve a temporary socket
     #[arg(long, value_name = "COMMAND")]
