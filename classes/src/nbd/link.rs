@@ -19,7 +19,7 @@ mod sync;
 mod ticks;
 
 use super::Remote;
-use super::connect::connected;
+use super::connect::{connected, leave};
 use super::durability::Durability;
 use super::shake::{Facts, Shake, Step};
 use super::together::{Flushed, Together};
@@ -617,16 +617,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         self.forget_flushes();
         if let (Stage::Up, Some(mut stream)) = (&self.stage, self.stream.take()) {
-            let leave = Request {
-                flags: 0,
-                command: command::DISC,
-                cookie: 0,
-                offset_bytes: 0,
-                length_bytes: 0,
-            };
-            // The server sees the end of the connection in any case.
-            let _ = stream.send(&leave.encode());
-            stream.close();
+            leave(&mut stream);
         }
     }
 }
