@@ -537,7 +537,10 @@ impl Link {
     fn give_up(&mut self, why: &'static str, tried: bool) {
         let limit = self.remote.retry.as_nanos();
         // A server that shakes hands may only be unable to answer this request.
-        let errno = if self.shook { Errno::IO } else { Errno::NXIO };
+        let (errno, why) = match self.shook {
+            true => (Errno::IO, why),
+            false => (Errno::NXIO, self.remote.absent.unwrap_or(why)),
+        };
         for index in std::mem::take(&mut self.queue) {
             let Some(flight) = &self.flights[index as usize] else { continue };
             let waited = u128::from(self.now_ns.saturating_sub(flight.since_ns));
