@@ -309,7 +309,10 @@ impl Serve {
         let files = settings.map(|it| ugeom_serve::fuse::Server::start(stack, name, &it));
         let files = files.transpose()?;
         if let Some(files) = &files {
-            output::remark(&files.used().to_string());
+            match self.files.asks_for_uring() {
+                true => output::remark(&files.used().to_string()),
+                false => log::debug!("{}", files.used()),
+            }
         }
         Ok(Servers { nbd, files })
     }
