@@ -46,6 +46,7 @@ use sync::Asked;
 
 const NONSENSE: &str = "the server violates the protocol";
 
+const OTHER_EXPORT: &str = "the export has another size now, or may not be written any more";
 const SILENT: &str = "the server does not answer";
 
 const NO_CONNECTION: &str = "there is no connection";
@@ -150,6 +151,8 @@ pub(super) struct Link {
     attempts: usize,
     /// The handshake over the last connection was completed.
     shook: bool,
+    /// The last try found a server that serves something else.
+    is_other: bool,
     /// Something was received since that was asked last.
     pub received: bool,
     polling: AdaptivePolling,
@@ -196,6 +199,7 @@ impl Link {
             now_ns: clock::now_ns(),
             attempts: 0,
             shook: true,
+            is_other: false,
             received: false,
             polling: AdaptivePolling::new(POLL_NS),
             durability: Durability::new(&remote.together),
@@ -398,7 +402,7 @@ impl Link {
         let known = &self.remote.facts;
         let read_only = |facts: &Facts| facts.flags & export_flag::READ_ONLY != 0;
         if facts.size_bytes != known.size_bytes || read_only(facts) != read_only(known) {
-            return Err("the export has another size now, or may not be written any more");
+            return Err(OTHER_EXPORT);
         }
         self.stage = Stage::Up;
         self.allocation = facts.allocation;
@@ -479,6 +483,7 @@ impl Link {
         }
         let was_up = matches!(self.stage, Stage::Up);
         self.shook = was_up;
+        self.is_other = why == OTHER_EXPORT;
         self.durability.broke();
         self.forget_flushes();
         self.asked.end_all();
@@ -583,6 +588,7 @@ impl Link {
         }
         let silent_ns = self.now_ns.saturating_sub(self.heard_ns);
         match self.stage {
+            Stage::Down { .. } if self.is_other => self.give_up(OTHER_EXPORT, false),
             Stage::Down { .. } => self.give_up("the server is unreachable", false),
             _ if silent_ns > self.together.answer_timeout.at_ns(self.now_ns) => {
                 self.lose(SILENT);
