@@ -1,7 +1,6 @@
 //! The system calls, one for each kind of step.
 
-use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 
 use rustix::fs::{FallocateFlags, fallocate};
 use ugeom_machine::buffer::Segment;
@@ -76,16 +75,6 @@ unsafe fn write(fd: RawFd, offset: u64, pieces: &[Segment], durable: bool) -> Re
             _ => libc::pwritev2(fd, vectors, number, offset, libc::RWF_DSYNC),
         }
     })
-}
-
-/// Writes the dirty pages of a range back and waits for that (sync_file_range(2)). The caller sees
-/// by other means whether any are left.
-pub(crate) fn write_back(file: &File, offset: u64, length: u64) {
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-        | libc::SYNC_FILE_RANGE_WRITE
-        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
-    // SAFETY: the call takes no memory, and the descriptor is open.
-    unsafe { libc::sync_file_range(file.as_raw_fd(), offset as i64, length as i64, flags) };
 }
 
 /// Reads or writes at the file's own position. Durable writes are pwritev2(2) with the offset -1,

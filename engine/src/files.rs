@@ -6,7 +6,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::calls;
 use crate::op::{Errno, FileId};
 
 /// Tells ids apart across engines and across time.
@@ -59,9 +58,14 @@ impl Registered {
     /// used: for reading, as closing one for writing makes udev probe the device.
     pub fn write_back(&self, offset: u64, length: u64) {
         let link = format!("/proc/self/fd/{}", self.fd());
-        if let Ok(other) = File::open(link) {
-            calls::write_back(&other, offset, length);
-        }
+        let Ok(other) = File::open(link) else { return };
+        let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+            | libc::SYNC_FILE_RANGE_WRITE
+            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        let (fd, offset, length) = (other.as_raw_fd(), offset as i64, length as i64);
+        // SAFETY: the call takes no memory, and the descriptor is open. The next attempt shows
+        // whether pages are left.
+        unsafe { libc::sync_file_range(fd, offset, length, flags) };
     }
 }
 

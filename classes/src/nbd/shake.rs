@@ -283,7 +283,7 @@ fn check_sizes(minimum: u32, preferred: u32, maximum: u32) -> Result<(), String>
     } else if !preferred.is_power_of_two() || preferred < minimum.max(512) {
         let least = minimum.max(512);
         format!("preferred size of {preferred} bytes (not a power of two from {least} on)")
-    } else if maximum != u32::MAX && (maximum == 0 || maximum % minimum > 0) {
+    } else if maximum != u32::MAX && (maximum == 0 || !maximum.is_multiple_of(minimum)) {
         format!("maximum of {maximum} bytes (not a multiple of the minimum, {minimum})")
     } else {
         return Ok(());
