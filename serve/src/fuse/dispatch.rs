@@ -24,6 +24,9 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_stack::unaligned::Span;
 use ugeom_stack::{BioId, Channel, Claim, Command, Finished, Flags, Share};
 
+/// The FLUSH of close(2).
+const CLOSING: Flags = Flags::UNHEARD.with(Flags::FOR_REQUEST);
+
 /// Requests that a thread has in the stack at a time.
 pub(super) const DEPTH: usize = 64;
 
@@ -105,7 +108,7 @@ impl Dispatcher {
                 None => link.answer(ticket, None, Err(Errno::IO)),
             },
             Request::Sync(handle) => self.sync(link, ticket, handle, Flags::NONE),
-            Request::Flush(handle) => self.sync(link, ticket, handle, Flags::UNHEARD),
+            Request::Flush(handle) => self.sync(link, ticket, handle, CLOSING),
             Request::Fallocate(what) => {
                 self.help(
                     link,
@@ -265,8 +268,8 @@ impl Dispatcher {
         self.operations[number as usize].bio = Some(id);
     }
 
-    /// fsync(2), or with `UNHEARD` close(2): it reports what cannot be written, but makes nothing
-    /// durable that a program may rely on, and programs ignore its error.
+    /// fsync(2), or close(2), also of the descriptors that a child inherits: its error takes no
+    /// report from the next fsync, and it makes nothing durable that a program may rely on.
     fn sync(&mut self, link: &mut impl Link, ticket: Ticket, number: u64, flags: Flags) {
         let table = look(&self.table);
         let Some(handle) = table.get(number) else {
@@ -279,7 +282,9 @@ impl Dispatcher {
         let Some(draft) = self.channel.bio() else {
             return link.answer(ticket, None, Err(Errno::NOMEM));
         };
-        handle.dirty.store(false, Ordering::Release);
+        if !closes {
+            handle.dirty.store(false, Ordering::Release);
+        }
         let operation = Operation {
             ticket,
             bio: None,
