@@ -205,6 +205,7 @@ impl Found {
 /// What all lanes share.
 struct Work<'a, C> {
     log: &'a Path,
+    from_mark: bool,
     settings: &'a CampaignSettings,
     check: &'a C,
     promised: &'a Promised,
@@ -235,6 +236,7 @@ pub fn campaign<C: Check>(
     }
     let work = Work {
         log,
+        from_mark: summary.begun,
         settings,
         check,
         promised: &promised,
@@ -344,6 +346,7 @@ impl<C: Check> Work<'_, C> {
             seed: settings.seed,
             tear_bytes: settings.tear_bytes,
             cache_bytes: settings.cache_bytes,
+            from_mark: self.from_mark,
         };
         std::thread::scope(|scope| {
             for number in 0..lanes {

@@ -175,6 +175,8 @@ pub(crate) struct Summary {
     pub records: u64,
     pub writes: u64,
     pub barriers: u64,
+    /// It has a mark where crashes begin. A log of `crash:log=` has none: they begin with it.
+    pub begun: bool,
     pub promises: Arc<Vec<(u64, String)>>,
 }
 
@@ -188,13 +190,16 @@ impl Summary {
         while let Some(entry) = log.next()? {
             records += 1;
             match entry.record.entry {
-                crash_log::Entry::Begin => begun = true,
+                crash_log::Entry::Begin if !begun => {
+                    // What was written before was the set-up.
+                    (writes, barriers, begun) = (0, 0, true);
+                }
                 crash_log::Entry::Promise => {
                     let line = String::from_utf8_lossy(&log.data(&entry)?).into_owned();
                     promises.push((entry.number, line));
                 }
-                crash_log::Entry::Barrier { .. } if begun => barriers += 1,
-                _ if begun && entry.record.range().is_some() => writes += 1,
+                crash_log::Entry::Barrier { .. } => barriers += 1,
+                _ if entry.record.range().is_some() => writes += 1,
                 _ => {}
             }
         }
@@ -206,6 +211,7 @@ impl Summary {
             records,
             writes,
             barriers,
+            begun,
             promises: Arc::new(promises),
         })
     }

@@ -36,6 +36,8 @@ pub(crate) struct Derivation {
     pub seed: u64,
     pub tear_bytes: u64,
     pub cache_bytes: u64,
+    /// Crashes begin at the mark in the log, not with its first record.
+    pub from_mark: bool,
 }
 
 impl Derivation {
@@ -79,7 +81,7 @@ impl Derivation {
     ) -> Result<(), CrashError> {
         let mut log = LogReader::open(log)?;
         let mut tracker = Tracker::new(self.cache_bytes);
-        let (mut begun, mut news, mut last) = (false, false, 0);
+        let (mut begun, mut news, mut last) = (!self.from_mark, false, 0);
         let mut changes = Vec::new();
         while let Some(entry) = log.next()? {
             if begun && news && Tracker::is_barrier(&entry.record) {

@@ -105,6 +105,27 @@ fn add_layer(stack: &Stack, below: &str, text: &str) -> ProviderId {
     made[0]
 }
 
+/// A log of the class `crash` has no mark where a set-up ends.
+#[test]
+fn every_crash_of_a_log_of_the_class_is_tried() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let layer = format!("crash:log={}", log.display());
+    let target = open_target(&format!("md:32k | {layer}"), &TargetOptions::untasted());
+    let target = target.expect("a target");
+    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    let opened = opened.expect("opens");
+    let mut channel = target.stack.channel(4).expect("a channel");
+    channel.write(&opened, 0, &content(1)).expect("writes");
+    channel.flush(&opened).expect("flushes");
+    channel.write(&opened, 512, &content(1)).expect("writes");
+    drop((channel, opened, target));
+    let outcome = judged(&log);
+    assert_eq!((outcome.writes, outcome.barriers), (2, 1));
+    assert!(outcome.states >= 4, "{} states", outcome.states);
+    assert_eq!(outcome.failures.len(), 0);
+}
+
 #[test]
 fn a_write_back_cache_keeps_what_it_flushed() {
     for (seed, layer) in [

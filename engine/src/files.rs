@@ -52,6 +52,21 @@ impl Registered {
                 .metadata()
                 .is_ok_and(|metadata| metadata.len() <= position)
     }
+
+    /// Writes the dirty pages of a range back, and waits. Linux reports a failure once to each
+    /// open file description, and the next flush of this one has to report it, so another one is
+    /// used: for reading, as closing one for writing makes udev probe the device.
+    pub fn write_back(&self, offset: u64, length: u64) {
+        let link = format!("/proc/self/fd/{}", self.fd());
+        let Ok(other) = File::open(link) else { return };
+        let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+            | libc::SYNC_FILE_RANGE_WRITE
+            | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        let (fd, offset, length) = (other.as_raw_fd(), offset as i64, length as i64);
+        // SAFETY: the call takes no memory, and the descriptor is open. The next attempt shows
+        // whether pages are left.
+        unsafe { libc::sync_file_range(fd, offset, length, flags) };
+    }
 }
 
 /// The registered files of one engine.

@@ -18,6 +18,10 @@ pub(crate) const CALL_BYTES_MAX: u64 = 0x7fff_f000;
 /// How often in a row a call may be interrupted or put off before the operation fails.
 const ATTEMPTS_MAX: u32 = 1000;
 
+/// How often dirty pages of a device are written back for an operation that they keep from
+/// discarding or zeroing: other requests may dirty them again meanwhile.
+const BUSY_MAX: u32 = 4;
+
 /// What to write where zeroing is not supported: pieces of 64 KiB, at most 16 in one call.
 const ZEROES_BYTES: usize = 65_536;
 const ZEROES_MAX: u64 = 16;
@@ -54,6 +58,8 @@ pub(crate) struct Progress {
     within: usize,
     asked: Option<Step>,
     attempts: u32,
+    /// How often dirty pages were in the way.
+    busy: u32,
     zero_by_writing: bool,
     pieces: Vec<Segment>,
 }
@@ -142,6 +148,11 @@ impl Progress {
                 self.attempts += 1;
                 None
             }
+            (Err(Errno::BUSY), Call::PunchHole | Call::ZeroRange | Call::DiscardBlocks)
+                if file.block_device =>
+            {
+                self.busy(op, file, step)
+            }
             (Err(Errno::OPNOTSUPP | Errno::NODEV | Errno::NOSYS), Call::PunchHole)
                 if op.kind != OpKind::Discard =>
             {
@@ -160,6 +171,21 @@ impl Progress {
             }
             (Ok(_), _) => Some(Ok(op.length)),
         }
+    }
+
+    /// A device that is open exclusively refuses to discard and to zero dirty pages (EBUSY,
+    /// `truncate_bdev_range` of Linux). A discard is advice, so one that stays refused succeeds.
+    fn busy(&mut self, op: &Op, file: &Registered, step: Step) -> Option<Result<u64, Errno>> {
+        if self.busy < BUSY_MAX {
+            self.busy += 1;
+            file.write_back(step.offset, step.length);
+            return None;
+        }
+        if op.kind == OpKind::Discard {
+            return Some(Ok(op.length));
+        }
+        self.zero_by_writing = true;
+        None
     }
 
     fn transferred(

@@ -107,6 +107,45 @@ fn check(rig: &mut Rig) {
     );
 }
 
+/// Discards and zeroes directly after a write, whose pages are dirty, at any offset of sectors.
+fn check_dirty(rig: &mut Rig) {
+    let zeroes = [false, true].map(|allocated| OpKind::Zero { allocated });
+    for kind in [OpKind::Discard, zeroes[0], zeroes[1]] {
+        for (offset, length) in [(0, 65_536), (4096, 4096), (512, 1024), (3584, 9216)] {
+            let all = Buffer::from_slice(&[7; 262_144]);
+            assert_eq!(rig.run(WRITE, 0, all).0, Ok(262_144));
+            let at = format!("{kind:?} of {length} at {offset}");
+            assert_eq!(rig.range(kind, offset, length), Ok(length), "{at}");
+            rig.assert_bytes(offset, length as usize, 0);
+            rig.assert_bytes(offset + length, 8192, 7);
+        }
+    }
+}
+
+/// Linux zeroes dirty pages unless the device is open exclusively, as it is for the class `file`.
+#[test]
+fn dirty_pages_of_an_exclusive_device_are_discarded_and_zeroed() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    File::create(&image).unwrap().set_len(LEN).unwrap();
+    let Some(device) = LoopDevice::over(&image, &[]) else { return };
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true);
+    let mut exclusive = options.clone();
+    let _holder = exclusive
+        .custom_flags(libc::O_EXCL)
+        .open(&device.path)
+        .unwrap();
+    for choice in Choice::ALL {
+        let opened = ugeom_testkit::or_skip(open_engine(choice, 8));
+        let Some((mut engine, _)) = opened else { continue };
+        let file = Arc::new(options.open(&device.path).unwrap());
+        let file = engine.register(file).unwrap();
+        eprintln!("{choice}");
+        check_dirty(&mut Rig { engine, file });
+    }
+}
+
 #[test]
 fn a_block_device_is_read_written_discarded_and_zeroed() {
     let folder = tempfile::tempdir().unwrap();

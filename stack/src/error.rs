@@ -6,7 +6,7 @@ pub use rustix::io::Errno;
 
 /// Why a request failed, as a caller is told.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{command} of {length_bytes} bytes at {offset_bytes} of {provider}: {reason} ({errno})")]
+#[error("{command}{} of {provider}: {reason} ({errno})", self.range())]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub struct IoError {
     /// The number, for programs.
@@ -19,6 +19,15 @@ pub struct IoError {
     /// How much, in bytes.
     pub length_bytes: u64,
     pub reason: String,
+}
+
+impl IoError {
+    fn range(&self) -> String {
+        match self.command.has_range() {
+            true => format!(" of {} bytes at {}", self.length_bytes, self.offset_bytes),
+            false => String::new(),
+        }
+    }
 }
 
 impl From<IoError> for std::io::Error {

@@ -124,8 +124,10 @@ impl Stack {
         let _control = lock(&self.shared.control);
         let made = self.shared.make(class, plan, lower);
         let providers = made.and_then(|geom| {
-            let of = |topology: &mut Topology| Ok(topology.geom(geom)?.providers.clone());
-            self.shared.topology.with(of)
+            self.shared.topology.with(|topology| {
+                topology.asked_for(geom);
+                Ok(topology.geom(geom)?.providers.clone())
+            })
         });
         self.shared.work_off_events();
         match lock(&self.shared.unreachable).take() {
@@ -218,6 +220,14 @@ impl Stack {
         Ok(Opened::new(shared, consumer, provider, held, mark))
     }
 
+    /// The name of a provider that the first writer to this one would destroy for good. `None`:
+    /// writing destroys nothing, or only what classes find again afterwards.
+    #[must_use]
+    pub fn lost_to_writer(&self, provider: ProviderId) -> Option<String> {
+        let lost = |topology: &mut Topology| topology.lost_to_writer(provider).map(str::to_owned);
+        self.shared.topology.with(lost)
+    }
+
     /// Everything there is, to look at.
     pub fn tree(&self) -> Tree {
         self.shared.topology.with(|topology| topology.tree())
@@ -272,6 +282,10 @@ impl Stack {
     ) -> Result<Option<GeomId>, StackError> {
         let _control = lock(&self.shared.control);
         let made = self.shared.taste_one(provider, class);
+        if let (Ok(Some(geom)), false) = (&made, self.shared.options.taste) {
+            let asked_for = |topology: &mut Topology| topology.asked_for(*geom);
+            self.shared.topology.with(asked_for);
+        }
         self.shared.work_off_events();
         made
     }

@@ -87,7 +87,7 @@ impl Model {
 
     /// True when something is not on the media.
     pub fn is_dirty(&self) -> bool {
-        self.volatile.bytes() > 0
+        !self.volatile.is_empty()
     }
 
     pub fn power_on(&mut self) {
@@ -98,7 +98,7 @@ impl Model {
     pub fn settle(&mut self, below: &mut Below) {
         // The last writer has gone: no client gets an error.
         let _ = self.flush(below);
-        while self.volatile.pop().is_some() {}
+        self.volatile.clear();
         if let Some(recorder) = &self.recorder {
             let _ = recorder.write_out();
         }
@@ -259,7 +259,7 @@ impl Model {
                 Ok(()) => self.volatile.add(at, changed),
                 // The disk is open for reading only.
                 Err(refused) if refused.errno == Errno::PERM => {
-                    self.volatile.add_doomed(at, changed);
+                    self.volatile.add_doomed(at, &changed);
                 }
                 Err(other) => return Err(other),
             }
@@ -297,10 +297,7 @@ impl Model {
         if self.volatile.overlaps(offset, data.len() as u64) {
             self.make_durable(below)?;
         }
-        if self.volatile.overlaps(offset, data.len() as u64) {
-            // Doomed writes: they must not cover what is newer.
-            while self.volatile.pop().is_some() {}
-        }
+        self.volatile.forget_doomed(offset, data.len() as u64);
         for sector in self.sectors(offset, data.len() as u64) {
             self.latent.remove(&sector);
         }
@@ -346,8 +343,7 @@ impl Model {
         self.volatile.add(offset, data);
         while self.volatile.bytes() > self.settings.cache_bytes {
             match self.volatile.pop() {
-                Some(write) if !write.doomed => below.write(write.offset_bytes, &write.data)?,
-                Some(_) => {}
+                Some(write) => below.write(write.offset_bytes, &write.data)?,
                 None => break,
             }
         }
@@ -363,7 +359,7 @@ impl Model {
         length: u64,
     ) -> Result<(), Failure> {
         self.make_durable(below)?;
-        while self.volatile.pop().is_some() {}
+        self.volatile.forget_doomed(offset, length);
         let sectors = self.sectors(offset, length);
         self.latent.retain(|sector| !sectors.contains(sector));
         let (channel, opened) = (&mut below.channel, &below.opened);
@@ -372,7 +368,7 @@ impl Model {
     }
 
     fn make_durable(&mut self, below: &mut Below) -> Result<(), Failure> {
-        for write in self.volatile.take_sound() {
+        while let Some(write) = self.volatile.pop() {
             below.write(write.offset_bytes, &write.data)?;
         }
         Ok(())
@@ -394,12 +390,11 @@ impl Model {
         let mut number = 0;
         while let Some(write) = self.volatile.pop() {
             number += 1;
-            if !write.doomed
-                && let Err(failure) = self.survive(below, &write, number)
-            {
+            if let Err(failure) = self.survive(below, &write, number) {
                 return failure;
             }
         }
+        self.volatile.clear();
         match below.flush() {
             Err(failure) if failure.errno != Errno::PERM => failure,
             _ => off,

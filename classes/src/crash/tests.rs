@@ -5,7 +5,8 @@ use crate::target::{TargetOptions, open_target};
 use std::fs;
 use std::path::Path;
 use ugeom_format::crash_log::{self, Entry, HEADER_BYTES, Header, RECORD_BYTES, Record};
-use ugeom_stack::{Channel, Command, Delta, Errno, Opened, Stack};
+use ugeom_machine::buffer::Buffer;
+use ugeom_stack::{Channel, Command, Delta, Errno, Flags, Opened, Stack};
 
 const SECTOR: usize = 512;
 /// Sectors of the disks here.
@@ -321,6 +322,29 @@ fn what_is_written_after_a_failed_flush_is_read_and_survives() {
     assert_eq!(disk.bytes_error(), Errno::IO);
     disk.reopen();
     assert_eq!(disk.bytes()[..4], [0, 2, 0, 0]);
+}
+
+#[test]
+fn what_a_failed_flush_has_lost_is_read_until_the_disk_is_closed() {
+    for command in [Command::Zero, Command::Delete] {
+        let mut disk = Disk::new("md:32k | crash:flushfail=op2,cache=2k");
+        disk.write(0, 1, 4).expect("writes");
+        assert_eq!(disk.flush(), Err(Errno::IO));
+        let opened = disk.opened.as_ref().expect("open");
+        let sector = SECTOR as u64;
+        let discarded = disk.channel.discard(opened, command, sector, sector);
+        discarded.expect("discards");
+        let fua = disk.channel.bio().expect("a bio");
+        let fua = fua.write(2 * sector, Buffer::from_slice(&[7; SECTOR]));
+        disk.channel.submit(opened, fua.flags(Flags::FUA));
+        while disk.channel.finished().is_none() {
+            disk.channel.wait(None);
+        }
+        disk.write(10, 2, 4).expect("writes");
+        assert_eq!(disk.bytes()[..5], [1, 0, 7, 1, 0], "{command:?}");
+        disk.reopen();
+        assert_eq!(disk.bytes()[..5], [0, 0, 7, 0, 0], "{command:?}");
+    }
 }
 
 #[test]

@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct VolatileWrite {
     pub offset_bytes: u64,
     pub data: Vec<u8>,
-    /// A FLUSH that should have covered it has failed: it will never reach the media.
-    pub doomed: bool,
 }
 
 /// All of them, oldest first.
@@ -18,6 +16,9 @@ pub(super) struct Volatile {
     /// The newest write of each sector.
     newest: BTreeMap<u64, u64>,
     bytes: u64,
+    /// Sectors that are read from here and will never reach the media: a FLUSH that should have
+    /// covered them has failed. None of them is in `newest`.
+    doomed: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Volatile {
@@ -28,12 +29,18 @@ impl Volatile {
             first: 0,
             newest: BTreeMap::new(),
             bytes: 0,
+            doomed: BTreeMap::new(),
         }
     }
 
-    /// The data that it holds, bytes.
+    /// The data that it holds and that can reach the media, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// True when it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.doomed.is_empty()
     }
 
     /// Takes a write of whole sectors.
@@ -41,13 +48,10 @@ impl Volatile {
         let number = self.first + self.writes.len() as u64;
         for sector in self.sectors(offset_bytes, data.len() as u64) {
             self.newest.insert(sector, number);
+            self.doomed.remove(&sector);
         }
         self.bytes += data.len() as u64;
-        self.writes.push_back(VolatileWrite {
-            offset_bytes,
-            data,
-            doomed: false,
-        });
+        self.writes.push_back(VolatileWrite { offset_bytes, data });
     }
 
     fn sectors(&self, offset_bytes: u64, length_bytes: u64) -> std::ops::Range<u64> {
@@ -55,7 +59,7 @@ impl Volatile {
         offset_bytes / self.sector_bytes..end.div_ceil(self.sector_bytes)
     }
 
-    /// True when it holds a sector of the range.
+    /// True when it holds a sector of the range that can reach the media.
     pub fn overlaps(&self, offset_bytes: u64, length_bytes: u64) -> bool {
         let sectors = self.sectors(offset_bytes, length_bytes);
         self.newest.range(sectors).next().is_some()
@@ -74,13 +78,28 @@ impl Volatile {
             );
             into[to..to + sector].copy_from_slice(&write.data[from..from + sector]);
         }
+        for (number, data) in self
+            .doomed
+            .range(self.sectors(offset_bytes, into.len() as u64))
+        {
+            let to = (number * self.sector_bytes - offset_bytes) as usize;
+            into[to..to + sector].copy_from_slice(data);
+        }
     }
 
     /// Takes data that is read from now on and never reaches the media.
-    pub fn add_doomed(&mut self, offset_bytes: u64, data: Vec<u8>) {
-        self.add(offset_bytes, data);
-        if let Some(write) = self.writes.back_mut() {
-            write.doomed = true;
+    pub fn add_doomed(&mut self, offset_bytes: u64, data: &[u8]) {
+        let sectors = self.sectors(offset_bytes, data.len() as u64);
+        for (sector, data) in sectors.zip(data.chunks(self.sector_bytes as usize)) {
+            self.newest.remove(&sector);
+            self.doomed.insert(sector, data.to_vec());
+        }
+    }
+
+    /// The media holds something newer of a range: what was doomed of it is gone.
+    pub fn forget_doomed(&mut self, offset_bytes: u64, length_bytes: u64) {
+        for sector in self.sectors(offset_bytes, length_bytes) {
+            self.doomed.remove(&sector);
         }
     }
 
@@ -97,33 +116,28 @@ impl Volatile {
         Some(write)
     }
 
-    /// No write that is held now will ever reach the media.
+    /// No write that is held now will ever reach the media; reads find it until [`Self::clear`].
     pub fn doom(&mut self) {
-        for write in &mut self.writes {
-            write.doomed = true;
+        let sector = self.sector_bytes as usize;
+        for (number, newest) in std::mem::take(&mut self.newest) {
+            let Some(write) = self.writes.get((newest - self.first) as usize) else { continue };
+            let from = (number * self.sector_bytes - write.offset_bytes) as usize;
+            let data = write.data[from..from + sector].to_vec();
+            self.doomed.insert(number, data);
         }
+        self.clear_sound();
     }
 
-    /// Takes out what can reach the media, oldest first. What cannot is kept, but for sectors that
-    /// were written again.
-    pub fn take_sound(&mut self) -> Vec<VolatileWrite> {
-        let newest = self.newest.clone();
-        let (mut sound, mut kept) = (Vec::new(), Vec::new());
-        while let Some(write) = self.pop() {
-            match write.doomed {
-                true => kept.push((self.first - 1, write)),
-                false => sound.push(write),
-            }
-        }
-        for (number, write) in kept {
-            let sectors = self.sectors(write.offset_bytes, write.data.len() as u64);
-            for (sector, data) in sectors.zip(write.data.chunks(self.sector_bytes as usize)) {
-                if newest.get(&sector) == Some(&number) {
-                    self.add(sector * self.sector_bytes, data.to_vec());
-                }
-            }
-        }
-        self.doom();
-        sound
+    /// Nothing is left.
+    pub fn clear(&mut self) {
+        self.newest.clear();
+        self.doomed.clear();
+        self.clear_sound();
+    }
+
+    fn clear_sound(&mut self) {
+        self.first += self.writes.len() as u64;
+        self.writes.clear();
+        self.bytes = 0;
     }
 }

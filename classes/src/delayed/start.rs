@@ -1,10 +1,14 @@
 //! The data path of `delayed`: down at once, up through the thread.
 
 use super::state::Held;
-use ugeom_stack::{Next, Request};
+use crate::extents;
+use ugeom_stack::{Command, Next, Request};
 
-/// On its way down a request is passed on.
+/// On its way down a request is passed on; of holes nothing would be read, so none are shown.
 pub(super) fn down(request: Request<'_>) -> Next {
+    if request.command() == Command::Extents {
+        return extents::all_data(request);
+    }
     request.forward(0)
 }
 

@@ -8,7 +8,9 @@ pub(super) struct Facts {
     /// The size of the image, bytes; zeroes follow up to a whole sector.
     pub size_bytes: u64,
     pub writable: bool,
-    pub block_device: bool,
+    /// An image that shows its holes. A simulated engine does not, as none of its delays would
+    /// meet them.
+    pub shows_holes: bool,
     /// What direct I/O wants memory to be aligned to, bytes; 1 otherwise.
     pub align_bytes: usize,
     pub fwsectors: u64,

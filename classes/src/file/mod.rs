@@ -119,13 +119,7 @@ fn build(
             sector_bytes: settings.sector_bytes.unwrap_or(open::SECTORSIZE),
             engine,
         };
-        return image::plan(context, image).map_err(|error| match error {
-            BuildError::Refused { path, problem } => BuildError::Refused {
-                path,
-                problem: format!("{problem} (?format=raw opens the bytes of the file)"),
-            },
-            other => other,
-        });
+        return image::plan(context, image);
     }
     let wanted = open::Wanted {
         writable: context.writable(),
@@ -152,7 +146,7 @@ fn build(
     plan(
         &path,
         opened,
-        engines,
+        (engines, settings.engine != Choice::Simulated),
         (settings.fwsectors, settings.fwheads),
     )
 }
@@ -160,7 +154,7 @@ fn build(
 fn plan(
     path: &str,
     opened: Opened,
-    engines: Engines,
+    (engines, may_skip): (Engines, bool),
     (fwsectors, fwheads): (u64, u64),
 ) -> Result<Plan, BuildError> {
     let name = opened.name.clone();
@@ -172,7 +166,7 @@ fn plan(
         path: path_of(path),
         size_bytes: opened.size,
         writable: opened.writable,
-        block_device: opened.block_device,
+        shows_holes: may_skip && !opened.block_device,
         align_bytes: opened.align_bytes,
         fwsectors,
         fwheads,

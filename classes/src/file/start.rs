@@ -3,6 +3,7 @@
 use super::FileGeom;
 use super::facts::Facts;
 use super::state::ThreadEngine;
+use crate::extents;
 use rustix::fs::SeekFrom;
 use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, Request};
 
@@ -12,7 +13,7 @@ const HOLE_BYTES_MIN: u64 = 1 << 20;
 pub(super) fn start(geom: &FileGeom, request: Request<'_>, cx: &mut Cx) -> Next {
     match request.command() {
         Command::GetAttr => attribute(&geom.facts, request),
-        Command::Extents => extents(geom, request),
+        Command::Extents => holes(geom, request),
         Command::Read | Command::Write | Command::Delete | Command::Zero | Command::Flush => {
             match cx.local::<ThreadEngine>(geom) {
                 Ok(engine) => {
@@ -37,18 +38,17 @@ fn attribute(facts: &Facts, request: Request<'_>) -> Next {
 }
 
 /// Where an image has holes. A block device does not say; all of it is data then.
-fn extents(geom: &FileGeom, mut request: Request<'_>) -> Next {
+fn holes(geom: &FileGeom, mut request: Request<'_>) -> Next {
+    if !geom.facts.shows_holes {
+        return extents::all_data(request);
+    }
     let mut at = request.offset();
     let end = at + request.length();
     let mut wanted = true;
     while wanted && at < end {
-        let (kind, until) = if geom.facts.block_device {
-            (ExtentKind::Data, end)
-        } else {
-            match stretch(geom, at, end) {
-                Ok(stretch) => stretch,
-                Err(errno) => return request.fail(errno, "the file system cannot say"),
-            }
+        let (kind, until) = match stretch(geom, at, end) {
+            Ok(stretch) => stretch,
+            Err(errno) => return request.fail(errno, "the file system cannot say"),
         };
         wanted = request.add_extent(Extent {
             length_bytes: until - at,

@@ -4,7 +4,7 @@
 //! regular file in the folder of the image, or below; `backing=any` takes any regular file. Each
 //! one is named on stderr. Names with a protocol (`nbd:`, `json:`) are never followed.
 
-use super::{Backing, refused};
+use super::{Backing, malformed, refused};
 use crate::build::BuildError;
 use crate::path::{path_of, text_of};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -145,7 +145,7 @@ fn checked(path: &str, file: &File, head: &[u8], writable: bool) -> Result<Heade
         path: path.to_owned(),
         error,
     })?;
-    let is_wrong = |error: qcow2::Error| refused(path, error.to_string());
+    let is_wrong = |error: qcow2::Error| malformed(path, &error.to_string());
     header.check_map(facts.len()).map_err(is_wrong)?;
     match header.check_accounts(facts.len()) {
         Ok(()) => super::cut::warn_of_qcow2(path, file, &header),
@@ -156,7 +156,7 @@ fn checked(path: &str, file: &File, head: &[u8], writable: bool) -> Result<Heade
 }
 
 fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
-    let header = Header::decode(head).map_err(|error| refused(path, error.to_string()))?;
+    let header = Header::decode(head).map_err(|error| malformed(path, &error.to_string()))?;
     let unfit = if header.encryption != 0 {
         Some("is encrypted")
     } else if header.data_file.is_some() || header.incompatible & incompatible::DATA_FILE != 0 {

@@ -7,7 +7,7 @@
 //! and with the process (`machine::child`).
 
 use super::cut::warn_of;
-use super::{ImageFormat, Settings, refused};
+use super::{ImageFormat, Settings, malformed, refused};
 use crate::build::{BuildContext, BuildError, refuse_in_use};
 use crate::nbd::{self, Private};
 use crate::path::{path_of, text_of};
@@ -113,7 +113,14 @@ fn listening(
     let began = Instant::now();
     loop {
         if let Some(ended) = child.ended() {
-            return Err(refused(settings.path, reason(&ended.stderr)));
+            let problem = reason(&ended.stderr);
+            let is_sound = ["lock", "encrypt"]
+                .iter()
+                .any(|word| problem.contains(word));
+            return Err(match is_sound {
+                true => refused(settings.path, problem),
+                false => malformed(settings.path, &problem),
+            });
         }
         if is_greeted(path) {
             let opened = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -250,7 +257,7 @@ fn check_backing(settings: &Settings<'_>, path: &Path) -> Result<(), BuildError>
     }
     if settings.format == ImageFormat::Qcow && !holds_its_table(&bytes, path)? {
         let problem = "its header gives a table of clusters that ends behind the end of the file";
-        return Err(refused(settings.path, problem.to_owned()));
+        return Err(malformed(settings.path, problem));
     }
     Ok(())
 }

@@ -227,6 +227,12 @@ fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
     ]
 }
 
+/// As [`refused`], where a plain disk may have been taken for an image by its signature.
+fn malformed(path: &str, problem: &str) -> BuildError {
+    let problem = format!("{problem} (?format=raw opens the bytes of the file)");
+    refused(path, problem)
+}
+
 fn refused(path: &str, problem: String) -> BuildError {
     BuildError::Refused {
         path: path.to_owned(),

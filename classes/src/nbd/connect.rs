@@ -9,6 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
+use ugeom_format::wire::nbd::{Request, command};
 use ugeom_machine::clock;
 use ugeom_tls::{ClientTls, ROOM_BYTES_MIN, Stream};
 
@@ -108,7 +109,15 @@ pub(super) fn ask(
             Ok(fd)
         });
         match connected {
-            Ok(fd) => return shake(Stream::plain(fd), export, tls, deadline_ns),
+            Ok(fd) => {
+                let mut stream = Stream::plain(fd);
+                let facts = shake(&mut stream, export, tls, deadline_ns);
+                match &facts {
+                    Ok(_) => leave(&mut stream),
+                    Err(_) => stream.close(),
+                }
+                return facts;
+            }
             Err(error) => last = error,
         }
     }
@@ -116,7 +125,7 @@ pub(super) fn ask(
 }
 
 fn shake(
-    mut stream: Stream,
+    stream: &mut Stream,
     export: &str,
     tls: Option<&ClientTls>,
     deadline_ns: u64,
@@ -138,19 +147,32 @@ fn shake(
             match stream.send_all(&mut out, &mut sent) {
                 Ok(()) => break,
                 Err(Errno::AGAIN) => wait(stream.fd(), PollFlags::OUT, deadline_ns)?,
-                Err(Errno::PIPE | Errno::CONNRESET) => return Err(closed(&stream)),
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(closed(stream)),
                 Err(errno) => return Err(stream.reason(errno)),
             }
         }
         wait(stream.fd(), PollFlags::IN, deadline_ns)?;
         match stream.read(&mut [], &mut bytes) {
-            Ok(0) => return Err(closed(&stream)),
+            Ok(0) => return Err(closed(stream)),
             Ok(count) => input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(Errno::CONNRESET) => return Err(closed(&stream)),
+            Err(Errno::CONNRESET) => return Err(closed(stream)),
             Err(errno) => return Err(stream.reason(errno)),
         }
     }
+}
+
+/// Ends the transmission phase. The server sees the end of the connection in any case.
+pub(super) fn leave(stream: &mut Stream) {
+    let leave = Request {
+        flags: 0,
+        command: command::DISC,
+        cookie: 0,
+        offset_bytes: 0,
+        length_bytes: 0,
+    };
+    let _ = stream.send(&leave.encode());
+    stream.close();
 }
 
 /// Why the server may have closed the connection. In TLS it may do so before its reason is read: a

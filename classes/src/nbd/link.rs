@@ -19,7 +19,7 @@ mod sync;
 mod ticks;
 
 use super::Remote;
-use super::connect::connected;
+use super::connect::{connected, leave};
 use super::durability::Durability;
 use super::shake::{Facts, Shake, Step};
 use super::together::{Flushed, Together};
@@ -46,6 +46,7 @@ use sync::Asked;
 
 const NONSENSE: &str = "the server violates the protocol";
 
+const OTHER_EXPORT: &str = "the export has another size now, or may not be written any more";
 const SILENT: &str = "the server does not answer";
 
 const NO_CONNECTION: &str = "there is no connection";
@@ -150,6 +151,8 @@ pub(super) struct Link {
     attempts: usize,
     /// The handshake over the last connection was completed.
     shook: bool,
+    /// The last try found a server that serves something else.
+    is_other: bool,
     /// Something was received since that was asked last.
     pub received: bool,
     polling: AdaptivePolling,
@@ -196,6 +199,7 @@ impl Link {
             now_ns: clock::now_ns(),
             attempts: 0,
             shook: true,
+            is_other: false,
             received: false,
             polling: AdaptivePolling::new(POLL_NS),
             durability: Durability::new(&remote.together),
@@ -398,7 +402,7 @@ impl Link {
         let known = &self.remote.facts;
         let read_only = |facts: &Facts| facts.flags & export_flag::READ_ONLY != 0;
         if facts.size_bytes != known.size_bytes || read_only(facts) != read_only(known) {
-            return Err("the export has another size now, or may not be written any more");
+            return Err(OTHER_EXPORT);
         }
         self.stage = Stage::Up;
         self.allocation = facts.allocation;
@@ -479,6 +483,7 @@ impl Link {
         }
         let was_up = matches!(self.stage, Stage::Up);
         self.shook = was_up;
+        self.is_other = why == OTHER_EXPORT;
         self.durability.broke();
         self.forget_flushes();
         self.asked.end_all();
@@ -537,7 +542,10 @@ impl Link {
     fn give_up(&mut self, why: &'static str, tried: bool) {
         let limit = self.remote.retry.as_nanos();
         // A server that shakes hands may only be unable to answer this request.
-        let errno = if self.shook { Errno::IO } else { Errno::NXIO };
+        let (errno, why) = match self.shook {
+            true => (Errno::IO, why),
+            false => (Errno::NXIO, self.remote.absent.unwrap_or(why)),
+        };
         for index in std::mem::take(&mut self.queue) {
             let Some(flight) = &self.flights[index as usize] else { continue };
             let waited = u128::from(self.now_ns.saturating_sub(flight.since_ns));
@@ -580,6 +588,7 @@ impl Link {
         }
         let silent_ns = self.now_ns.saturating_sub(self.heard_ns);
         match self.stage {
+            Stage::Down { .. } if self.is_other => self.give_up(OTHER_EXPORT, false),
             Stage::Down { .. } => self.give_up("the server is unreachable", false),
             _ if silent_ns > self.together.answer_timeout.at_ns(self.now_ns) => {
                 self.lose(SILENT);
@@ -617,16 +626,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         self.forget_flushes();
         if let (Stage::Up, Some(mut stream)) = (&self.stage, self.stream.take()) {
-            let leave = Request {
-                flags: 0,
-                command: command::DISC,
-                cookie: 0,
-                offset_bytes: 0,
-                length_bytes: 0,
-            };
-            // The server sees the end of the connection in any case.
-            let _ = stream.send(&leave.encode());
-            stream.close();
+            leave(&mut stream);
         }
     }
 }

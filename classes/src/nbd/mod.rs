@@ -126,6 +126,9 @@ pub(super) struct Remote {
     retry: Duration,
     /// Connections that may break over one request.
     breaks_max: u32,
+    /// Why requests fail without a server, where another reason is true than that it is
+    /// unreachable.
+    absent: Option<&'static str>,
     /// Acknowledged writes that are lost, of all links.
     losses: Arc<Losses>,
     together: Arc<Together>,
@@ -230,6 +233,7 @@ fn build(
         timeout,
         retry,
         breaks_max: u32::MAX,
+        absent: None,
         together: Together::new(&losses, timeout),
         losses,
     });
@@ -251,8 +255,11 @@ fn build(
 fn sector_of(facts: &Facts, wanted: u64, writable: bool) -> Result<u32, String> {
     let sectorsize = wanted.max(u64::from(facts.minimum_bytes));
     let size = facts.size_bytes;
+    if size == 0 {
+        return Err("the export is empty (0 bytes)".to_owned());
+    }
     let sectors = size.checked_next_multiple_of(sectorsize);
-    if !sectorsize.is_power_of_two() || size == 0 || sectors.is_none() {
+    if !sectorsize.is_power_of_two() || sectors.is_none() {
         let minimum = facts.minimum_bytes;
         return Err(format!(
             "{size} bytes in blocks of {minimum} make no sector of {sectorsize}"
@@ -284,6 +291,8 @@ pub(crate) struct Private {
 const PRIVATE_TIMEOUT: Duration = Duration::from_secs(600);
 /// A server that was started here does not come back.
 const PRIVATE_RETRY: Duration = Duration::from_millis(100);
+/// Why requests fail that it would have to answer.
+const PRIVATE_ABSENT: &str = "qemu-nbd, which reads this image, has ended";
 /// qemu-nbd breaks the connection where the image cannot be read: trying for longer would only make
 /// each look at a damaged image take longer.
 const PRIVATE_BREAKS_MAX: u32 = 3;
@@ -307,6 +316,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
         breaks_max: PRIVATE_BREAKS_MAX,
+        absent: Some(PRIVATE_ABSENT),
         together: Together::new(&losses, PRIVATE_TIMEOUT),
         losses,
     });

@@ -5,13 +5,20 @@
 //!   greeting -> flags, [STARTTLS ->] STRUCTURED_REPLY -> SET_META_CONTEXT -> GO -> facts
 //! ```
 //! What a server does not have is done without: in place of GO, old ones have EXPORT_NAME, which
-//! tells size and flags, and answers a name that does not exist by leaving.
+//! tells size and flags, and answers a name that does not exist by leaving. Servers without the
+//! fixed newstyle have that option only, and oldstyle ones none: they tell size and flags at once.
 
 use ugeom_format::wire::nbd::{
     BASE_ALLOCATION, ExportReply, GREETING_BYTES, Greeting, Info, InfoRequest, MetaContext,
-    MetaRequest, OPTION_BYTES_MAX, OPTION_REPLY_HEADER_BYTES, OptionHeader, OptionReplyHeader,
-    PAYLOAD_BYTES_MAX, handshake_flag, info, option, option_reply,
+    MetaRequest, OLD_GREETING_BYTES, OPTION_BYTES_MAX, OPTION_REPLY_HEADER_BYTES, OldGreeting,
+    OptionHeader, OptionReplyHeader, PAYLOAD_BYTES_MAX, handshake_flag, info, option, option_reply,
 };
+
+/// Why a server with an old handshake is not used with TLS.
+const TOO_OLD_FOR_TLS: &str = "the server offers no TLS (its handshake is of before 2013)";
+
+/// The largest minimum that the protocol allows, bytes.
+const MINIMUM_BYTES_MAX: u32 = 65_536;
 
 /// What a server tells of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,6 +90,12 @@ impl Shake {
     pub fn advance(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Step, String> {
         loop {
             let (used, done) = match self.stage {
+                Stage::Greeting if OldGreeting::is_begun(input) => {
+                    let Some(greeting) = input.get(..OLD_GREETING_BYTES) else {
+                        return Ok(Step::More);
+                    };
+                    (OLD_GREETING_BYTES, Some(self.greeted_oldstyle(greeting)?))
+                }
                 Stage::Greeting => match input.get(..GREETING_BYTES) {
                     Some(greeting) => (GREETING_BYTES, self.greeted(greeting, out)?),
                     None => return Ok(Step::More),
@@ -129,18 +142,40 @@ impl Shake {
 
     fn greeted(&mut self, greeting: &[u8], out: &mut Vec<u8>) -> Result<Option<Step>, String> {
         let greeting = Greeting::decode(greeting).map_err(|error| error.to_string())?;
-        if !greeting.is_fixed() {
-            return Err("the server has no fixed newstyle handshake".to_owned());
-        }
         let both = greeting.flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
         self.no_zeroes = both & handshake_flag::NO_ZEROES != 0;
         out.extend(u32::from(both).to_be_bytes());
-        if self.tls {
+        if !greeting.is_fixed() {
+            if self.tls {
+                return Err(TOO_OLD_FOR_TLS.to_owned());
+            }
+            self.ask_by_name(out);
+        } else if self.tls {
             self.ask(option::STARTTLS, &[], out);
         } else {
             self.secured(out);
         }
         Ok(None)
+    }
+
+    fn greeted_oldstyle(&mut self, greeting: &[u8]) -> Result<Step, String> {
+        if self.tls {
+            return Err(TOO_OLD_FOR_TLS.to_owned());
+        }
+        if !self.export.is_empty() {
+            return Err("the server has one export without a name (oldstyle)".to_owned());
+        }
+        let greeting = OldGreeting::decode(greeting).map_err(|error| error.to_string())?;
+        self.facts.size_bytes = greeting.size_bytes;
+        self.facts.flags = greeting.flags;
+        Ok(self.told())
+    }
+
+    /// Asks for the export with the one option that all newstyle servers have.
+    fn ask_by_name(&mut self, out: &mut Vec<u8>) {
+        let name = self.export.clone();
+        self.ask(option::EXPORT_NAME, name.as_bytes(), out);
+        self.stage = Stage::Named;
     }
 
     /// Goes on in TLS, or without it where none was asked for.
@@ -205,9 +240,7 @@ impl Shake {
             }
             (option::GO, option_reply::ACK) => return Ok(Some(self.told())),
             (option::GO, option_reply::ERR_UNSUP) => {
-                let name = self.export.clone();
-                self.ask(option::EXPORT_NAME, name.as_bytes(), out);
-                self.stage = Stage::Named;
+                self.ask_by_name(out);
             }
             (option::GO, _) if header.is_error() => return Err(refusal(header.reply, data)),
             // Everything else is done without.
@@ -231,10 +264,7 @@ impl Shake {
                 preferred_bytes,
                 maximum_bytes,
             } => {
-                if minimum_bytes == 0 || maximum_bytes < minimum_bytes {
-                    let sizes = format!("{minimum_bytes} to {maximum_bytes}");
-                    return Err(format!("the server wants blocks of {sizes} bytes"));
-                }
+                check_sizes(minimum_bytes, preferred_bytes, maximum_bytes)?;
                 self.facts.minimum_bytes = minimum_bytes;
                 self.facts.preferred_bytes = preferred_bytes;
                 self.facts.maximum_bytes = maximum_bytes.min(PAYLOAD_BYTES_MAX);
@@ -244,6 +274,21 @@ impl Shake {
         }
         Ok(())
     }
+}
+
+/// Refuses block sizes that the protocol forbids ("Block size constraints" of proto.md).
+fn check_sizes(minimum: u32, preferred: u32, maximum: u32) -> Result<(), String> {
+    let problem = if !minimum.is_power_of_two() || minimum > MINIMUM_BYTES_MAX {
+        format!("minimum of {minimum} bytes (not a power of two up to {MINIMUM_BYTES_MAX})")
+    } else if !preferred.is_power_of_two() || preferred < minimum.max(512) {
+        let least = minimum.max(512);
+        format!("preferred size of {preferred} bytes (not a power of two from {least} on)")
+    } else if maximum != u32::MAX && (maximum == 0 || !maximum.is_multiple_of(minimum)) {
+        format!("maximum of {maximum} bytes (not a multiple of the minimum, {minimum})")
+    } else {
+        return Ok(());
+    };
+    Err(format!("the server has an invalid block size: a {problem}"))
 }
 
 /// The server's own words, or what its number means.
@@ -259,4 +304,31 @@ fn refusal(reply: u32, data: &[u8]) -> String {
         return format!("the server refuses: {meaning}");
     }
     format!("the server refuses: {}", text.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_sizes_are_those_of_the_protocol() {
+        for (minimum, preferred, maximum, valid) in [
+            (1, 512, 1, true),
+            (1, 4096, u32::MAX, true),
+            (4096, 65_536, 32 << 20, true),
+            (65_536, 1 << 31, 65_536, true),
+            (1 << 31, 1 << 31, 1 << 31, false),
+            (131_072, 131_072, 131_072, false),
+            (0, 4096, 32 << 20, false),
+            (3, 4096, 32 << 20, false),
+            (1, 7, 32 << 20, false),
+            (1, 256, 32 << 20, false),
+            (4096, 512, 32 << 20, false),
+            (512, 4096, 1000, false),
+            (512, 4096, 0, false),
+        ] {
+            let checked = check_sizes(minimum, preferred, maximum);
+            assert_eq!(checked.is_ok(), valid, "{checked:?}");
+        }
+    }
 }

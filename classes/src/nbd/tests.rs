@@ -435,3 +435,17 @@ fn nonsense_ends_a_connection_and_requests_are_asked_again() {
     drop((opened, channel, target));
     server.join().expect("the server");
 }
+
+#[test]
+fn a_connection_that_asks_for_the_facts_ends_with_disc() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    let server = std::thread::spawn(move || {
+        let mut last = None;
+        serve_once(&listener, |mut stream| last = next_request(&mut stream));
+        last.map(|request| request.command)
+    });
+    let target = open(&target_of(&folder, "", ""));
+    assert_eq!(server.join().expect("the server"), Some(command::DISC));
+    drop(target);
+}

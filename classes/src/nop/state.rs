@@ -110,6 +110,12 @@ impl Decider {
         }
     }
 
+    /// True when a read may be failed or delayed.
+    pub fn decides_reads(&self) -> bool {
+        let faults = &self.faults;
+        faults.count_until_fail.is_some() || faults.read_fail > 0.0 || faults.read_delay > 0.0
+    }
+
     /// Decides about the next request, in gnop's order: the countdown, the failure, the delay.
     /// Only reads and writes fail or wait; the n-th of them has the same fate in every run.
     pub fn decide(&self, command: Command) -> Decision {

@@ -231,6 +231,53 @@ fn zeroing_falls_back_to_writing_and_remembers_it() {
 }
 
 #[test]
+fn dirty_pages_of_a_device_delay_zeroing_but_do_not_fail_it() {
+    let (mut files, id) = null();
+    let memory = fake(&[]);
+    let file = files.held(id);
+    file.block_device = true;
+    for allocated in [false, true] {
+        let op = op(OpKind::Zero { allocated }, id, 4096);
+        let mut progress = Progress::default();
+        for _ in 0..=BUSY_MAX {
+            assert_ne!(
+                progress.step(&op, &memory, file).call,
+                Call::Write { durable: false }
+            );
+            let refused = progress.absorb(&op, &memory, file, Err(Errno::BUSY));
+            assert_eq!(refused, None);
+        }
+        let step = progress.step(&op, &memory, file);
+        assert_eq!(step.call, Call::Write { durable: false });
+        let end = progress.absorb(&op, &memory, file, Ok(4096));
+        assert_eq!(end, Some(Ok(4096)));
+        progress.reset();
+        let step = progress.step(&op, &memory, file);
+        assert_ne!(step.call, Call::Write { durable: false });
+    }
+}
+
+#[test]
+fn a_discard_of_pages_that_stay_dirty_succeeds() {
+    let (mut files, id) = null();
+    let memory = fake(&[]);
+    let file = files.held(id);
+    file.block_device = true;
+    let op = op(OpKind::Discard, id, 4096);
+    let mut progress = Progress::default();
+    let mut calls = 0;
+    let end = loop {
+        assert_eq!(progress.step(&op, &memory, file).call, Call::DiscardBlocks);
+        calls += 1;
+        let end = progress.absorb(&op, &memory, file, Err(Errno::BUSY));
+        if let Some(end) = end {
+            break end;
+        }
+    };
+    assert_eq!((end, calls), (Ok(4096), BUSY_MAX + 1));
+}
+
+#[test]
 fn impossible_ranges_are_settled_without_a_call() {
     let (_, id) = null();
     let memory = fake(&[4, 4]);

@@ -10,7 +10,7 @@ pub enum EliError {
     #[error("{found} bytes cannot hold GELI metadata of {expected} bytes")]
     Short { found: usize, expected: usize },
     /// The sector does not begin with "GEOM::ELI".
-    #[error("no GELI metadata: the sector begins with {found:02x?}, not with \"GEOM::ELI\"")]
+    #[error("no GELI metadata: not encrypted with GELI, or of another size than before")]
     Magic {
         /// The first bytes of the sector.
         found: [u8; 16],

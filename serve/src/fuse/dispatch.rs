@@ -24,6 +24,9 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_stack::unaligned::Span;
 use ugeom_stack::{BioId, Channel, Claim, Command, Finished, Flags, Share};
 
+/// The FLUSH of close(2).
+const CLOSING: Flags = Flags::UNHEARD.with(Flags::FOR_REQUEST);
+
 /// Requests that a thread has in the stack at a time.
 pub(super) const DEPTH: usize = 64;
 
@@ -104,7 +107,8 @@ impl Dispatcher {
                 Some(data) => self.write(link, ticket, &transfer, data),
                 None => link.answer(ticket, None, Err(Errno::IO)),
             },
-            Request::Sync(handle) => self.sync(link, ticket, handle),
+            Request::Sync(handle) => self.sync(link, ticket, handle, Flags::NONE),
+            Request::Flush(handle) => self.sync(link, ticket, handle, CLOSING),
             Request::Fallocate(what) => {
                 self.help(
                     link,
@@ -167,7 +171,7 @@ impl Dispatcher {
                 flags: 0,
             }
             .encode()),
-            Request::ReleaseDirectory | Request::Flush(_) | Request::Destroy => Ok(Vec::new()),
+            Request::ReleaseDirectory | Request::Destroy => Ok(Vec::new()),
             Request::Interrupt(unique) => return self.shared.interrupts.tell(unique),
             Request::Silent => return,
             Request::Change => Err(Errno::PERM),
@@ -264,18 +268,23 @@ impl Dispatcher {
         self.operations[number as usize].bio = Some(id);
     }
 
-    fn sync(&mut self, link: &mut impl Link, ticket: Ticket, number: u64) {
+    /// fsync(2), or close(2), also of the descriptors that a child inherits: its error takes no
+    /// report from the next fsync, and it makes nothing durable that a program may rely on.
+    fn sync(&mut self, link: &mut impl Link, ticket: Ticket, number: u64, flags: Flags) {
         let table = look(&self.table);
         let Some(handle) = table.get(number) else {
             return link.answer(ticket, None, Err(Errno::BADF));
         };
-        if !handle.writable {
+        let closes = flags.contains(Flags::UNHEARD);
+        if !handle.writable || (closes && !handle.dirty.load(Ordering::Acquire)) {
             return link.answer(ticket, None, Ok(Reply::Bytes(&[])));
         }
         let Some(draft) = self.channel.bio() else {
             return link.answer(ticket, None, Err(Errno::NOMEM));
         };
-        handle.dirty.store(false, Ordering::Release);
+        if !closes {
+            handle.dirty.store(false, Ordering::Release);
+        }
         let operation = Operation {
             ticket,
             bio: None,
@@ -285,7 +294,7 @@ impl Dispatcher {
             taken_ns: self.notes.begin(),
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
-        let draft = draft.flush().cookie(number);
+        let draft = draft.flush().flags(flags).cookie(number);
         let id = self.channel.submit(&handle.opened, draft);
         self.operations[number as usize].bio = Some(id);
     }

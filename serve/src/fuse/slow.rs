@@ -26,9 +26,8 @@ use ugeom_stack::{Channel, Delta, Unaligned};
 /// Threads for what takes several steps.
 const HELPERS: usize = 4;
 
-/// What a file is opened with: past the page cache, with writes side by side, and without a
-/// message at each close of a descriptor.
-const OPENED: u32 = open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES | open_flag::NOFLUSH;
+/// What a file is opened with: past the page cache, with writes side by side.
+const OPENED: u32 = open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES;
 
 /// What the opening thread is asked.
 pub(super) enum OpenerRequest {
@@ -186,6 +185,13 @@ impl Opener {
         if writes && !files.writable {
             return Err(Errno::ROFS);
         }
+        if writes && let Some(lost) = files.stack.lost_to_writer(view.id) {
+            let name = &view.name;
+            self.shared.say(&format!(
+                "{name} cannot be opened for writing: that would destroy {lost} above it"
+            ));
+            return Err(Errno::BUSY);
+        }
         // Who writes a part of a sector has to read the rest.
         let delta = if writes {
             Delta::READ_WRITE
@@ -210,7 +216,11 @@ impl Opener {
         let handle = self.tables.add(&handle);
         let reply = OpenReply {
             handle,
-            flags: OPENED,
+            // The close of a descriptor that cannot write is no message.
+            flags: match writes {
+                true => OPENED,
+                false => OPENED | open_flag::NOFLUSH,
+            },
         };
         Ok(reply.encode())
     }

@@ -250,14 +250,21 @@ impl Connection {
                 ..
             } = request;
             let name = &self.chosen.export.name;
+            let what = match command::name(*command) {
+                Some(known) => known.to_owned(),
+                None => format!("command {command}"),
+            };
+            let range = match *command {
+                command::FLUSH => String::new(),
+                _ => format!(" of {length_bytes} bytes at {offset_bytes}"),
+            };
             let last = if self.failures == FAILURES_LOGGED {
                 " (more of it is not logged)"
             } else {
                 ""
             };
             complaints.say(format_args!(
-                "{}: command {command} of {length_bytes} bytes at {offset_bytes} of {name}: \
-                 {why}{last}",
+                "{}: {what}{range} of {name}: {why}{last}",
                 self.who
             ));
         }

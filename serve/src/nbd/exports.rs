@@ -192,8 +192,27 @@ impl Visible<'_> {
         })
     }
 
+    /// Why an export is not opened for writing.
+    fn kept(&self, export: &Export, lost: &str) -> Refusal {
+        let name = &export.name;
+        let above = if self.sees(lost) { lost } else { "a layer" };
+        Refusal {
+            reply: option_reply::ERR_POLICY,
+            message: format!(
+                "writing to {name} would destroy {above} above it; \
+                 `{name}{READ_ONLY_SUFFIX}` opens it for reading"
+            ),
+        }
+    }
+
     pub fn open(&self, name: &str) -> Result<Chosen, Refusal> {
         let export = self.find(name)?;
+        let lost = export
+            .writable
+            .then(|| self.exports.stack.lost_to_writer(export.id));
+        if let Some(lost) = lost.flatten() {
+            return Err(self.kept(&export, &lost));
+        }
         let delta = if export.writable {
             Delta::READ_WRITE
         } else {

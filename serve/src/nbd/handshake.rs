@@ -11,6 +11,9 @@ use ugeom_format::wire::nbd::{
 /// The flags of our greeting.
 const FLAGS: u16 = handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES;
 
+/// The longest data of an option that is read and refused, bytes; with more the client is left.
+const SKIP_BYTES_MAX: u32 = 1 << 20;
+
 /// Numbers of contexts in replies to BLOCK_STATUS.
 pub(super) const ALLOCATION_ID: u32 = 1;
 pub(super) const DEPTH_ID: u32 = 2;
@@ -196,6 +199,11 @@ impl Handshake {
 
     fn header(&mut self, bytes: &[u8]) -> Option<Step> {
         match OptionHeader::decode(bytes) {
+            Ok(header) if header.length > SKIP_BYTES_MAX => {
+                let OptionHeader { option, length } = header;
+                let why = format!("it sent option {option} with {length} bytes of data");
+                Some(Step::Leave(Some(why)))
+            }
             Ok(header) if header.length > OPTION_BYTES_MAX => {
                 self.stage = Stage::Skip(header, header.length);
                 None

@@ -50,6 +50,7 @@ impl Topology {
             providers: Vec::new(),
             rank: 1,
             wither: false,
+            asked_for: false,
         };
         self.geoms.insert(id, object);
         for provider in lower {
@@ -170,6 +171,53 @@ impl Topology {
             self.wither(geom, Errno::NXIO);
         }
         self.wash();
+    }
+
+    /// The user asked for that geom; it was not found by tasting.
+    pub(crate) fn asked_for(&mut self, geom: GeomId) {
+        if let Some(object) = self.geoms.get_mut(&geom) {
+            object.asked_for = true;
+        }
+    }
+
+    /// The first provider of a geom that a first writer would destroy for good: spoiling takes the
+    /// geom, and tasting does not make it again.
+    pub(crate) fn lost_to_writer(&self, provider: ProviderId) -> Option<&str> {
+        let object = self.providers.get(&provider)?;
+        if object.counts.write > 0 {
+            return None;
+        }
+        let holders = |object: &ProviderObject| {
+            let consumers = object
+                .consumers
+                .iter()
+                .filter_map(|id| self.consumers.get(id));
+            let geoms = consumers.filter(|consumer| consumer.entry.is_none());
+            geoms.map(|consumer| consumer.geom).collect::<Vec<_>>()
+        };
+        let survives = |id: &GeomId| {
+            self.geoms
+                .get(id)
+                .is_none_or(|geom| geom.methods.survives_spoil())
+        };
+        let mut going = holders(object);
+        going.retain(|id| !survives(id));
+        let mut seen = HashSet::new();
+        while let Some(id) = going.pop() {
+            let Some(geom) = self.geoms.get(&id).filter(|_| seen.insert(id)) else { continue };
+            let providers = || {
+                geom.providers
+                    .iter()
+                    .filter_map(|id| self.providers.get(id))
+            };
+            if geom.asked_for
+                && let Some(lost) = providers().next()
+            {
+                return Some(&lost.name);
+            }
+            going.extend(providers().flat_map(holders));
+        }
+        None
     }
 
     /// A provider is gone: it answers with the error, and everything on it follows.

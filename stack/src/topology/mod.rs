@@ -47,6 +47,8 @@ pub(crate) struct GeomObject {
     pub providers: Vec<ProviderId>,
     pub rank: u32,
     pub wither: bool,
+    /// Made because it was asked for: tasting does not make it again.
+    pub asked_for: bool,
     /// What it has lost of what it had acknowledged.
     pub losses: Arc<Losses>,
 }

@@ -179,8 +179,10 @@ fn both_descriptors_of_a_file_hear_of_what_is_lost() {
         let folder = tempfile::tempdir().expect("a folder");
         let Some(files) = files(folder.path(), &upstream, layers) else { return };
         let mount = folder.path().join("mnt");
-        let entry = std::fs::read_dir(&mount).expect("a folder").next();
-        let path = entry.expect("a file").expect("its name").path();
+        // That of the layer on top, whose name is that of the one below with its own behind it.
+        let entries = std::fs::read_dir(&mount).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("a file").path());
+        let path = paths.max().expect("the file on top");
         let open = || {
             let mut options = std::fs::OpenOptions::new();
             options.read(true).write(true).open(&path).expect("opens")

@@ -1,12 +1,12 @@
 //! More programs that speak NBD, at `ugeom serve`: copies between servers, measuring, mounting.
 
-use crate::run::{command, has, other, run};
+use crate::run::{command, has, other, run, ugeom};
 use crate::serve::{Served, noise};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-use ugeom_testkit::program;
+use ugeom_testkit::{Server, program};
 
 #[test]
 fn nbdcopy_copies_from_server_to_server_in_every_way() {
@@ -150,4 +150,30 @@ fn nbdfuse_makes_a_file_of_an_export() {
     assert!(read.expect("read") == data);
     written.expect("written");
     assert!(std::fs::read(&image).expect("the image") == other_data);
+}
+
+/// `nbdkit` with the handshakes of before 2011 and of before 2013.
+#[test]
+fn servers_with_old_handshakes_are_read() {
+    let Some(nbdkit) = program("nbdkit") else { return };
+    for (handshake, named) in [("--oldstyle", false), ("--mask-handshake=0", true)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s").display().to_string();
+        let all = ["-f", "-U", &socket, handshake, "pattern", "1m"];
+        let mut child = command(&nbdkit, &all);
+        let child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let _server = Server(child.expect("a server"));
+        while !Path::new(&socket).exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let target = |name: &str| format!("nbd+unix:///{name}?socket={socket}");
+        let read = ugeom(&["read", &target("")]);
+        assert_eq!(read.code, 0, "{handshake}: {}", read.stderr);
+        let pattern: Vec<u8> = (0..1 << 17)
+            .flat_map(|at: u64| (at * 8).to_be_bytes())
+            .collect();
+        assert!(read.stdout == pattern, "{handshake}");
+        let other = ugeom(&["read", &target("other"), "--length", "512"]);
+        assert_eq!(other.code == 0, named, "{}", other.stderr);
+    }
 }

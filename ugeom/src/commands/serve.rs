@@ -80,6 +80,10 @@ pub struct Serve {
     #[arg(long)]
     rw: bool,
 
+    /// Refuse writes of clients: the default, for scripts that state it
+    #[arg(short = 'r', long = "read-only", conflicts_with = "rw")]
+    _read_only: bool,
+
     /// Run a shell command with the URI in $uri and the directory in $mnt, then exit; without --nbd
     /// and --fuse, serve a temporary socket
     #[arg(long, value_name = "COMMAND")]
@@ -312,7 +316,10 @@ impl Serve {
         let files = settings.map(|it| ugeom_serve::fuse::Server::start(stack, name, &it));
         let files = files.transpose()?;
         if let Some(files) = &files {
-            output::remark(&files.used().to_string());
+            match self.files.asks_for_uring() {
+                true => output::remark(&files.used().to_string()),
+                false => log::debug!("{}", files.used()),
+            }
         }
         Ok(Servers { nbd, files })
     }

@@ -129,7 +129,7 @@ impl Rig {
         });
         let engines = Engines::of(engines.into_iter().rev().collect());
         let image = open::open(path, wanted).expect("open");
-        let plan = plan(path, change(image), engines, (0, 0)).expect("a plan");
+        let plan = plan(path, change(image), (engines, true), (0, 0)).expect("a plan");
         let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
         let provider = stack.create("FILE", plan, &[]).expect("a geom")[0];
         let opened = stack.open(provider, Delta::READ_WRITE).expect("open");

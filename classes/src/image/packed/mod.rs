@@ -27,7 +27,7 @@ mod xz;
 mod zstd;
 
 use super::pool::Pool;
-use super::{ImageFormat, Settings, refused};
+use super::{ImageFormat, Settings, malformed, refused};
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::locking::{self, Holder};
 use crate::path::path_of;
@@ -98,7 +98,7 @@ pub(super) fn plan(
         reader.measure()?;
         Ok(reader)
     });
-    let reader = opened.map_err(|damage| refused(path, damage.to_string()))?;
+    let reader = opened.map_err(|damage| malformed(path, &damage.to_string()))?;
     let size_bytes = reader.size_bytes();
     if size_bytes == 0 {
         return Err(refused(path, "contains a disk of 0 bytes".into()));

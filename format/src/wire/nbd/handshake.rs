@@ -7,13 +7,15 @@ use crate::bytes::{put, put_u32_be, u16_be, u32_be, u64_be};
 const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// `IHAVEOPT`: newstyle, and before each option.
 const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// The handshake of before 2011, which this program does not speak.
+/// Oldstyle, the handshake of before 2011.
 const OLD_MAGIC: u64 = 0x4202_8186_1253;
 /// Before each reply to an option.
 const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 
 /// The size of a [`Greeting`], bytes.
 pub const GREETING_BYTES: usize = 18;
+/// The size of an [`OldGreeting`], bytes: with 124 zeroes at its end.
+pub const OLD_GREETING_BYTES: usize = 152;
 /// The size of the client's flags, a 32-bit number, bytes.
 pub const CLIENT_FLAGS_BYTES: usize = 4;
 /// The size of an [`OptionHeader`], bytes.
@@ -47,18 +49,12 @@ impl Greeting {
     /// Decodes the first 18 bytes of a server.
     ///
     /// # Errors
-    /// The peer is no NBD server, or one that speaks the old handshake only.
+    /// The peer is no NBD server, or one with the oldstyle handshake ([`OldGreeting`]).
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let what = "a server's greeting";
         expect(what, bytes, GREETING_BYTES)?;
         magic(what, u64_be(bytes, 0), INIT_MAGIC, "")?;
-        let found = u64_be(bytes, 8);
-        let hint = if found == OLD_MAGIC {
-            " (a server with the oldstyle handshake, which has no names)"
-        } else {
-            ""
-        };
-        magic(what, u64_be(bytes, 8), OPTION_MAGIC, hint)?;
+        magic(what, u64_be(bytes, 8), OPTION_MAGIC, "")?;
         let flags = u16_be(bytes, 16);
         Ok(Self { flags })
     }
@@ -66,6 +62,38 @@ impl Greeting {
     /// Whether options may follow each other.
     pub fn is_fixed(self) -> bool {
         self.flags & handshake_flag::FIXED_NEWSTYLE != 0
+    }
+}
+
+/// The whole handshake of an oldstyle server, which has one export without a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldGreeting {
+    /// The size of the export, bytes.
+    pub size_bytes: u64,
+    /// What can be done with it: bits of [`super::export_flag`].
+    pub flags: u16,
+}
+
+impl OldGreeting {
+    /// Whether a server that begins with these bytes is an oldstyle one.
+    #[must_use]
+    pub fn is_begun(bytes: &[u8]) -> bool {
+        bytes.starts_with(&INIT_MAGIC.to_be_bytes())
+            && bytes.get(8..16) == Some(&OLD_MAGIC.to_be_bytes())
+    }
+
+    /// Decodes the first 152 bytes of an oldstyle server.
+    ///
+    /// # Errors
+    /// There are fewer bytes, or it is another server.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let what = "an oldstyle greeting";
+        expect(what, bytes, OLD_GREETING_BYTES)?;
+        magic(what, u64_be(bytes, 0), INIT_MAGIC, "")?;
+        magic(what, u64_be(bytes, 8), OLD_MAGIC, "")?;
+        // A 32-bit number, of which the protocol uses the lower half.
+        let (size_bytes, flags) = (u64_be(bytes, 16), u16_be(bytes, 26));
+        Ok(Self { size_bytes, flags })
     }
 }
 

@@ -72,8 +72,8 @@ pub use extended::{
     ExtendedStatus, decode_extended_status, encode_extended_status,
 };
 pub use handshake::{
-    CLIENT_FLAGS_BYTES, ExportReply, GREETING_BYTES, Greeting, OPTION_HEADER_BYTES,
-    OPTION_REPLY_HEADER_BYTES, OptionHeader, OptionReplyHeader,
+    CLIENT_FLAGS_BYTES, ExportReply, GREETING_BYTES, Greeting, OLD_GREETING_BYTES,
+    OPTION_HEADER_BYTES, OPTION_REPLY_HEADER_BYTES, OldGreeting, OptionHeader, OptionReplyHeader,
 };
 pub use options::{Info, InfoRequest, Listed, MetaContext, MetaRequest, export_name};
 pub use transmission::{
@@ -214,6 +214,22 @@ pub mod command {
     pub const WRITE_ZEROES: u16 = 6;
     /// What is in the range?
     pub const BLOCK_STATUS: u16 = 7;
+
+    /// The name that the protocol has for a command, if it is known.
+    #[must_use]
+    pub const fn name(command: u16) -> Option<&'static str> {
+        Some(match command {
+            READ => "READ",
+            WRITE => "WRITE",
+            DISC => "DISC",
+            FLUSH => "FLUSH",
+            TRIM => "TRIM",
+            CACHE => "CACHE",
+            WRITE_ZEROES => "WRITE_ZEROES",
+            BLOCK_STATUS => "BLOCK_STATUS",
+            _ => return None,
+        })
+    }
 }
 
 /// Flags of a request.

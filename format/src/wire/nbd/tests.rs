@@ -15,10 +15,7 @@ fn a_greeting_is_what_servers_send() {
 }
 
 #[test]
-fn an_old_server_and_something_else_are_told_apart() {
-    let old = b"NBDMAGIC\x00\x00\x42\x02\x81\x86\x12\x53\0\0";
-    let error = Greeting::decode(old).unwrap_err().to_string();
-    assert!(error.contains("oldstyle"), "{error}");
+fn what_is_no_server_is_told_by_its_first_bytes() {
     let error = Greeting::decode(b"HTTP/1.1 400 Bad R").unwrap_err();
     assert!(matches!(error, Error::Magic { .. }), "{error}");
 }
@@ -150,6 +147,19 @@ fn a_message_that_is_too_long_is_cut_between_characters() {
     };
     let read = ErrorChunk::decode(&chunk.encode()).unwrap();
     assert_eq!(read.message, "ü".repeat(2048));
+}
+
+/// The handshake of `nbdkit -o`: a size of 1 MiB, `HAS_FLAGS` and `READ_ONLY`.
+#[test]
+fn an_oldstyle_greeting_has_size_and_flags() {
+    let mut bytes = b"NBDMAGIC\0\0\x42\x02\x81\x86\x12\x53".to_vec();
+    bytes.extend(b"\0\0\0\0\0\x10\0\0\0\0\0\x03");
+    bytes.resize(OLD_GREETING_BYTES, 0);
+    assert!(OldGreeting::is_begun(&bytes[..16]));
+    assert!(!OldGreeting::is_begun(&Greeting { flags: 3 }.encode()));
+    let greeting = OldGreeting::decode(&bytes).expect("a greeting");
+    assert_eq!((greeting.size_bytes, greeting.flags), (1 << 20, 3));
+    assert!(OldGreeting::decode(&bytes[1..]).is_err());
 }
 
 /// The bytes of doc/proto.md: a READ of 64-bit length, and a status of one hole of 1 TiB.

@@ -95,3 +95,20 @@ fn a_failed_durable_write_takes_no_report_of_lost_writes_from_the_next_fsync() {
         running.stop();
     });
 }
+
+#[test]
+fn close_reports_what_could_not_be_written() {
+    let failing: Vec<String> = (1..60).map(|number| format!("op{number}")).collect();
+    for (faults, succeeds) in [(failing.join("+"), false), ("op60".to_owned(), true)] {
+        let target = format!("md:1m | crash:flushfail={faults}");
+        each_as_usual(&target, |running| {
+            let name = running.names().into_iter().find(|it| it.contains("crash"));
+            let path = running.path(&name.expect("the layer's file"));
+            let mut dd = std::process::Command::new("dd");
+            dd.args(["if=/dev/zero", "bs=4096", "count=1", "conv=notrunc"]);
+            let dd = dd.arg(format!("of={}", path.display())).output();
+            let dd = dd.expect("dd");
+            assert_eq!(dd.status.success(), succeeds, "{dd:?}");
+        });
+    }
+}

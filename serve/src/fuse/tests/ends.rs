@@ -42,6 +42,23 @@ fn the_directory_holds_what_the_stack_has_and_nothing_else() {
 }
 
 #[test]
+fn a_file_whose_writer_would_destroy_a_named_layer_is_only_read() {
+    each_as_usual("md:4m | cache:1m", |running| {
+        let below = running.path("md0");
+        let refused = OpenOptions::new().write(true).open(&below);
+        let error = refused.expect_err("a refusal");
+        assert_eq!(error.kind(), ErrorKind::ResourceBusy);
+        let log = running.log.lock().expect("the log").join("\n");
+        assert!(log.contains("would destroy md0.cache"), "{log}");
+        assert_eq!(std::fs::read(&below).expect("data").len(), 4 << 20);
+        let top = OpenOptions::new()
+            .write(true)
+            .open(running.path("md0.cache"));
+        top.expect("the layer is there");
+    });
+}
+
+#[test]
 fn who_may_open_what_follows_geom() {
     each_as_usual("md:1m", |running| {
         let provider = running.stack.tree().provider("md0").expect("md0").id;

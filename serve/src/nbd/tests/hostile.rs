@@ -119,6 +119,19 @@ fn options_that_make_no_sense_have_their_errors() {
 }
 
 #[test]
+fn an_option_that_is_far_too_long_ends_the_connection_at_once() {
+    let running = serve("md:1m", |_| {});
+    let mut peer = Peer::greeted(running.connect());
+    let header = OptionHeader {
+        option: option::LIST,
+        length: u32::MAX,
+    };
+    peer.0.write_all(&header.encode()).expect("a header");
+    assert_eq!(peer.0.read(&mut [0; 1]).expect("the end"), 0);
+    running.wait_for("it sent option 3 with 4294967295 bytes of data");
+}
+
+#[test]
 fn an_export_name_that_does_not_exist_ends_the_connection() {
     let running = serve("md:1m", |_| {});
     let mut peer = Peer::greeted(running.connect());

@@ -26,6 +26,22 @@ fn every_provider_is_an_export_and_the_one_on_top_the_default() {
 }
 
 #[test]
+fn an_export_whose_writer_would_destroy_a_named_layer_is_only_read() {
+    for target in ["md:4m | cache:1m", "md:4m | cache:1m | nop"] {
+        let running = serve(target, |_| {});
+        let refused = Peer::greeted(running.connect()).go("md0");
+        let (error, why) = refused.err().expect("a refusal");
+        assert_eq!(error, option_reply::ERR_POLICY);
+        let expected = "writing to md0 would destroy md0.cache above it; \
+                        `md0:ro` opens it for reading";
+        assert_eq!(why, expected);
+        drop(running.client("md0:ro", false));
+        let mut top = running.client("", false);
+        assert_eq!(top.write(0, 0, &[7; 4096]).error, 0, "{target}");
+    }
+}
+
+#[test]
 fn an_old_client_gets_its_zeroes() {
     let running = serve("md:1m", |_| {});
     let mut stream = running.connect();

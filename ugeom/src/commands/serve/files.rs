@@ -41,6 +41,11 @@ impl FilesArgs {
         self.fuse.is_some()
     }
 
+    /// Whether the transport was chosen that not every kernel has.
+    pub fn asks_for_uring(&self) -> bool {
+        matches!(self.fuse_transport, How::Uring)
+    }
+
     /// How to serve files, if that is asked for.
     pub fn settings(
         &self,
