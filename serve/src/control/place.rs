@@ -87,11 +87,8 @@ pub(super) fn listen(path: &Path) -> Result<Listening, ControlError> {
     let system = |errno: Errno| wrong(errno.to_string());
     // A stale socket is replaced by the one that is moved there.
     socket_file::look(path).map_err(wrong)?;
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let hidden = format!(".{}.new", name.unwrap_or_default());
-    let made = path.with_file_name(hidden);
-    // Left behind by a server that was killed in this very moment, if it is there at all.
-    let _ = fs::remove_file(&made);
+    // A name that nothing has: bind(2) fails where a file is.
+    let made = path.with_file_name(format!(".ugeom-{:08x}", fastrand::u32(..)));
     let address = SocketAddrUnix::new(&made)
         .map_err(|_| wrong("the path is too long for a Unix socket".to_owned()))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -442,18 +442,9 @@ fn record_text(record: &TimelineRecord) -> String {
 }
 
 fn text(outcome: &Outcome, replay: Option<&str>) -> String {
-    let Outcome {
-        states,
-        failed,
-        writes,
-        barriers,
-        promises,
-        ..
-    } = outcome;
-    let mut text = format!("{failed} of {states} crash states fail");
-    text.push_str(&format!(
-        " ({writes} writes, {barriers} barriers, {promises} acknowledgements)\n"
-    ));
+    let Outcome { states, failed, .. } = outcome;
+    let run = outcome.run_text();
+    let mut text = format!("{failed} of {states} crash states fail ({run})\n");
     if *failed > 0 {
         let verdicts = outcome.verdicts.iter();
         let verdicts: Vec<String> = verdicts.map(|(name, n)| format!("{name} {n}")).collect();
