@@ -156,7 +156,8 @@ fn rows(document: &Document, metric: Metric, subtracts: bool) -> Option<Vec<Judg
         let ends = values.iter().map(|value| (value - floor).max(least));
         rows.push(Judgement {
             name: candidate.name.clone(),
-            typical: Center::of(&own).ok(),
+            // Times move with the machine, which ratios within rounds do not.
+            typical: Center::in_order(&own).ok(),
             ends: ends.fold((f64::INFINITY, f64::NEG_INFINITY), |ends, value| {
                 (value.min(ends.0), value.max(ends.1))
             }),

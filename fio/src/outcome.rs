@@ -50,13 +50,18 @@ impl JobOutcome {
     /// That of a job that could not begin.
     pub(crate) fn failed(job: &Job, group: u32, error: &JobError) -> Self {
         let source = error.source().and_then(|it| it.downcast_ref::<io::Error>());
+        // fio fails such a job without a number.
+        let fallback = match error {
+            JobError::NoRoom { .. } => 0,
+            _ => INVALID,
+        };
         let errno = source.and_then(io::Error::raw_os_error);
         let message = error.to_string();
         // The name of the job stands before it in any case.
         let own = message.strip_prefix(&format!("{}: ", job.name));
         Self {
             trouble: Some(Trouble {
-                errno: errno.unwrap_or(INVALID),
+                errno: errno.unwrap_or(fallback),
                 message: own.unwrap_or(&message).to_owned(),
             }),
             ..Self::not_begun(job, group)

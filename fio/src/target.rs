@@ -305,7 +305,11 @@ fn null_region(job: &Job, clone: u32, fixed: Option<u64>) -> Result<Region, JobE
         (Some(_), Some(left), _) => left,
         (Some(_), None, _) => {
             let message = format!("offset {start} is past the end of null: {whole} bytes");
-            return Err(JobError::language(job.origin_of("offset"), message));
+            return Err(JobError::no_room(
+                &job.name,
+                job.origin_of("offset"),
+                message,
+            ));
         }
     };
     Ok(Region {
@@ -405,7 +409,11 @@ fn file_region(
         (Some(bytes), share) => {
             let Some(left) = bytes.checked_sub(start).filter(|left| *left > 0) else {
                 let message = format!("offset {start} is past the end of {name}: {bytes} bytes");
-                return Err(JobError::language(job.origin_of("offset"), message));
+                return Err(JobError::no_room(
+                    &job.name,
+                    job.origin_of("offset"),
+                    message,
+                ));
             };
             match share {
                 Some(share @ Size::Percent(_)) => part(job, share, bytes, left),
@@ -502,10 +510,7 @@ fn region(
         } else {
             "offset"
         };
-        return Err(JobError::target(
-            &job.name,
-            format!("{}{message}", job.origin_of(option)),
-        ));
+        return Err(JobError::no_room(&job.name, job.origin_of(option), message));
     }
     Ok(Region {
         name: name.to_owned(),

@@ -4,7 +4,7 @@
 //! The functions panic when a promise is broken. `format/tests/hostile.rs` calls them with random
 //! bytes, so that a machine without cargo-fuzz covers them too.
 
-use ugeom_format::plan::{Backup, Change, Column, Create, NewPart, Scheme, Table};
+use ugeom_format::plan::{Backup, Change, Column, Create, Keep, NewPart, Scheme, Table};
 use ugeom_format::verify_state::VerifyState;
 use ugeom_format::{
     Media, amiga, apm, atari, bsd, bsd64, btf, crash_log, ddrescue, diskstats, dm_table, ebr, eli,
@@ -623,6 +623,12 @@ fn edit(mut table: Table, requests: &[u8; 4]) {
     }
 }
 
+/// Everything that a text has.
+const KEEP: Keep = Keep {
+    labels: true,
+    ids: true,
+};
+
 /// The text of `gpart backup`: what it describes fits on a disk or is refused.
 pub fn part_backup(data: &[u8]) {
     let Ok(backup) = Backup::parse(&String::from_utf8_lossy(data)) else { return };
@@ -630,13 +636,15 @@ pub fn part_backup(data: &[u8]) {
         sector_size_bytes: 512,
         sectors: 20_480,
     };
-    let Ok(table) = backup.table(media, &Create::default(), true, &mut || [1; 16]) else {
+    let Ok(table) = backup.table(media, &Create::default(), KEEP, &mut || [1; 16]) else {
         return;
     };
     assert_eq!(table.parts().len(), backup.parts.len());
     let again = Backup::parse(&table.backup()).expect("its own text");
-    let again = again.table(media, &Create::default(), true, &mut || [1; 16]);
-    assert_eq!(again.expect("its own table").parts(), table.parts());
+    let again = again.table(media, &Create::default(), KEEP, &mut || [1; 16]);
+    let again = again.expect("its own table");
+    assert_eq!(again.parts(), table.parts());
+    assert_eq!(again.ids(), table.ids());
 }
 
 /// A length and an attribute: starts stay, and a refusal changes nothing.

@@ -197,6 +197,10 @@ pub fn amount(interval: &Interval, unit: Unit) -> String {
         text.rsplit_once(' ')
             .map(|(a, b)| (a.to_owned(), b.to_owned()))
     };
+    if interval.low == interval.high {
+        // A sum or a known value: there is no interval.
+        return estimate;
+    }
     match (split(&low), split(&high), split(&estimate)) {
         (Some((low, a)), Some((high, b)), Some((_, c))) if a == b && b == c => {
             format!("{estimate} ({low} to {high})")
@@ -298,6 +302,8 @@ mod tests {
             figure(Unit::NsPerLayer, 1.94).amount(),
             "1.94 ns (1.75 to 2.13)"
         );
+        let sum = Figure::plain("a", "b", Unit::Ns, Interval::exact(1670.0, 0.95));
+        assert_eq!(sum.amount(), "1.67 us");
         assert_eq!(figure(Unit::Times, 1.93).amount(), "1.93 x (1.74 to 2.12)");
         assert_eq!(figure(Unit::Times, 151.5).amount(), "152 x (136 to 167)");
         assert_eq!(figure(Unit::Percent, 23.08).amount(), "23 % (21 to 25)");

@@ -141,9 +141,18 @@ impl Observed {
         Center::of(&self.values(&used?, quantity)).ok()
     }
 
-    /// A case by itself; none when it was not measured, or not often enough.
+    /// A case by itself; none when it was not measured, or not often enough. Unlike contrasts
+    /// within rounds it moves with the machine, so its interval allows for correlated observations.
     pub fn typical(&self, name: &str) -> Option<Center> {
-        self.center(&[name], |values| values.first().copied())
+        let case = self.position(name)?;
+        Center::in_order(&self.values(&[case], |values| values.first().copied())).ok()
+    }
+
+    /// The median of a case, however often it was measured: what an interrupted measurement has to
+    /// show. None when it was not measured.
+    pub fn middle(&self, name: &str) -> Option<f64> {
+        let case = self.position(name)?;
+        median(&self.values(&[case], |values| values.first().copied())).ok()
     }
 
     /// A weighted sum of cases within rounds.
@@ -268,10 +277,29 @@ mod tests {
     }
 
     #[test]
+    fn times_that_move_slowly_have_wider_intervals_and_their_ratios_do_not() {
+        let round = |at: u32| {
+            let level = if at / 10 % 2 == 0 { 10.0 } else { 13.0 };
+            let wobble = f64::from(at * 7 % 10) / 100.0;
+            (level + wobble, (level + wobble) * (2.0 + wobble), 100)
+        };
+        let observed = Observed::times(&document(&[(0..60).map(round).collect()]));
+        let width = |center: &Center| center.at(0.95).unwrap().half_width();
+        let time = observed.typical("a").unwrap();
+        let shuffled = Center::of(time.sorted()).unwrap();
+        assert!(width(&time) >= width(&shuffled));
+        assert!(time.independent() < 15, "{}", time.independent());
+        let ratio = observed.ratio("b", "a").unwrap();
+        assert_eq!(ratio.independent(), 60);
+    }
+
+    #[test]
     fn few_processes_give_rounds() {
         let observed = Observed::times(&document(&[vec![(1.0, 2.0, 100); 7]]));
         assert_eq!(observed.values(&[0], |one| Some(one[0])).len(), 7);
         let observed = Observed::times(&document(&[vec![(1.0, 2.0, 100); 5]]));
         assert!(observed.typical("a").is_none(), "five say nothing");
+        assert_eq!(observed.middle("a"), Some(1.0));
+        assert_eq!(observed.middle("c"), None);
     }
 }

@@ -56,6 +56,9 @@ pub enum JobError {
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
+    /// The job begins past the end of its target, or the target is smaller than a request.
+    #[error("{job}: {message}")]
+    NoRoom { job: String, message: String },
     /// A stack lost data that it had accepted.
     #[error(transparent)]
     Lost(#[from] LostAtTheEnd),
@@ -87,6 +90,14 @@ impl JobError {
             job: job.to_owned(),
             message: message.into(),
             source: None,
+        }
+    }
+
+    /// An error of a target that has no room for the job; `origin`: the setting that asks for it.
+    pub fn no_room(job: &str, origin: &Origin, message: impl fmt::Display) -> Self {
+        Self::NoRoom {
+            job: job.to_owned(),
+            message: format!("{origin}{message}"),
         }
     }
 

@@ -137,8 +137,11 @@ fn awaited(jobs: &[Job]) -> Result<(), JobError> {
     Ok(())
 }
 
-/// The name of an option whatever it was called.
+/// The name of an option whatever it was called; fio reports `threads` as it was written.
 fn primary(name: &str) -> String {
+    if name == "threads" {
+        return name.to_owned();
+    }
     OPTIONS
         .find(name)
         .map_or(name, |entry| entry.doc.name)

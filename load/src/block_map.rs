@@ -50,6 +50,16 @@ impl BlockMap {
         block >= self.blocks || self.levels[0][(block / 64) as usize] >> (block % 64) & 1 == 1
     }
 
+    /// How many blocks from one past the end on share the last word with the last block, as bits of
+    /// fio's map that a request may reach into; 0 for a block before the end.
+    #[must_use]
+    pub fn rest_of_word(&self, block: u64) -> u64 {
+        match block < self.blocks {
+            true => 0,
+            false => self.blocks.next_multiple_of(64).saturating_sub(block),
+        }
+    }
+
     /// Takes a block that is free.
     pub fn take(&mut self, block: u64) {
         if self.is_taken(block) {

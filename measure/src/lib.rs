@@ -8,6 +8,7 @@
 //! |---|---|
 //! | what does this sample look like? | [`summary`] |
 //! | how sure is this mean? | [`interval`] |
+//! | how many independent values is a series worth? | [`independence`] |
 //! | do two samples differ? | [`two_samples`] |
 //! | what did each case give in each round? | [`blocks`] |
 //! | and without trusting in normal distributions? | [`rank`] |
@@ -34,6 +35,7 @@ pub mod distributions;
 pub mod error;
 pub mod gate;
 pub mod histogram;
+pub mod independence;
 pub mod interval;
 pub mod limits;
 pub mod ministat;

@@ -1,6 +1,7 @@
 //! Did times change while they were measured? Observations of one measurement follow one another
-//! within seconds. Where the machine changes as slowly, they are not independent, and the intervals
-//! of single times are too narrow; ratios within rounds are not affected.
+//! within seconds. Where the machine changes as slowly, they are not independent: the intervals of
+//! single times are wider then (`ugeom_measure::independence`), and do not cover what changes over
+//! minutes. Ratios within rounds are not affected.
 //!
 //! Two tests of the observations in their order, each false in about 1 of 100 results: Mann and
 //! Whitney's of the two halves, and the correlation of the ranks of neighbours (Wald and Wolfowitz,
@@ -28,8 +29,8 @@ const SHARE_MIN: f64 = 0.02;
 pub(crate) fn warning<S>(document: &Document<S>) -> Option<String> {
     let found = changed(&observations(document))?;
     Some(format!(
-        "{found}: intervals of single times are too narrow; ratios within rounds hold (compare \
-         candidates in one measurement)"
+        "{found}: a repetition may give times outside their intervals; ratios within rounds hold \
+         (compare candidates in one measurement)"
     ))
 }
 

@@ -18,6 +18,9 @@ pub struct Page {
     /// The same with everything that changes how it is measured, for another page of the same
     /// measurement; empty where `asked` shows the same results again.
     pub again: String,
+    /// The file that the result was saved to, of which `ugeom report` prints this page; empty if
+    /// none.
+    pub saved: String,
     /// What the experiment wants to know, for a reader who has never heard of it.
     pub question: String,
     /// The answer in a sentence, with its interval.
@@ -92,6 +95,7 @@ impl Page {
             experiment: experiment.to_owned(),
             asked: asked.to_owned(),
             again: String::new(),
+            saved: String::new(),
             question: String::new(),
             answer: String::new(),
             brief: String::new(),

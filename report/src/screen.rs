@@ -67,12 +67,10 @@ impl Page {
 
     /// The level of the intervals, and where to read more: a line if it is wide enough.
     fn last_lines(&self, width: usize) -> String {
-        let more = match self.again.is_empty() {
-            true => format!("More: {} --all; {}", self.asked, self.manual),
-            false => format!(
-                "More: {} --all (measures again); {}",
-                self.again, self.manual
-            ),
+        let more = match (&*self.saved, &*self.again) {
+            ("", "") => format!("More: {} --all; {}", self.asked, self.manual),
+            ("", again) => format!("More: {again} --all (measures again); {}", self.manual),
+            (saved, _) => format!("More: ugeom report {saved}; {}", self.manual),
         };
         let more = paragraph_within(width, &more, 0, 6);
         let level = match self.certain() {
@@ -180,6 +178,13 @@ mod tests {
             assert!(text.contains("row 8"), "{text}");
             assert!(text.contains(" more rows (--all)"), "{text}");
         }
+        let mut saved = page(3);
+        (saved.again, saved.saved) = ("ugeom lab layers".to_owned(), "a.json".to_owned());
+        let text = saved.to_screen(80, Style::Plain);
+        assert!(
+            text.ends_with("More: ugeom report a.json; docs/lab-layers.md\n"),
+            "{text}"
+        );
         let narrow = page(3).to_screen(60, Style::Plain);
         assert!(!narrow.contains("more row"), "{narrow}");
         assert!(

@@ -198,9 +198,9 @@ pub trait Geom: Send + Sync + 'static {
         Arc::default()
     }
 
-    /// True when nothing is lost by a FLUSH that the geom itself fails: it keeps what it could not
-    /// write, and tries again.
-    fn keeps_unflushed(&self) -> bool {
+    /// True when a FLUSH that the geom itself fails is no loss: it keeps what it could not write,
+    /// or knows what it has acknowledged since the last FLUSH, and notes each loss itself.
+    fn notes_each_loss(&self) -> bool {
         false
     }
 

@@ -236,7 +236,7 @@ pub(crate) fn flushed(snapshot: &Snapshot, bio: &mut Bio, edge: u32, depth: usiz
     if body.error != 0
         && let Some(reason) = own
         && loses(body.error)
-        && !hot.geom.keeps_unflushed()
+        && !hot.geom.notes_each_loss()
     {
         info.losses.record(reason.text);
     }

@@ -46,7 +46,7 @@ impl Geom for Forgetful {
         Arc::clone(&self.losses)
     }
 
-    fn keeps_unflushed(&self) -> bool {
+    fn notes_each_loss(&self) -> bool {
         self.keeps.load(Ordering::SeqCst)
     }
 }

@@ -35,6 +35,16 @@ const JOBS_INTERRUPTED: u8 = 128;
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// A command that was run failed; its exit code is handed on, as nbdkit does.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandFailed {
+    /// Which command, and how it ended.
+    pub message: String,
+    /// Its exit code, or 128 and the number of the signal that ended it.
+    pub code: u8,
+}
+
 /// The work failed, and what is wrong has been printed already.
 #[derive(Debug, thiserror::Error)]
 #[error("it failed")]
@@ -195,6 +205,8 @@ fn code(error: &anyhow::Error) -> u8 {
         JOBS_INTERRUPTED
     } else if let Some(JobsFailed(count)) = error.downcast_ref() {
         u8::try_from(*count).unwrap_or(u8::MAX)
+    } else if let Some(CommandFailed { code, .. }) = error.downcast_ref() {
+        *code
     } else if error.chain().any(is_usage) {
         USAGE
     } else {

@@ -5,10 +5,11 @@ use crate::output;
 use anyhow::Result;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
+use std::path::Path;
 use std::time::Duration;
 use ugeom_classes::eli::KeyOptions;
 use ugeom_classes::spec::{self, DeclaredOptions, SETTINGS};
-use ugeom_classes::{Target, TargetOptions, TargetText, open_target, text_of};
+use ugeom_classes::{Target, TargetError, TargetOptions, TargetText, open_target, text_of};
 use ugeom_measure::units::{self, SizeUnits, TimeUnit};
 use ugeom_stack::{Opened, ProviderView, Stack, StackError, StackKnobs, TasteError};
 
@@ -210,7 +211,7 @@ impl TargetArgs {
 /// # Errors
 /// What the target cannot be opened for.
 pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
-    let target = open_target(text, options)?;
+    let target = open_target(text, options).map_err(|error| with_file_hint(text, error))?;
     for provider in target.stack.tree().providers() {
         let (size, sector) = (provider.mediasize_bytes, provider.sectorsize_bytes);
         let name = output::printable(&provider.name);
@@ -219,6 +220,21 @@ pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
     warn_of_damage(&target.stack.taste_errors());
     warn_of_padding(&target);
     Ok(target)
+}
+
+/// Tells how to write the name of a file that is there and reads as something else.
+fn with_file_hint(text: &str, error: TargetError) -> TargetError {
+    let TargetError::Spec(error) = error else { return error };
+    if text.contains(['"', '\\']) || !Path::new(text).exists() {
+        return (*error).into();
+    }
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let written = match text.chars().all(is_word) {
+        true => format!("./{text}"),
+        false => format!("\"{text}\""),
+    };
+    let help = format!("the file of this name is written as '{written}'");
+    error.with_help(help).into()
 }
 
 fn warn_of_damage(errors: &[TasteError]) {

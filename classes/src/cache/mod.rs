@@ -293,7 +293,7 @@ impl<I: Index> Geom for Cache<I> {
     }
 
     /// What cannot be written stays dirty.
-    fn keeps_unflushed(&self) -> bool {
+    fn notes_each_loss(&self) -> bool {
         self.back.is_some()
     }
 

@@ -181,6 +181,12 @@ impl Geom for NbdGeom {
         Arc::clone(&self.remote.losses)
     }
 
+    /// Each connection has an account of its writes ([`durability`]): without a write before it, a
+    /// FLUSH that fails has lost nothing.
+    fn notes_each_loss(&self) -> bool {
+        true
+    }
+
     fn config(&self) -> Vec<(String, String)> {
         let connections = match self.ways {
             Ways::One(_) => "one: the server promises nothing for more",
@@ -205,7 +211,10 @@ fn build(
     let retry = Duration::from_nanos(wanted.retry_ns);
     let name = wanted.name.unwrap_or_else(|| context.next_name("nbd"));
     let refused = |problem: String| BuildError::Refused {
-        path: format!("{place}, export `{export}`"),
+        path: match export.is_empty() {
+            true => format!("connecting to {place}"),
+            false => format!("connecting to {place}, export `{export}`"),
+        },
         problem,
     };
     let facts = connect::ask(&place, &export, tls.as_ref(), timeout).map_err(refused)?;

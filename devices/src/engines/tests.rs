@@ -127,6 +127,16 @@ fn judged(threads_ns: f64) -> String {
 }
 
 #[test]
+fn an_interrupted_measurement_shows_what_finished() {
+    let mut document = document(&[(super::cases::job_name("libaio", 100, None), 10_000.0)]);
+    document.processes[0].rounds.truncate(2);
+    compute(&mut document);
+    let summary = page(&document).summary.unwrap();
+    let texts: Vec<&str> = summary.rows[0].iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(texts[..2], ["libaio", "100.0 k/s"]);
+}
+
+#[test]
 fn the_conclusion_of_2007_is_confirmed_or_refuted_by_the_whole_interval() {
     assert!(
         judged(10_300.0).contains("Threads are as fast as libaio within 10 %: "),

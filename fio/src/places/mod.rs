@@ -617,13 +617,17 @@ fn within(offset: u64, modifier: i64, bounds: Range<u64>) -> Option<u64> {
     }
 }
 
-/// Takes up to `wanted` free blocks from `first` on, up to the next one that is taken.
+/// Takes up to `wanted` free blocks from `first` on, up to the next one that is taken. As by fio, a
+/// request may also reach into the part of a block at the end of a file.
 #[inline]
 fn take_run(map: &mut BlockMap, first: u64, wanted: u64) -> u64 {
     let mut taken = 0;
     while taken < wanted && !map.is_taken(first + taken) {
         map.take(first + taken);
         taken += 1;
+    }
+    if taken < wanted {
+        taken += map.rest_of_word(first + taken).min(wanted - taken);
     }
     taken
 }

@@ -24,7 +24,7 @@ use super::places::Region;
 use super::tally::Phase;
 use super::target::Meaning;
 use disks::Disks;
-use prepare::{Stacks, entries};
+use prepare::{Prepared, Stacks, entries};
 use ugeom_job::error::JobError;
 use ugeom_job::settings::Job;
 use wave::run_wave;
@@ -140,7 +140,10 @@ fn run_waves(
         // Files may be missing.
         return Ok(Outcome::default());
     }
-    let counted = early.iter().flatten().filter(|copy| copy.job.disk_util);
+    let counted = early.iter().filter_map(|prepared| match prepared {
+        Some(Prepared::Ready(copy)) if copy.job.disk_util => Some(&**copy),
+        _ => None,
+    });
     let disks = Disks::below(counted);
     // It holds for all jobs, as by fio.
     let exitall = jobs.iter().any(|job| job.exitall);
@@ -148,16 +151,20 @@ fn run_waves(
     let mut copies = entries.iter().zip(early).peekable();
     while copies.peek().is_some() {
         let mut wave: Vec<Copy> = Vec::new();
+        // Those that cannot begin, at their places.
+        let mut failed = Vec::new();
         let mut group = None;
         while let Some((entry, early)) = copies.next_if(|(entry, _)| {
             !entry.job.stonewall || group.is_none() || group == Some(entry.group)
         }) {
             group = Some(entry.group);
-            match early.map_or_else(|| entry.prepare(jobs, stacks, watcher), Ok) {
-                Ok(copy) => wave.push(copy),
-                Err(error) => outcome
-                    .jobs
-                    .push(JobOutcome::failed(entry.job, entry.group, &error)),
+            let prepared = early.map_or_else(|| entry.prepare(jobs, stacks, watcher), Ok);
+            match prepared.unwrap_or_else(Prepared::Failed) {
+                Prepared::Ready(copy) => wave.push(*copy),
+                Prepared::Failed(error) => failed.push((
+                    wave.len() + failed.len(),
+                    JobOutcome::failed(entry.job, entry.group, &error),
+                )),
             }
         }
         if watcher.cancelled() {
@@ -165,7 +172,10 @@ fn run_waves(
         }
         wave.iter_mut().for_each(|copy| copy.job.exitall = exitall);
         let so_far = |jobs: Vec<JobOutcome>| reported(&outcome.jobs, jobs, &disks);
-        let (jobs, goes_on) = run_wave(&wave, &so_far, watcher)?;
+        let (mut jobs, goes_on) = run_wave(&wave, &so_far, watcher)?;
+        for (place, job) in failed {
+            jobs.insert(place, job);
+        }
         outcome.jobs.extend(jobs);
         if watcher.cancelled() {
             break;

@@ -15,6 +15,7 @@ use crate::replay;
 use crate::target::{Meaning, file_regions, meaning, null_regions, open_stack, stack_region};
 use ugeom_job::error::JobError;
 use ugeom_job::settings::{Distribution, FileOperation, Job};
+use ugeom_measure::units::Size;
 
 /// The targets of all jobs that are stacks, by their text.
 pub(super) type Stacks = BTreeMap<String, Arc<Target>>;
@@ -29,6 +30,12 @@ pub(super) struct Entry<'a> {
     pub(super) group: u32,
     /// What an earlier job makes is needed: it is prepared when its turn comes.
     pub(super) is_late: bool,
+}
+
+/// A copy of a job, or why it cannot begin: the others run, as by fio.
+pub(super) enum Prepared {
+    Ready(Box<Copy>),
+    Failed(JobError),
 }
 
 /// All copies of all jobs, in fio's order: of a job the first, then the others, the last one first.
@@ -75,42 +82,37 @@ impl Entry<'_> {
     }
 
     /// Finds the target, measures it, and makes the files that are missing.
+    ///
+    /// # Errors
+    /// What forbids all jobs: as by fio, a `size` below one request and a missing directory; data
+    /// that is not to be overwritten, and a stack that cannot be opened.
     pub(super) fn prepare(
         &self,
         jobs: &[Job],
         stacks: &mut Stacks,
         watcher: &mut dyn Watcher,
-    ) -> Result<Copy, JobError> {
+    ) -> Result<Prepared, JobError> {
         let clone = self.clone;
         let job = &replay::planned(self.job, clone)?;
         let target = meaning(job, clone);
         ask(job, &target, watcher)?;
         let seeds = Seeds::of(job, self.number);
         watcher.seeded(&job.name, self.number, seeds.all());
-        let (mut stack, mut layouts) = (None, Vec::new());
-        let regions = match &target {
-            Meaning::Nothing if !job.makes_requests() => Vec::new(),
-            Meaning::Nothing => null_regions(job, clone, &seeds)?,
-            Meaning::Stack(text) => {
-                let open = self.stack(job, text, jobs, stacks, watcher)?;
-                let region = stack_region(job, clone, &open)?;
-                stack = Some(open);
-                vec![region]
+        is_large_enough(job)?;
+        let mut stack = None;
+        match &target {
+            Meaning::Stack(text) => stack = Some(self.stack(job, text, jobs, stacks, watcher)?),
+            Meaning::Paths(paths) if job.file_operation() != Some(FileOperation::Create) => {
+                make_folders(job, paths)?;
             }
-            Meaning::Paths(paths) => {
-                if job.file_operation() != Some(FileOperation::Create) {
-                    make_folders(job, paths)?;
-                }
-                let (regions, missing) = file_regions(job, clone, paths, &seeds)?;
-                layouts = missing;
-                regions
-            }
+            _ => {}
+        }
+        let regions = match regions(job, clone, &target, stack.as_deref(), &seeds, watcher) {
+            Ok(regions) => regions,
+            Err(error) if stack.is_some() => return Err(error),
+            Err(error) => return Ok(Prepared::Failed(error)),
         };
-        fits(job, &regions)?;
-        zones_fit(job, &regions)?;
-        covers(job, &regions)?;
-        make_files(job, &layouts, &seeds, watcher)?;
-        Ok(Copy {
+        Ok(Prepared::Ready(Box::new(Copy {
             job: job.clone(),
             number: self.number,
             clone,
@@ -119,7 +121,7 @@ impl Entry<'_> {
             regions,
             stack,
             seeds,
-        })
+        })))
     }
 
     /// The stack of a job, which is opened for the first of those that work on it.
@@ -146,6 +148,33 @@ impl Entry<'_> {
         stacks.insert(text.to_owned(), Arc::clone(&open));
         Ok(open)
     }
+}
+
+/// The regions of a job, whose missing files are made.
+fn regions(
+    job: &Job,
+    clone: u32,
+    target: &Meaning,
+    stack: Option<&Target>,
+    seeds: &Seeds,
+    watcher: &mut dyn Watcher,
+) -> Result<Vec<Region>, JobError> {
+    let mut layouts = Vec::new();
+    let regions = match (target, stack) {
+        (Meaning::Paths(paths), _) => {
+            let (regions, missing) = file_regions(job, clone, paths, seeds)?;
+            layouts = missing;
+            regions
+        }
+        (_, Some(stack)) => vec![stack_region(job, clone, stack)?],
+        _ if !job.makes_requests() => Vec::new(),
+        _ => null_regions(job, clone, seeds)?,
+    };
+    fits(job, &regions)?;
+    say_zones_that_do_not_fit(job, &regions, watcher);
+    covers(job, &regions)?;
+    make_files(job, &layouts, seeds, watcher)?;
+    Ok(regions)
 }
 
 /// The error of an engine that works on files, for a job on a stack.
@@ -176,34 +205,50 @@ fn say_options_of_files(job: &Job, target: &str, watcher: &mut dyn Watcher) {
     }
 }
 
-fn fits(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+/// Whether `size` has room for a request.
+fn is_large_enough(job: &Job) -> Result<(), JobError> {
     let unit = job.smallest_bytes();
-    match regions.iter().find(|region| region.length < unit) {
-        None => Ok(()),
-        Some(Region { name, length, .. }) => {
-            let message =
-                format!("requests of {unit} bytes do not fit into {name}: {length} bytes");
-            Err(JobError::language(job.origin_of("bs"), message))
+    match job.size {
+        Some(Size::Bytes(bytes)) if bytes < unit && job.makes_requests() => {
+            let message = format!("size={bytes} is smaller than a request, {unit} bytes");
+            Err(JobError::language(job.origin_of("size"), message))
         }
+        _ => Ok(()),
     }
 }
 
-/// Whether the zones of `zoned_abs` end within each file.
-fn zones_fit(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+/// Whether there is room for a request in all files together.
+fn fits(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+    let unit = job.smallest_bytes();
+    let lengths = regions.iter().map(|region| region.length);
+    let whole = lengths.fold(0, u64::saturating_add);
+    let Some(first) = regions.first().filter(|_| whole < unit) else {
+        return Ok(());
+    };
+    let name = match regions.len() {
+        1 => first.name.clone(),
+        files => format!("{} and {} other files", first.name, files - 1),
+    };
+    let message = format!("requests of {unit} bytes do not fit into {name}: {whole} bytes");
+    Err(JobError::no_room(&job.name, job.origin_of("bs"), message))
+}
+
+/// Says which zones of `zoned_abs` reach past the end of a file: the first request there ends the
+/// job, as by fio.
+fn say_zones_that_do_not_fit(job: &Job, regions: &[Region], watcher: &mut dyn Watcher) {
     let kinds = job.distribution.iter().zip(job.rw.does);
     let ends = kinds.filter_map(|(distribution, does)| match distribution {
         Distribution::ZonedBytes(zones) if does => Some(zones.iter().map(|zone| zone.1).sum()),
         _ => None,
     });
     let end: u64 = ends.max().unwrap_or(0);
-    match regions.iter().find(|region| region.length < end) {
-        None => Ok(()),
-        Some(Region { name, length, .. }) => {
-            let message =
-                format!("the zones end at byte {end} of {name}, which has {length} bytes");
-            let origin = job.origin_of("random_distribution");
-            Err(JobError::language(origin, message))
-        }
+    if let Some(region) = regions.iter().find(|region| region.length < end) {
+        let (origin, name) = (job.origin_of("random_distribution"), &region.name);
+        watcher.note(&format!(
+            "{origin}the zones end at byte {end} of {name}, which has {} bytes: the first request \
+             past its end ends the job",
+            region.length
+        ));
     }
 }
 

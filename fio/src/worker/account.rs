@@ -100,12 +100,17 @@ impl<D: Door> Worker<'_, D> {
             Kind::DataSync | Kind::Sync => {
                 let ns = clock::ticks_to_ns(now.saturating_sub(slot.begun));
                 self.tally.syncs.record(ns);
-                self.tally.fsyncs += u64::from(slot.request.kind == Kind::Sync);
+                match slot.request.kind {
+                    Kind::Sync => self.tally.fsyncs += 1,
+                    // fio 3.33 reports them as short reads.
+                    _ => self.tally.sides[READ].short += 1,
+                }
                 return;
             }
         };
         if bytes < u64::from(slot.request.length) {
-            self.tally.sides[kind].short += 1;
+            // A request that moved nothing is none of them, as by fio.
+            self.tally.sides[kind].short += u64::from(bytes > 0);
             // Behind the end of a file fio lets reads of its asynchronous engines pass.
             let ended = kind == READ && !self.task.blocking;
             if bytes == 0 && !ended {

@@ -286,7 +286,8 @@ impl<D: Door + Direct> Worker<'_, D> {
         let mut requests = stretch.whole;
         let mut bytes = stretch.whole * u64::from(alike.length);
         if let Some(odd) = stretch.odd {
-            self.tally.sides[alike.side].short += u64::from(odd.result.is_ok());
+            self.tally.sides[alike.side].short +=
+                u64::from(odd.result.is_ok_and(|bytes| bytes > 0));
             match odd.result {
                 Err(errno) => self.failed(&odd.request, errno),
                 Ok(0) => self.failed(&odd.request, Errno::IO),

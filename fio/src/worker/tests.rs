@@ -235,6 +235,10 @@ fn syncs_follow_the_writes_they_are_for_and_are_counted_apart() {
     let fsyncs = |options: &[&str]| of(options).0.tally.fsyncs;
     assert_eq!(fsyncs(&["rw=write", "bs=64k", "fdatasync=4"]), 0);
     assert_eq!(fsyncs(&["rw=write", "bs=64k", "fsync=4", "fdatasync=1"]), 3);
+    // fio reports those of fdatasync as short reads.
+    let short = |options: &[&str]| of(options).0.tally.sides[READ].short;
+    assert_eq!(short(&["rw=write", "bs=64k", "fdatasync=4"]), 3);
+    assert_eq!(short(&["rw=write", "bs=64k", "fsync=4"]), 0);
 }
 
 #[test]

@@ -91,16 +91,7 @@ impl Entry {
 
     /// gpart's names of the attributes that are set, in gpart's order.
     pub fn attribute_names(&self) -> Vec<&'static str> {
-        let known = [
-            (ATTR_BOOTME, "bootme"),
-            (ATTR_BOOTONCE, "bootonce"),
-            (ATTR_BOOTFAILED, "bootfailed"),
-        ];
-        known
-            .iter()
-            .filter(|(bit, _)| self.attributes & bit != 0)
-            .map(|known| known.1)
-            .collect()
+        attribute_names(self.attributes)
     }
 
     /// Decodes one entry from `data`, of at least [`ENTRY_SIZE_BYTES`] bytes.
@@ -127,6 +118,17 @@ impl Entry {
         }
         bytes::put(data, ENTRY_SIZE_BYTES, &self.extra);
     }
+}
+
+/// gpart's names of attributes, in gpart's order.
+pub(crate) fn attribute_names(attributes: u64) -> Vec<&'static str> {
+    const KNOWN: [(u64, &str); 3] = [
+        (ATTR_BOOTME, "bootme"),
+        (ATTR_BOOTONCE, "bootonce"),
+        (ATTR_BOOTFAILED, "bootfailed"),
+    ];
+    let set = KNOWN.iter().filter(|(bit, _)| attributes & bit != 0);
+    set.map(|known| known.1).collect()
 }
 
 /// The bytes without the zeros at their end: long entries are almost always

@@ -18,7 +18,7 @@ pub enum Error {
         reason: String,
     },
     /// Fewer bytes than a header or table has: the media ends early.
-    #[error("sector {lba}: {found} bytes are there, {expected} are needed")]
+    #[error("{}", short(*.lba, *.found, *.expected))]
     Short {
         /// First sector of the header or table.
         lba: u64,
@@ -26,7 +26,7 @@ pub enum Error {
         expected: usize,
     },
     /// The header does not begin with "EFI PART".
-    #[error("sector {lba}: no GPT header: found {found:02x?} at byte 0, expected \"EFI PART\"")]
+    #[error("sector {lba}: no GPT header: {}", no_signature(found))]
     Signature {
         /// Sector that was read.
         lba: u64,
@@ -139,4 +139,18 @@ pub enum Error {
         /// The CRC of the table's bytes.
         expected: u32,
     },
+}
+
+fn short(lba: u64, found: usize, expected: usize) -> String {
+    match found {
+        0 => format!("sector {lba} lies past the end of the disk"),
+        _ => format!("sector {lba}: {found} bytes are there, {expected} are needed"),
+    }
+}
+
+fn no_signature(found: &[u8]) -> String {
+    match found.iter().all(|&byte| byte == 0) {
+        true => "it begins with zeroes, not with \"EFI PART\"".to_owned(),
+        false => format!("found {found:02x?} at byte 0, expected \"EFI PART\""),
+    }
 }

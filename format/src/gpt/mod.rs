@@ -25,6 +25,7 @@ pub mod types;
 
 pub use copies::{Damage, Finding, Gpt, Side, other_sector_size};
 pub use entries::Entries;
+pub(crate) use entry::attribute_names;
 pub use entry::{
     ATTR_BOOTFAILED, ATTR_BOOTME, ATTR_BOOTONCE, ATTR_REQUIRED, ENTRY_SIZE_BYTES, Entry, NAME_UNITS,
 };

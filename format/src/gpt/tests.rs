@@ -621,3 +621,27 @@ proptest! {
         prop_assert!(read <= 3 + 2 * MAX_TABLE_SIZE_BYTES / 512);
     }
 }
+
+#[test]
+fn an_empty_sector_and_a_missing_one_are_said_in_words() {
+    let signature = |found| Error::Signature { lba: 1, found };
+    let empty = signature([0; 8]).to_string();
+    assert!(
+        empty.ends_with("begins with zeroes, not with \"EFI PART\""),
+        "{empty}"
+    );
+    let other = signature(*b"FI PART\0").to_string();
+    assert!(other.contains("found [46, 49,"), "{other}");
+    let short = |found| {
+        let expected = 512;
+        let lba = 9;
+        Error::Short {
+            lba,
+            found,
+            expected,
+        }
+        .to_string()
+    };
+    assert_eq!(short(0), "sector 9 lies past the end of the disk");
+    assert_eq!(short(100), "sector 9: 100 bytes are there, 512 are needed");
+}

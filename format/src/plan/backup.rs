@@ -7,17 +7,24 @@
 //! The first line names the scheme and may give the number of entries. Each
 //! further one is a partition: index, type, first sector, sectors, then a label
 //! and attributes in brackets, where there are any. Empty lines, and lines that
-//! begin with `#`, do not count. Spaces and the like in a label or type are
+//! begin with `#`, do not count for gpart; [`Ids`] follow in such lines, for which
+//! its text has no place:
+//!
+//! ```text
+//! # disk uuid=3f3e8f3c-2f4e-4a8e-9d1c-0a6f2f8f6f10
+//! # 1 uuid=5a1c7f0e-6c0b-4a52-8f8e-2f6d0a7c9b11 attributes=0x800000000000000
+//! ```
+//! Spaces and the like in a label or type are
 //! written as `\040`, because gpart ends the word there. Source: FreeBSD
 //! `sbin/geom/class/part/geom_part.c` (`gpart_backup`, `gpart_restore`).
 
-use super::{Change, Create, Error, NewPart, Scheme, Table};
+use super::{Change, Create, Error, Ids, NewPart, Part, Scheme, Table};
 use crate::mbr::PartType;
 use crate::media::Media;
 use crate::text::{from_bytes, is_hidden, to_bytes};
 
-/// Longest text that is read: more than 4096 lines of a GPT have.
-pub const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Longest text that is read: more than 4096 partitions of a GPT have.
+pub const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Most partitions: the entries of the largest GPT.
 const MAX_PARTS: usize = 4096;
 
@@ -48,6 +55,15 @@ pub struct BackupPart {
     pub attributes: Vec<String>,
 }
 
+/// What a restored table keeps besides its partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// Labels, as with gpart's `-l`.
+    pub labels: bool,
+    /// GUIDs and the like; a table without them gets new ones.
+    pub ids: bool,
+}
+
 /// A table as a text describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
@@ -57,6 +73,8 @@ pub struct Backup {
     pub entries: Option<u32>,
     /// The partitions in the order of the text.
     pub parts: Vec<BackupPart>,
+    /// GUIDs and the like, from comments.
+    pub ids: Ids,
 }
 
 impl Table {
@@ -74,35 +92,57 @@ impl Table {
             if self.scheme() == Scheme::Mbr && read.as_ref() != Some(&part.raw_kind) {
                 part.kind = format!("!{}", part.raw_kind);
             }
-            part.kind = escape(&part.kind);
         }
-        let entries = self.entries().to_string();
-        let digits = self.usable().1.to_string().len();
-        let kinds = parts.iter().map(|part| part.kind.chars().count());
-        let (places, kinds) = (entries.len(), kinds.max().unwrap_or(0));
-        let mut text = format!("{} {entries}\n", self.scheme());
-        for part in &parts {
+        let saved = |part: Part| BackupPart {
+            index: part.index,
+            kind: part.kind,
+            start: part.start,
+            sectors: part.sectors,
+            label: part.label,
+            attributes: part.attributes.into_iter().map(str::to_owned).collect(),
+        };
+        let backup = Backup {
+            scheme: self.scheme(),
+            entries: Some(self.entries()),
+            parts: parts.into_iter().map(saved).collect(),
+            ids: self.ids(),
+        };
+        backup.text(self.usable().1)
+    }
+}
+
+impl Backup {
+    /// The text, with columns for sectors up to `last`.
+    pub fn text(&self, last: u64) -> String {
+        let entries = self
+            .entries
+            .map_or_else(String::new, |count| count.to_string());
+        let digits = last.to_string().len();
+        let kinds: Vec<String> = self.parts.iter().map(|part| escape(&part.kind)).collect();
+        let widest = kinds.iter().map(|kind| kind.chars().count()).max();
+        let (places, widest) = (entries.len(), widest.unwrap_or(0));
+        let mut text = format!("{} {entries}\n", self.scheme);
+        for (part, kind) in self.parts.iter().zip(&kinds) {
             let label = escape(part.label.as_deref().unwrap_or(""));
             let attributes = match part.attributes.join(",") {
                 none if none.is_empty() => none,
                 some => format!(" [{some}] "),
             };
             text.push_str(&format!(
-                "{:<places$} {:>kinds$} {:>digits$} {:>digits$} {label} {attributes}\n",
-                part.index, part.kind, part.start, part.sectors
+                "{:<places$} {kind:>widest$} {:>digits$} {:>digits$} {label} {attributes}\n",
+                part.index, part.start, part.sectors
             ));
         }
-        text
+        text + &self.ids.to_string()
     }
-}
 
-impl Backup {
     /// Parses the output of `gpart backup`.
     ///
     /// # Errors
     /// The line that is not one of a backup, and why.
     pub fn parse(text: &str) -> Result<Backup, BackupError> {
         let mut backup: Option<Backup> = None;
+        let mut ids = Ids::default();
         let mut last = 1;
         for (line, text) in (1..).zip(text.lines()) {
             last = line;
@@ -113,7 +153,10 @@ impl Backup {
                 .collect();
             let is_comment = words.first().is_none_or(|word| word.starts_with('#'));
             match (&mut backup, words.as_slice()) {
-                _ if is_comment => {}
+                _ if is_comment => {
+                    let comment = text.trim_start().trim_start_matches('#');
+                    ids.read_comment(comment).map_err(failed)?;
+                }
                 (None, [scheme, rest @ ..]) if rest.len() <= 1 => {
                     let unknown = |error: Error| failed(error.to_string());
                     backup = Some(Backup {
@@ -124,6 +167,7 @@ impl Backup {
                             .transpose()
                             .map_err(failed)?,
                         parts: Vec::new(),
+                        ids: Ids::default(),
                     });
                 }
                 (None, _) => return Err(failed("the scheme has to come first".to_owned())),
@@ -133,13 +177,15 @@ impl Backup {
                 _ => return Err(failed(format!("more than {MAX_PARTS} partitions"))),
             }
         }
-        backup.ok_or_else(|| BackupError {
+        let backup = backup.ok_or_else(|| BackupError {
             line: last,
             reason: "it ends without a scheme".to_owned(),
-        })
+        })?;
+        Ok(Backup { ids, ..backup })
     }
 
-    /// The table on a media: with the same sectors, or not at all.
+    /// The table on a media: with the same sectors, or not at all; with what `keep`
+    /// names of the text.
     ///
     /// # Errors
     /// What [`Table::create`], [`Table::add`] and [`Table::change`] refuse: a
@@ -148,7 +194,7 @@ impl Backup {
         &self,
         media: Media,
         create: &Create,
-        labels: bool,
+        keep: Keep,
         random: &mut dyn FnMut() -> [u8; 16],
     ) -> Result<Table, Error> {
         let entries = self.entries.filter(|_| self.scheme != Scheme::Ebr);
@@ -158,7 +204,7 @@ impl Backup {
         };
         let mut table = Table::create(self.scheme, media, &create)?;
         // The others have labels that gpart does not set, or none.
-        let labels = labels && matches!(self.scheme, Scheme::Gpt | Scheme::Apm);
+        let labels = keep.labels && matches!(self.scheme, Scheme::Gpt | Scheme::Apm);
         for part in &self.parts {
             let index = table.add(&NewPart {
                 start: Some(part.start),
@@ -173,6 +219,9 @@ impl Backup {
                 let (name, on) = (name.clone(), true);
                 table.change(index, &Change::Attribute { name, on })?;
             }
+        }
+        if keep.ids {
+            table.edit_mut().set_ids(&self.ids);
         }
         Ok(table)
     }

@@ -1,7 +1,10 @@
 //! Editing a disklabel64. The label has several sectors and one CRC, so a copy
 //! is written first where the label keeps room for it; `recover` uses that.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, place_in, read_exactly};
+use super::{
+    Change, Create, DiskId, Edit, Error, Ids, NewPart, Part, PartId, Scheme, Span, place_in,
+    read_exactly,
+};
 use crate::bsd64::{
     self, Bsd64Type, LEAST_BYTES, Label, MAX_PARTITIONS, Partition, RAW_PARTITION, SIZE_BYTES,
 };
@@ -133,6 +136,28 @@ impl Edit for Bsd64Table {
             ..Part::default()
         };
         self.label.slices().map(part).collect()
+    }
+
+    fn ids(&self) -> Ids {
+        let id = |(index, partition): (usize, &Partition)| {
+            let (uuid, attributes) = (partition.guid, 0);
+            (index as u32 + 1, PartId { uuid, attributes })
+        };
+        Ids {
+            disk: Some(DiskId::Uuid(self.label.guid)),
+            parts: self.label.slices().map(id).collect(),
+        }
+    }
+
+    fn set_ids(&mut self, ids: &Ids) {
+        if let Some(DiskId::Uuid(uuid)) = ids.disk {
+            self.label.guid = uuid;
+        }
+        for (&index, id) in &ids.parts {
+            if let Ok(partition) = self.place(index) {
+                partition.guid = id.uuid;
+            }
+        }
     }
 
     fn is_internal(&self, index: u32) -> bool {

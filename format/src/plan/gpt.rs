@@ -1,6 +1,6 @@
 //! Editing a GPT: both copies and the protective MBR.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span};
+use super::{Change, Create, DiskId, Edit, Error, Ids, NewPart, Part, PartId, Scheme, Span};
 use crate::gpt::{ATTR_BOOTFAILED, ATTR_BOOTME, ATTR_BOOTONCE};
 use crate::gpt::{
     DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, MbrDamage, Side, Table, protective,
@@ -261,6 +261,28 @@ impl Edit for GptTable {
             (Change::Attribute { .. }, None) => {}
         }
         Ok(())
+    }
+
+    fn ids(&self) -> Ids {
+        let id = |(number, entry): (usize, &Entry)| {
+            let (uuid, attributes) = (entry.guid, entry.attributes);
+            (number as u32, PartId { uuid, attributes })
+        };
+        Ids {
+            disk: Some(DiskId::Uuid(self.table.header.disk_guid)),
+            parts: self.table.partitions().map(id).collect(),
+        }
+    }
+
+    fn set_ids(&mut self, ids: &Ids) {
+        if let Some(DiskId::Uuid(uuid)) = ids.disk {
+            self.table.header.disk_guid = uuid;
+        }
+        for (&index, id) in &ids.parts {
+            if let Some(entry) = self.entry(index).ok().filter(|entry| entry.is_used()) {
+                (entry.guid, entry.attributes) = (id.uuid, id.attributes);
+            }
+        }
     }
 
     fn set_on_table(&mut self, attribute: &str, on: bool) -> Result<(), Error> {

@@ -1,7 +1,8 @@
 //! Editing an MBR. Sector 0 is kept whole: only table and signature change.
 
 use super::{
-    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, large_enough, place_in, read_exactly,
+    Change, Create, DiskId, Edit, Error, Ids, NewPart, Part, Scheme, Span, large_enough, place_in,
+    read_exactly,
 };
 use crate::mbr::{self, Entry, Geometry, Mbr, MbrKind, PartType};
 use crate::media::{Media, SectorRead, SectorWrite};
@@ -97,6 +98,19 @@ impl Edit for MbrTable {
             earliest.unwrap_or(usual).min(usual),
             sectors.saturating_sub(1),
         )
+    }
+
+    fn ids(&self) -> Ids {
+        Ids {
+            disk: Some(DiskId::Number(self.mbr.disk_id)),
+            ..Ids::default()
+        }
+    }
+
+    fn set_ids(&mut self, ids: &Ids) {
+        if let Some(DiskId::Number(number)) = ids.disk {
+            self.mbr.disk_id = number;
+        }
     }
 
     fn entries(&self) -> u32 {

@@ -38,6 +38,7 @@ mod bsd64;
 mod ebr;
 mod error;
 mod gpt;
+mod ids;
 mod ldm;
 mod mbr;
 mod pc98;
@@ -49,12 +50,13 @@ mod vtoc8;
 mod wanted;
 
 pub use apm::ApmTable;
-pub use backup::{Backup, BackupError, BackupPart, MAX_TEXT_BYTES};
+pub use backup::{Backup, BackupError, BackupPart, Keep, MAX_TEXT_BYTES};
 pub use bsd::BsdTable;
 pub use bsd64::Bsd64Table;
 pub use ebr::EbrTable;
 pub use error::Error;
 pub use gpt::GptTable;
+pub use ids::{DiskId, Ids, PartId};
 pub use ldm::LdmTable;
 pub use mbr::MbrTable;
 pub use pc98::Pc98Table;
@@ -134,6 +136,12 @@ trait Edit {
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error>;
     /// Changes a partition that there is.
     fn change(&mut self, index: u32, change: &Change) -> Result<(), Error>;
+    /// What tells the table and its partitions from others.
+    fn ids(&self) -> Ids {
+        Ids::default()
+    }
+    /// Takes those that the scheme has; what it has not changes nothing.
+    fn set_ids(&mut self, _ids: &Ids) {}
     /// Sets or clears an attribute of the table itself.
     fn set_on_table(&mut self, attribute: &str, _on: bool) -> Result<(), Error> {
         Err(self.no_attribute(attribute))
@@ -320,6 +328,12 @@ impl Table {
     /// disklabel is not among them, as in gpart.
     pub fn parts(&self) -> Vec<Part> {
         self.edit().parts()
+    }
+
+    /// GUIDs of the table and its partitions, or the number of an MBR; empty where the scheme has
+    /// none.
+    pub fn ids(&self) -> Ids {
+        self.edit().ids()
     }
 
     /// The free space in the order of its sectors.

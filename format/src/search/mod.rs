@@ -10,6 +10,7 @@
 //! describes the use.
 
 mod ends;
+mod listed;
 mod lvm2;
 mod more;
 mod probes;
@@ -18,10 +19,10 @@ mod script;
 #[cfg(test)]
 mod tests;
 
+pub use listed::Listed;
 pub use lvm2::{Group, LogicalVolume};
 pub use script::{ScriptScheme, gpart_script, sfdisk_script};
 
-use crate::gpt::Guid;
 use std::collections::BTreeMap;
 
 /// Reads up to `length` bytes from `offset`; fewer at the end of the medium.
@@ -125,8 +126,8 @@ pub struct Place {
     pub start_bytes: u64,
     /// Its length as it states it; `None` where it does not.
     pub length_bytes: Option<u64>,
-    /// Type and label of an entry of a GPT.
-    pub entry: Option<(Guid, String)>,
+    /// The entry of a GPT.
+    pub entry: Option<Listed>,
     /// The structures, at most 16 of them.
     pub signs: Vec<Sign>,
     /// Structures that agree, also those beyond the 16 that are kept.
@@ -176,7 +177,7 @@ struct Claim {
     length: Option<u64>,
     what: &'static str,
     offset: u64,
-    entry: Option<(Guid, String)>,
+    entry: Option<Listed>,
 }
 
 impl Search {
@@ -222,10 +223,14 @@ impl Search {
             holds: claim.holds,
             start_bytes: claim.start,
             length_bytes: claim.length,
-            entry: claim.entry,
+            entry: claim.entry.clone(),
             signs: Vec::new(),
             sign_count: 0,
         });
+        // Where the copies differ, the primary one counts, as everywhere.
+        if claim.entry.as_ref().is_some_and(|entry| entry.primary) {
+            place.entry = claim.entry;
+        }
         let sign = Sign {
             what: claim.what,
             offset_bytes: claim.offset,

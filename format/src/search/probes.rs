@@ -4,7 +4,7 @@
 //! `f2fs_fs.h`, Microsoft's FAT and exFAT specifications, the Linux-NTFS documentation, FreeBSD's
 //! `sys/ufs/ffs/fs.h`, Apple's TN1150, LUKS on-disk formats 1 and 2, LVM2's `label.c`.
 
-use super::{Claim, Holds, SearchRead};
+use super::{Claim, Holds, Listed, SearchRead};
 use crate::bytes::{u16_be, u16_le, u32_be, u32_le, u64_be, u64_le};
 use crate::gpt::{Header, MAX_KEPT_ENTRIES, Table};
 
@@ -441,9 +441,10 @@ fn gpt(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
         1 => "entry of a GPT",
         _ => "entry of a GPT's backup",
     };
+    let disk_uuid = table.header.disk_guid;
     let parts = table.partitions().take(MAX_KEPT_ENTRIES);
     parts
-        .filter_map(|(_, entry)| {
+        .filter_map(|(number, entry)| {
             let start = disk.checked_add(entry.first.checked_mul(unit)?)?;
             Some(Claim {
                 holds: Holds::Listed,
@@ -451,7 +452,15 @@ fn gpt(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
                 length: Some(entry.sectors().checked_mul(unit)?),
                 what,
                 offset: at,
-                entry: Some((entry.kind, entry.label())),
+                entry: Some(Listed {
+                    index: number as u32,
+                    kind: entry.kind,
+                    uuid: entry.guid,
+                    attributes: entry.attributes,
+                    label: entry.label(),
+                    disk_uuid: (disk == 0).then_some(disk_uuid),
+                    primary: stated == 1,
+                }),
             })
         })
         .collect()

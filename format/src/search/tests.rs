@@ -74,11 +74,15 @@ fn a_backup_gpt_gives_the_whole_table() {
     for (index, first) in [(0, 2048), (3, 8192)] {
         let mut entry = Entry {
             kind: types::LINUX_DATA,
+            guid: gpt::Guid([index as u8 + 1; 16]),
             first,
             last: first + 4095,
             ..Entry::default()
         };
-        assert!(entry.set_label("data"));
+        if index == 0 {
+            entry.attributes = 5 | gpt::ATTR_BOOTME;
+        }
+        assert!(entry.set_label(if index == 0 { "a \"b\\" } else { "data" }));
         table.entries[index] = entry;
     }
     let mut disk = vec![0; 10 << 20];
@@ -91,8 +95,30 @@ fn a_backup_gpt_gives_the_whole_table() {
     assert_eq!(places, [(2048, 4096), (8192, 4096)]);
     assert_eq!(
         gpart_script(&lost, ScriptScheme::Gpt),
-        "GPT 128\n1 linux-data 2048 4096\n2 linux-data 8192 4096\n"
+        "GPT 128\n\
+         1   linux-data  2048  4096 a\\040\"b\\134  [bootme] \n\
+         4   linux-data  8192  4096 data \n\
+         # disk uuid=01010101-0101-0101-0101-010101010101\n\
+         # 1 uuid=01010101-0101-0101-0101-010101010101 attributes=0x800000000000005\n\
+         # 4 uuid=04040404-0404-0404-0404-040404040404\n"
     );
+    let guid = |digits: &str| {
+        let times = |count| digits.repeat(count);
+        let (four, two, six) = (times(4), times(2), times(6));
+        format!("{four}-{two}-{two}-{two}-{six}")
+    };
+    let kind = types::LINUX_DATA.to_string().to_uppercase();
+    let script = sfdisk_script(&lost, ScriptScheme::Gpt, 512);
+    let expected = format!(
+        "label: gpt\nlabel-id: {}\nunit: sectors\nsector-size: 512\n\n\
+         1 : start=2048, size=4096, type={kind}, uuid={}, name=\"a \\x22b\\x5c\", \
+         attrs=\"RequiredPartition LegacyBIOSBootable GUID:59\"\n\
+         4 : start=8192, size=4096, type={kind}, uuid={}, name=\"data\"\n",
+        "01010101-0101-0101-0101-010101010101",
+        guid("01"),
+        guid("04")
+    );
+    assert_eq!(script, expected);
     assert!(sfdisk_script(&lost, ScriptScheme::Mbr, 512).ends_with(
         "label: dos\nunit: sectors\nsector-size: 512\n\n\
          start=2048, size=4096, type=83\nstart=8192, size=4096, type=83\n"
@@ -114,7 +140,7 @@ fn what_lies_over_a_better_one_refers_to_it() {
     );
     assert_eq!(
         gpart_script(&lost, ScriptScheme::Mbr),
-        "MBR 4\n1 !131 2048 32768\n"
+        "MBR 4\n1 !131  2048 32768  \n"
     );
 }
 
@@ -171,7 +197,10 @@ fn a_container_of_unknown_length_ends_at_the_next_partition() {
     scheme.shorten(&mut lost, 8 << 11, 512);
     assert_eq!(
         gpart_script(&lost, scheme),
-        "GPT 128\n1 linux-data 2048 6144\n2 linux-swap 8192 2048\n3 linux-data 10240 6111\n"
+        "GPT 128\n\
+         1   linux-data  2048  6144  \n\
+         2   linux-swap  8192  2048  \n\
+         3   linux-data 10240  6111  \n"
     );
     // An MBR leaves the last sectors to it.
     let mut lost = search_in(&disk).partitions();

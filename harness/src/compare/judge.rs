@@ -389,6 +389,7 @@ pub(super) fn within(one: &Loaded, options: &CompareOptions) -> Result<Compared,
         name: one.name.clone(),
         files: vec![Source::from(one)],
     });
+    let mut known = Vec::new();
     for metric in Metric::ALL {
         let observed = Observed::of(&one.document, |sample| metric.of(sample));
         let values = |case: usize| observed.values(&[case], |one| one.first().copied());
@@ -403,9 +404,13 @@ pub(super) fn within(one: &Loaded, options: &CompareOptions) -> Result<Compared,
                 (one[0] > 0.0).then(|| one[1] / one[0])
             })),
         });
-        compared.judge(metric.id(), pairs.collect(), options);
+        let pairs: Vec<Pending> = pairs.collect();
+        if pairs.iter().any(|one| !one.changed.is_empty()) {
+            known.push(metric.id());
+        }
+        compared.judge(metric.id(), pairs, options);
     }
-    compared.with_something(options)
+    compared.with_something(options, &known)
 }
 
 /// Each case of the base with the same case of each other side.
@@ -433,7 +438,8 @@ pub fn between(
     let old = base.series();
     for name in &options.cases {
         if !old.iter().any(|one| one.case == *name) {
-            let problem = format!("{}: it has no case `{name}`", base.name);
+            let known = cases(&old);
+            let problem = format!("{}: it has no case `{name}`, but {known}", base.name);
             return Err(HarnessError::Compare(problem));
         }
     }
@@ -464,14 +470,45 @@ pub fn between(
             }
         }
         if common == 0 {
-            let problem = format!("{} and {} have no case in common", base.name, side.name);
+            let problem = format!(
+                "{} and {} have no case in common: {} against {}",
+                base.name,
+                side.name,
+                cases(&old),
+                cases(&new)
+            );
             return Err(HarnessError::Compare(problem));
         }
     }
+    let known: Vec<String> = metrics.iter().map(|one| one.0.clone()).collect();
     for (metric, pending) in metrics {
         compared.judge(&metric, pending, options);
     }
-    compared.with_something(options)
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    compared.with_something(options, &known)
+}
+
+/// Of more cases than this a message names the first.
+const NAMED_MAX: usize = 8;
+
+/// The cases of results, each once.
+fn cases(series: &[Series]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for one in series {
+        if !names.contains(&one.case.as_str()) {
+            names.push(&one.case);
+        }
+    }
+    in_words(&names)
+}
+
+/// `A, B`; of many the first ones and how many more there are.
+fn in_words(names: &[&str]) -> String {
+    let named = names[..names.len().min(NAMED_MAX)].join(", ");
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 fn position(one: &Loaded, name: &str) -> Result<usize, HarnessError> {
@@ -547,14 +584,22 @@ impl Compared {
         });
     }
 
-    /// Refuses a comparison of nothing.
-    fn with_something(self, options: &CompareOptions) -> Result<Self, HarnessError> {
+    /// Refuses a comparison of nothing. There were these metrics to choose from.
+    fn with_something(
+        self,
+        options: &CompareOptions,
+        known: &[&str],
+    ) -> Result<Self, HarnessError> {
         if self.metrics.iter().any(|judged| judged.compared > 0) {
             return Ok(self);
         }
         let what = match options.metrics.is_empty() {
             true => "the results hold no metric that can be compared".to_owned(),
-            false => format!("the results do not hold {}", options.metrics.join(", ")),
+            false => format!(
+                "the results do not hold {}, but {}",
+                options.metrics.join(", "),
+                in_words(known)
+            ),
         };
         Err(HarnessError::Compare(what))
     }

@@ -193,12 +193,22 @@ fn own_setting(
         let Some(name) = value.filter(|name| !name.is_empty()) else {
             return Err(JobError::language(&origin, "--name needs a name"));
         };
-        own.push(Section {
+        let mut section = Section {
             name,
             origin,
             file: 0,
             settings: Vec::new(),
-        });
+        };
+        if section.is_global() {
+            // fio reports it with the other global options.
+            section.settings.push(Setting {
+                name: "name".to_owned(),
+                value: Some(section.name.clone()),
+                unset: Vec::new(),
+                origin: section.origin.clone(),
+            });
+        }
+        own.push(section);
         return Ok(());
     }
     if own.is_empty() {

@@ -307,25 +307,32 @@ fn center_of(text: &str) -> Result<f64, String> {
 }
 
 /// `60/10:30/20:10/`: percent of the accesses, percent of the file. Sizes that are not given divide
-/// what is left.
+/// what is left, in whole percent.
 fn zoned(text: &str) -> Result<Vec<(f64, f64)>, String> {
-    let zones = zones(text, |share| value::percentage(share).map(f64::from))?;
+    let zones = zones(text, whole_share)?;
     let given: f64 = zones.iter().filter_map(|zone| zone.1).sum();
     let open = zones.iter().filter(|zone| zone.1.is_none()).count();
-    let each = (100.0 - given).max(0.0) / open.max(1) as f64;
-    let zones: Vec<(f64, f64)> = zones
-        .into_iter()
-        .map(|(accesses, share)| (accesses, share.unwrap_or(each)))
-        .collect();
-    match is_all(zones.iter().map(|zone| zone.1)) {
-        true => Ok(zones),
-        false => Err("the sizes of the zones must add up to 100".to_owned()),
+    if given > 100.0 {
+        return Err("the sizes of the zones add up to more than 100".to_owned());
     }
+    let each = ((100.0 - given) / open.max(1) as f64).floor();
+    let sized = zones.into_iter();
+    Ok(sized
+        .map(|(accesses, share)| (accesses, share.unwrap_or(each)))
+        .collect())
+}
+
+/// The share of a zone in whole percent: fio ignores fractions, and takes 0 as not given.
+fn whole_share(text: &str) -> Result<Option<f64>, String> {
+    let whole = ugeom_measure::units::percent(text)
+        .map_err(|_| format!("`{text}` is not a percentage from 0 to 100"))?
+        .trunc();
+    Ok((whole > 0.0).then_some(whole))
 }
 
 /// `60/20g:40/100g`: percent of the accesses, bytes.
 fn zoned_bytes(text: &str) -> Result<Vec<(f64, u64)>, String> {
-    let zones = zones(text, value::bytes)?;
+    let zones = zones(text, |bytes| value::bytes(bytes).map(Some))?;
     let sized = zones
         .into_iter()
         .map(|(accesses, bytes)| Some((accesses, bytes?)));
@@ -336,7 +343,7 @@ fn zoned_bytes(text: &str) -> Result<Vec<(f64, u64)>, String> {
 /// Percent of the accesses and a size for each zone, where one is given.
 fn zones<T>(
     text: &str,
-    size: fn(&str) -> Result<T, String>,
+    size: fn(&str) -> Result<Option<T>, String>,
 ) -> Result<Vec<(f64, Option<T>)>, String> {
     const ZONES_MAX: usize = 256;
     let mut zones = Vec::new();
@@ -346,7 +353,7 @@ fn zones<T>(
             .ok_or_else(|| format!("`{zone}` is not ACCESSES/SIZE"))?;
         let share = match share {
             "" => None,
-            share => Some(size(share)?),
+            share => size(share)?,
         };
         zones.push((f64::from(value::percentage(accesses)?), share));
     }

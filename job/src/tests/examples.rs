@@ -329,6 +329,13 @@ fn zones_without_a_size_divide_what_is_left() {
     assert_eq!(zones("50/5:30/15:20/").unwrap(), one);
     let two = Distribution::Zoned(vec![(50.0, 40.0), (30.0, 20.0), (20.0, 40.0)]);
     assert_eq!(zones("50/:30/20:20/").unwrap(), two);
+    // As by fio: fractions are ignored, 0 is not given, and some of the file may be left out.
+    let odd = Distribution::Zoned(vec![(99.0, 1.0), (1.0, 99.0)]);
+    assert_eq!(zones("99/0.0001:1/99").unwrap(), odd);
+    let thirds = Distribution::Zoned(vec![(50.0, 33.0), (30.0, 33.0), (20.0, 33.0)]);
+    assert_eq!(zones("50/:30/:20/").unwrap(), thirds);
+    let part = Distribution::Zoned(vec![(50.0, 5.0), (50.0, 15.0)]);
+    assert_eq!(zones("50/5.9:50/15").unwrap(), part);
     assert!(zones("50/5:30/15:20/81").is_err());
     assert!(zones("50/5:30/15").is_err());
 }

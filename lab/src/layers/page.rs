@@ -210,8 +210,14 @@ fn times(table: &mut Table, document: &Document) {
     let times = Observed::times(document);
     for (what, case, then) in rows {
         let interval = times.typical(&case).and_then(|it| it.at(CONFIDENCE).ok());
-        if let Some(interval) = interval {
-            let shown = Cell::amount(&interval, Unit::Ns);
+        // Too few observations for an interval still have a median.
+        let shown = match interval {
+            Some(interval) => Some(Cell::amount(&interval, Unit::Ns)),
+            None => times
+                .middle(&case)
+                .map(|ns| Cell::text(value(ns, Unit::Ns))),
+        };
+        if let Some(shown) = shown {
             table.row([Cell::text(what), shown, Cell::text(ns(&then))]);
         }
     }

@@ -225,7 +225,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
     let other = result("other.json", &["C"], 12, wobbled);
     assert_eq!(
         refused(&[one.clone(), other.clone()], &options),
-        "one.json and other.json have no case in common"
+        "one.json and other.json have no case in common: A, B against C"
     );
     assert!(refused(&[other], &options).contains("one case only"));
     let unknown = CompareOptions {
@@ -240,7 +240,10 @@ fn what_cannot_be_compared_is_refused_by_name() {
         metrics: vec!["latency99".to_owned()],
         ..options.clone()
     };
-    assert!(refused(std::slice::from_ref(&one), &no_latency).contains("do not hold latency99"));
+    assert!(
+        refused(std::slice::from_ref(&one), &no_latency)
+            .contains("do not hold latency99, but time, bytes_per_second")
+    );
     assert!(refused(&[], &options).contains("no result"));
     let flat = result("flat.json", &["A", "B"], 12, |_, _| 5);
     let compared = compare(&[flat.clone(), flat], &options).unwrap();

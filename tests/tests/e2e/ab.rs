@@ -219,6 +219,7 @@ fn what_cannot_be_compared_is_named() {
         &["lab", "layers", "--faithful", "--budget", "3s"],
         &["lab", "sweep", "--direct", "md:1m"],
         &["lab", "sweep", "--bytes", "1", "md:1m"],
+        &["lab", "sweep", "--min", "1000", "/proc/version"],
     ] {
         let ended = ugeom(wrong);
         assert_eq!(

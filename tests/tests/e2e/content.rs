@@ -213,7 +213,7 @@ fn ctrl_c_reports_how_much_was_written() {
     assert_eq!(output.status.code(), Some(130), "{stderr}");
     has(
         &stderr,
-        "interrupted: 1048576 bytes from offset 0 were written",
+        "interrupted: 1,048,576 bytes from offset 0 were written",
     );
     drop(stdin);
     assert!(std::fs::read(&path).expect("the image")[..1 << 20] == vec![5; 1 << 20]);

@@ -4,7 +4,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::run::{UGEOM, succeeds, tool};
+use crate::run::{UGEOM, json_of, succeeds, tool};
 
 /// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -170,4 +170,36 @@ fn the_whole_report_comes_at_each_status_interval() {
         let before = &reports[reports.len() - 2];
         assert_eq!(count(before, 0, "total_ios"), count(last, 0, "total_ios"));
     }
+}
+
+/// The exit code is the number of jobs that could not begin.
+#[test]
+fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
+    let Some(fio) = tool("fio") else { return };
+    let jobs = "[no-size]\nrw=write\nfilename=missing\n\
+                [runs]\nrw=write\nsize=16k\n\
+                [offset]\nrw=read\nfilename=there\noffset=1m\n\
+                [after]\nstonewall\nrw=read\nsize=8k\n\
+                [also-no-size]\nrw=read\n";
+    let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        std::fs::write(folder.join("jobs.fio"), jobs).expect("a job file");
+        std::fs::write(folder.join("there"), [0; 4096]).expect("a file");
+        let ended = std::process::Command::new(program[0])
+            .args(&program[1..])
+            .args(["jobs.fio", "--output-format=json", "--output=o"])
+            .current_dir(folder)
+            .output()
+            .expect("the program starts");
+        let text = std::fs::read_to_string(folder.join("o")).expect("a report");
+        let json = json_of(&text[text.find('{').expect("JSON")..]);
+        let jobs = json["jobs"].as_array().expect("jobs").iter().map(|job| {
+            let bytes = ["read", "write"].map(|kind| job[kind]["io_bytes"].as_u64());
+            (job["jobname"].to_string(), job["error"].as_i64(), bytes)
+        });
+        (ended.status.code(), names(folder), jobs.collect::<Vec<_>>())
+    });
+    assert_eq!(both[1], both[0]);
+    assert_eq!(both[1].0, Some(3));
 }

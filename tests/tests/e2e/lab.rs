@@ -56,7 +56,7 @@ fn layers_prints_a_report_and_saves_its_samples() {
         "ugeom lab layers: what do GEOM and each layer add",
         "\nGEOM adds ",
         "  md0: function call",
-        "More: ugeom lab layers --budget 1s --seed 7 --all (measures again); docs/lab-layers.md\n",
+        &format!("More: ugeom report {file}; docs/lab-layers.md\n"),
     ];
     has_all(&report, &parts);
     let json = saved(&file);

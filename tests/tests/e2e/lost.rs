@@ -115,6 +115,31 @@ fn every_client_hears_through_a_cache_too() {
     deaths(" | cache:4m", Upstream::start);
 }
 
+/// A FLUSH fails that had nothing to flush: no data is lost.
+#[test]
+fn a_server_that_goes_when_all_is_flushed_takes_nothing_with_it() {
+    for layers in ["", "|cache:1m,write=back"] {
+        for written in [false, true] {
+            let Some(mut upstream) = Upstream::start(BYTES) else { return };
+            let folder = tempfile::tempdir().expect("a folder");
+            let socket = folder.path().join("nbd");
+            let uri = upstream.target();
+            let target = format!("nbd:uri=\"{uri}\",retry=100ms{layers}");
+            let mut served = Served::start(folder, &target, &["--rw", "--no-taste"]);
+            let mut client = connect(&socket).expect("a connection");
+            if written {
+                write(&mut client, 0, 7);
+                assert_eq!(flush(&mut client), 0);
+            }
+            upstream.kill();
+            assert_ne!(flush(&mut client), 0, "the server is gone");
+            drop(client);
+            let case = format!("{target}, written: {written}");
+            assert_eq!(served.signal("-TERM").code(), Some(0), "{case}");
+        }
+    }
+}
+
 #[test]
 fn every_client_hears_over_tls_too() {
     deaths("", Upstream::start_with_tls);

@@ -13,6 +13,30 @@ const SHOWN: &str = "d\\xff\\n\\x1b[31m\\u{202e}.img";
 const LABEL: &str = "a\nb\u{1b}[1m\u{2066}c";
 const LABEL_SHOWN: &str = "a\\nb\\x1b[1m\\u{2066}c";
 
+/// A file whose name reads as something else in a target: the advice can be pasted.
+#[test]
+fn an_error_tells_how_to_write_the_name_of_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, written) in [
+        ("we ird|x@y.img", "\"we ird|x@y.img\""),
+        ("a?b=c.img", "\"a?b=c.img\""),
+        ("md", "./md"),
+    ] {
+        let file = std::fs::File::create(folder.path().join(name)).expect("a file");
+        file.set_len(1 << 20).expect("its size");
+        let show = |target: &str| {
+            let mut command = crate::run::command(crate::run::UGEOM, &["show", target]);
+            command.current_dir(folder.path());
+            crate::run::run(command, b"")
+        };
+        let help = format!("the file of this name is written as '{written}'");
+        has(&show(name).failed(2), &help);
+        has(&show(written).quiet(), name);
+        std::fs::remove_file(folder.path().join(name)).expect("removed");
+        assert!(!show(name).stderr.contains("the file of this name"));
+    }
+}
+
 struct Bench {
     _folder: TempDir,
     path: PathBuf,

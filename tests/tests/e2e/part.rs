@@ -6,6 +6,48 @@ use crate::run::{has, json_of, other, part, part_refused as refused, ugeom};
 use serde_json::Value;
 
 #[test]
+fn a_table_that_is_only_read_is_named() {
+    let Some(sfdisk) = ugeom_testkit::program("sfdisk") else { return };
+    let (_folder, path) = disks::empty_image(64 << 20);
+    let disk = disks::text(&path);
+    let command = crate::run::command(&sfdisk, &["-q", &disk]);
+    let made = crate::run::run(command, b"label: sgi\nstart=4096,size=8192\n");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    for verb in [&["show"][..], &["add", "-t", "efi"], &["backup"]] {
+        let said = refused(&[verb, &[disk.as_str()]].concat(), 1);
+        has(&said, "its SGI volume header is only read, by `ugeom show`");
+    }
+}
+
+#[test]
+fn the_mbr_of_a_gpt_is_not_taken_for_that_of_a_partition() {
+    let Some(sgdisk) = ugeom_testkit::program("sgdisk") else { return };
+    let (_folder, path) = disks::empty_image(64 << 20);
+    let disk = disks::text(&path);
+    other(sgdisk, &["-n1:2048:+8M", "-n2:0:+8M", "-h", "1:2", &disk]);
+    let said = refused(&["show", "--scheme", "mbr", &disk], 1);
+    has(&said, "the MBR of disk.img belongs to its GPT");
+}
+
+/// The rest in front of the usual first sector, which is the largest space that is left.
+#[test]
+fn a_partition_that_no_size_was_given_for_is_warned_of_where_it_is_not_aligned() {
+    let (_folder, path) = disks::empty_image(64 << 20);
+    let disk = disks::text(&path);
+    part(&["create", "-s", "gpt", &disk]);
+    assert_eq!(part(&["add", "-t", "efi", &disk]), "disk.imgp1 added\n");
+    let added = ugeom(&["part", "add", "-t", "efi", &disk]);
+    assert_eq!(
+        (added.code, added.text().as_str()),
+        (0, "disk.imgp2 added\n")
+    );
+    has(
+        &added.stderr,
+        "disk.imgp2: sector 34 is not aligned to 4 KiB",
+    );
+}
+
+#[test]
 fn a_new_gpt_is_what_sgdisk_calls_sound() {
     let (_folder, path) = disks::empty_image(64 << 20);
     let disk = disks::text(&path);

@@ -175,6 +175,72 @@ fn file_systems_are_found_where_they_are_and_by_their_copies() {
     }
 }
 
+/// What systems find partitions by at boot: numbers, GUIDs, names and attributes.
+#[test]
+fn the_entries_of_a_lost_gpt_keep_names_guids_and_attributes() {
+    let Some([sgdisk, sfdisk]) = programs(["sgdisk", "sfdisk"]) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| disks::text(&folder.path().join(name));
+    let disk = file("disk.img");
+    file_of(&disk, 64);
+    let arguments = [
+        "-a1",
+        "-n1:34:2047",
+        "-c1:boot code",
+        "-t1:ef02",
+        "-n4:4096:+8M",
+        "-c4:data \"é\\",
+        "-A4:set:2",
+        "-A4:set:60",
+        "-n7:0:0",
+    ];
+    other(&sgdisk, &[&arguments[..], &[&disk]].concat());
+    let dump = |path: &str| {
+        let text = String::from_utf8(other(&sfdisk, &["-d", path])).expect("text");
+        let text = text.replace(path, "disk");
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with("disk") || line.contains("-id:"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let expected = dump(&disk);
+    assert_eq!(expected.len(), 4, "{expected:?}");
+    let saved = ugeom(&["part", "backup", &disk]).quiet();
+    // Only the second copy is left.
+    let damaged = File::options().write(true).open(&disk).expect("the disk");
+    damaged.write_all_at(&[0; 34 * 512], 0).expect("zeroes");
+    let restore = ["part", "restore", "-l", "--uuids"];
+    for format in ["sfdisk", "gpart", "backup"] {
+        let copy = file(format);
+        file_of(&copy, 64);
+        let search = ["part", "search", "--format", format, &disk];
+        if format == "sfdisk" {
+            let command = crate::run::command(&sfdisk, &["-q", &copy]);
+            let script = ugeom(&search).quiet();
+            assert_eq!(
+                crate::run::run(command, script.as_bytes()).code,
+                0,
+                "{script}"
+            );
+        } else {
+            let text = match format {
+                "gpart" => ugeom(&search).quiet(),
+                _ => saved.clone(),
+            };
+            let arguments = [&restore[..], &[&copy]].concat();
+            crate::run::ugeom_with(&arguments, text.as_bytes()).quiet();
+        }
+        assert_eq!(dump(&copy), expected, "{format}");
+    }
+    // Clones differ, unless it is wanted otherwise.
+    let copy = file("clone");
+    file_of(&copy, 64);
+    let cloned = crate::run::ugeom_with(&["part", "restore", &copy], saved.as_bytes());
+    assert_eq!(cloned.code, 0, "{}", cloned.stderr);
+    has(&cloned.stderr, "have new GUIDs; --uuids restores");
+    assert_ne!(dump(&copy), expected);
+}
+
 #[test]
 fn file_systems_of_other_systems_are_found() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -421,10 +487,12 @@ fn table_is_restored(disk: &str, folder: &Path, found: &[(u64, u64, String)]) {
     let made = File::create(&copy).and_then(|file| file.set_len(size));
     made.expect("an image");
     let copy = disks::text(&copy);
-    let restored = crate::run::ugeom_with(&["part", "restore", &copy], script.as_bytes());
+    let restored =
+        crate::run::ugeom_with(&["part", "restore", "--uuids", &copy], script.as_bytes());
     assert_eq!(restored.code, 0, "{script}{}", restored.stderr);
     let backup = ugeom(&["part", "backup", &copy]).quiet();
-    let lines = backup.lines().skip(1).map(|line| line.split_whitespace());
+    let lines = backup.lines().skip(1).filter(|line| !line.starts_with('#'));
+    let lines = lines.map(|line| line.split_whitespace());
     let places: Vec<_> = lines
         .map(|words| {
             words
@@ -572,7 +640,10 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     fat[510..].copy_from_slice(b"\x55\xaa");
     std::fs::write(&path, &bytes).expect("the image");
     let table = ugeom(&["part", "search", "--format", "gpart", &disk]).quiet();
-    assert_eq!(table, "GPT 128\n1 efi 2048 4096\n");
+    assert!(
+        table.starts_with("GPT 128\n1   efi 2048 4096 boot \n# disk uuid="),
+        "{table}"
+    );
     let listed = ugeom(&["part", "search", &disk]).quiet();
     has(&listed, "entry of a GPT's backup");
     assert!(!listed.contains("omitted"), "{listed}");

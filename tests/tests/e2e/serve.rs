@@ -271,9 +271,16 @@ fn a_command_gets_the_uri_and_its_failure_is_ours() {
         "{}",
         ended.stderr
     );
-    let ended = ugeom(&["serve", "md:3m", "--run", "exit 3"]);
-    assert_eq!(ended.code, 1);
-    has(&ended.stderr, "`exit 3` failed");
+    let twice = ugeom(&["serve", "md:3m", "--nbd", "unix:a", "--nbd", "unix:a"]).failed(2);
+    has(&twice, "--nbd unix:a is given twice");
+    // As nbdkit and shells have it.
+    for (command, code) in [("exit 3", 3), ("exit 0", 0), ("kill -9 $$", 137)] {
+        let ended = ugeom(&["serve", "md:3m", "--run", command]);
+        assert_eq!(ended.code, code, "{}", ended.stderr);
+        if code > 0 {
+            has(&ended.stderr, &format!("`{command}` failed"));
+        }
+    }
     let tcp = [
         "serve",
         "md:3m",

@@ -144,6 +144,18 @@ fn a_file_system_made_inside_a_partition_is_read_whole_and_not_overwritten() {
     assert_eq!(read(&part, 0, 2048), [0; 2048]);
 }
 
+/// What is written counts, also when the next write fails.
+#[test]
+fn a_write_that_fails_says_how_much_was_written() {
+    for (pass, bytes) in [(2, "2,097,152"), (0, "0")] {
+        let target = format!("md:4m | nop:count_until_fail={pass},error=ENOSPC");
+        let arguments = ["write", &target, "--destroy", "--no-taste"];
+        let said = ugeom_with(&arguments, &[7; 4 * MIB]).failed(1);
+        let words = format!("ugeom: after {bytes} bytes were written: WRITE of ");
+        assert!(said.starts_with(&words), "{said}");
+    }
+}
+
 #[test]
 fn a_cache_that_writes_back_has_written_when_the_program_ends() {
     let (_folder, path, mut content) = disks::random_image(3 * MIB, 7);

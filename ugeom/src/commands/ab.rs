@@ -4,7 +4,7 @@
 use super::compare::RulesArgs;
 use super::files::{self, Output, Written};
 use super::jobs::jobs;
-use super::lab::flags::{command_line, launch};
+use super::lab::flags::{command_line, launch, saved_to};
 use super::lab::measuring::{ended_by_user, measured};
 use super::lab::{budget_ns, duration_ns};
 use crate::failure::{self, Reported, Usage};
@@ -194,7 +194,8 @@ struct AroundArgs {
 /// The files that results are written to.
 #[derive(Args)]
 struct ResultArgs {
-    /// Save all samples and figures as JSON; `-` prints them instead of the answer
+    /// Save all samples and figures as JSON, of which `ugeom report` prints the whole page; `-`
+    /// prints them instead of the answer
     #[arg(long, visible_alias = "export-json", value_name = "FILE",
           value_hint = ValueHint::FilePath)]
     json: Option<PathBuf>,
@@ -510,6 +511,7 @@ impl ResultArgs {
     fn show(&self, document: &Document) -> Result<()> {
         let mut page = ugeom_ab::page(document);
         page.again = command_line();
+        page.saved = saved_to(self.json.as_ref());
         let answer = || match self.all {
             true => Ok(output::page(&page)),
             false => Ok(page.to_screen(output::width(), output::style())),

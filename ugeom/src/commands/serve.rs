@@ -7,14 +7,16 @@ mod tls;
 
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
+use crate::failure::CommandFailed;
 use crate::folder::own_folder;
 use crate::opening::{self, TargetArgs};
 use crate::output;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -36,8 +38,8 @@ layers, like any other disk. With --fuse, each provider is a file of a mount.
 The server prints the URI of each address and the directory of --fuse as soon as clients can use \
 them. On SIGTERM or Ctrl-C it answers the requests that it has read, flushes writes, and exits. \
 --run starts a command with the URI in $uri and the directory in $mnt, and the server exits with \
-it. --stdio serves one client on stdin and stdout. Sockets passed by systemd or by a client such \
-as nbdcopy (LISTEN_FDS) are served, too.
+it and with its exit code. --stdio serves one client on stdin and stdout. Sockets passed by \
+systemd or by a client such as nbdcopy (LISTEN_FDS) are served, too.
 
 Exports are read-only without --rw. With --rw, GEOM's rules apply: a disk cannot be opened for \
 writing while a partition of it is in use, and its tables are read again after the last writer has \
@@ -270,7 +272,12 @@ impl Serve {
         let mut addresses = Vec::new();
         for text in &self.nbd {
             let address = text.parse::<Address>();
-            addresses.push(address.map_err(|error| crate::failure::Usage(error.to_string()))?);
+            let address = address.map_err(|error| crate::failure::Usage(error.to_string()))?;
+            if addresses.contains(&address) {
+                let message = format!("--nbd {text} is given twice");
+                return Err(crate::failure::Usage(message).into());
+            }
+            addresses.push(address);
         }
         Ok(addresses)
     }
@@ -462,7 +469,11 @@ fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) 
 fn judge(command: &str, status: std::io::Result<std::process::ExitStatus>) -> Result<()> {
     let status = status.with_context(|| format!("waiting for `{command}`"))?;
     if !status.success() {
-        bail!("`{command}` failed: {status}");
+        let message = format!("`{command}` failed: {status}");
+        // As shells have it for a signal.
+        let code = status.code().or_else(|| Some(128 + status.signal()?));
+        let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        return Err(CommandFailed { message, code }.into());
     }
     Ok(())
 }

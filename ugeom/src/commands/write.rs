@@ -85,8 +85,9 @@ impl Write {
                 return Ok(so_far);
             }
             let text = format!(
-                "interrupted: {so_far} bytes from offset {} were written",
-                self.to.offset
+                "interrupted: {} bytes from offset {} were written",
+                grouped(so_far),
+                grouped(self.to.offset)
             );
             Err(Interrupted(text).into())
         });

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 use ugeom_machine::buffer::Buffer;
+use ugeom_measure::units::grouped;
 use ugeom_stack::{Channel, Command, ExtentKind, Opened, RangeLock, Unaligned};
 
 /// The channel that [`copy`] needs.
@@ -20,6 +21,8 @@ struct Writer<'a> {
     geometry: Geometry,
     /// Buffers that no bio has.
     spare: Vec<Buffer>,
+    /// What has been written, also behind a write that failed.
+    written_bytes: u64,
 }
 
 /// How a stream is to end.
@@ -53,6 +56,7 @@ pub fn copy(
         unaligned: Unaligned::new(opened, &Arc::new(RangeLock::new()))?,
         geometry: Geometry::of(&provider),
         spare: Vec::with_capacity(DEPTH),
+        written_bytes: 0,
     };
     let length = range.end - range.start;
     let total = match end {
@@ -60,8 +64,13 @@ pub fn copy(
         End::Anywhere => from.bytes_left().map(|bytes| bytes.min(length)),
     };
     let mut progress = Progress::new(total);
-    let written = writer.copy(range, from, &mut progress)?;
-    writer.settle()?;
+    let copied = writer.copy(range, from, &mut progress);
+    let written = copied.and_then(|written| writer.settle().map(|()| written));
+    let written = written.map_err(|error| {
+        writer.drain();
+        let bytes = grouped(writer.written_bytes);
+        error.context(format!("after {bytes} bytes were written"))
+    })?;
     writer.channel.flush(opened).context("flushing writes")?;
     if from.interrupted() {
         return Ok(written);
@@ -134,21 +143,8 @@ impl Writer<'_> {
 
     /// Makes a range read as zeroes, as a hole where the provider can have one.
     fn make_hole(&mut self, range: Range<u64>) -> Result<()> {
-        if self.is_hole(&range) {
-            return Ok(());
-        }
-        let length = range.end - range.start;
-        // DELETE is advice; where it leaves data, zeroes are asked for.
-        let _ = self
-            .channel
-            .discard(self.opened, Command::Delete, range.start, length);
-        if self.is_hole(&range) {
-            return Ok(());
-        }
-        let zeroed = self
-            .channel
-            .discard(self.opened, Command::Zero, range.start, length);
-        if zeroed.is_ok_and(|zeroed| zeroed as u64 == length) {
+        if self.is_zeroed(&range) {
+            self.written_bytes += range.end - range.start;
             return Ok(());
         }
         let mut at = range.start;
@@ -160,6 +156,25 @@ impl Writer<'_> {
             at = end;
         }
         Ok(())
+    }
+
+    /// Whether a range reads as zeroes, without a write of zeroes.
+    fn is_zeroed(&mut self, range: &Range<u64>) -> bool {
+        if self.is_hole(range) {
+            return true;
+        }
+        let length = range.end - range.start;
+        // DELETE is advice; where it leaves data, zeroes are asked for.
+        let _ = self
+            .channel
+            .discard(self.opened, Command::Delete, range.start, length);
+        if self.is_hole(range) {
+            return true;
+        }
+        let zeroed = self
+            .channel
+            .discard(self.opened, Command::Zero, range.start, length);
+        zeroed.is_ok_and(|zeroed| zeroed as u64 == length)
     }
 
     /// Whether the provider knows that a range reads as zeroes.
@@ -194,6 +209,7 @@ impl Writer<'_> {
         let written = self
             .unaligned
             .write(&mut self.channel, self.opened, at, bytes)?;
+        self.written_bytes += written as u64;
         if written < length {
             bail!(
                 "the media ended at {} while it was written",
@@ -226,6 +242,7 @@ impl Writer<'_> {
                 return Err(error.into());
             }
             let written = finished.result()?;
+            self.written_bytes += written;
             if written < finished.cookie() {
                 bail!("the media ended while it was written: it has become smaller");
             }
@@ -233,6 +250,20 @@ impl Writer<'_> {
             self.channel.recycle(finished);
         }
         Ok(())
+    }
+
+    /// Waits for what is in flight when a write has failed.
+    fn drain(&mut self) {
+        loop {
+            while let Some(finished) = self.channel.finished() {
+                self.written_bytes += finished.result().unwrap_or(0);
+                self.channel.recycle(finished);
+            }
+            if self.channel.in_flight() == 0 {
+                return;
+            }
+            self.channel.wait(None);
+        }
     }
 
     /// Waits until everything sent has been written.

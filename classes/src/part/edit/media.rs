@@ -9,7 +9,7 @@ use ugeom_format::gpt::{Gpt, Guid, other_sector_size};
 use ugeom_format::mbr::{Mbr, MbrKind, SIZE_BYTES};
 use ugeom_format::pc98::Geometry;
 use ugeom_format::plan::{self, Part, Scheme, Table};
-use ugeom_format::{Media, SectorWrite, bsd, bsd64};
+use ugeom_format::{Media, SectorWrite, amiga, atari, bsd, bsd64, sgi};
 use ugeom_stack::{AttributeValue, Channel, Errno, IoError, Opened};
 
 /// The largest single read.
@@ -228,10 +228,28 @@ impl<'a> Disk<'a> {
         (format!("{prefix}{suffix}"), part)
     }
 
+    /// A table for which there are no verbs.
+    fn read_only_table(&mut self) -> Option<&'static str> {
+        let media = self.media;
+        let sector = self.look(0, u64::from(media.sector_size_bytes)).ok()?;
+        if sgi::Header::decode(&sector).is_ok() {
+            return Some("its SGI volume header");
+        }
+        if amiga::Table::read(media, &mut self.reader()).is_ok() {
+            return Some("its Amiga rigid disk block");
+        }
+        let atari = atari::Table::read(media, &mut self.reader());
+        atari.is_ok().then_some("its Atari table")
+    }
+
     /// Says that there is no table, and why not when there are traces of one.
     pub(super) fn no_table(&mut self) -> EditError {
         let provider = self.name.clone();
         let media = self.media;
+        if let Some(name) = self.read_only_table() {
+            let damaged = Some(format!("{name} is only read, by `ugeom show`"));
+            return EditError::NoTable { provider, damaged };
+        }
         if let Some(size) = other_sector_size(media, &mut self.reader()) {
             let hint = crate::part::gpt::taste::sectors_of(size, media);
             let damaged = Some(hint.trim_start_matches("; ").to_owned());

@@ -2,7 +2,7 @@
 
 use super::media::Disk;
 use super::{EditError, random};
-use ugeom_format::plan::{self, Backup, Table};
+use ugeom_format::plan::{self, Backup, Keep, Table};
 use ugeom_stack::{Channel, Opened};
 
 /// What is put back, and how.
@@ -10,8 +10,8 @@ use ugeom_stack::{Channel, Opened};
 pub struct Restore<'a> {
     /// The table as `part backup` wrote it.
     pub backup: &'a Backup,
-    /// With the labels of its partitions.
-    pub labels: bool,
+    /// With labels, GUIDs and the like.
+    pub keep: Keep,
     /// Destroy what is there.
     pub force: bool,
     /// Look whether it could be done, and write nothing.
@@ -40,9 +40,7 @@ pub fn restore(
     let make = |request: &plan::Create| {
         let mut numbers = numbers.iter().copied();
         let mut next = || numbers.next().unwrap_or_default();
-        wanted
-            .backup
-            .table(media, request, wanted.labels, &mut next)
+        wanted.backup.table(media, request, wanted.keep, &mut next)
     };
     disk.replace(request, wanted.force, wanted.check_only, &make)
 }

@@ -202,9 +202,14 @@ fn summary(document: &Document) -> Table {
     let times = Observed::times(document);
     for method in Method::ALL {
         let cell = |depth: &u32| {
-            let time = times.typical(&job_name(method.name(), *depth, None));
+            let name = job_name(method.name(), *depth, None);
+            let time = times.typical(&name);
             let Some(time) = time.and_then(|time| time.at(CONFIDENCE).ok()) else {
-                return Cell::text("-");
+                // Too few observations for an interval still have a median.
+                let median = times
+                    .middle(&name)
+                    .map(|ns| value(1e9 / ns, Unit::PerSecond));
+                return Cell::text(median.unwrap_or("-".to_owned()));
             };
             let rate = Interval {
                 estimate: 1e9 / time.estimate,

@@ -31,7 +31,8 @@ fn full(scheme: Scheme) -> Table {
 
 fn restored(text: &str, media: Media, labels: bool) -> Result<Table, Error> {
     let backup = Backup::parse(text).unwrap();
-    backup.table(media, &Create::default(), labels, &mut || [9; 16])
+    let keep = Keep { labels, ids: false };
+    backup.table(media, &Create::default(), keep, &mut || [9; 16])
 }
 
 #[test]
@@ -48,10 +49,16 @@ fn the_text_is_gparts() {
     let expected = "GPT 128\n\
                     1   freebsd-boot    34  1024 loader  [bootme] \n\
                     2            efi  1058  2048  \n";
-    assert_eq!(gpt.backup(), expected);
+    let text = gpt.backup();
+    let (lines, ids) = text.split_at(expected.len().min(text.len()));
+    assert_eq!(lines, expected);
+    assert!(ids.lines().all(|line| line.starts_with('#')), "{ids}");
     let mut mbr = new(Scheme::Mbr);
     mbr.add(&sized("freebsd", 100)).unwrap();
-    assert_eq!(mbr.backup(), "MBR 4\n1 freebsd    63   100  \n");
+    assert_eq!(
+        mbr.backup(),
+        "MBR 4\n1 freebsd    63   100  \n# disk id=0x07070707\n"
+    );
 }
 
 #[test]
@@ -98,6 +105,37 @@ fn types_of_an_apple_map_without_a_name_come_back() {
     );
 }
 
+/// What a system finds partitions by, also with attributes that gpart has no name for.
+#[test]
+fn guids_and_numbers_of_disks_come_back_where_they_are_wanted() {
+    for scheme in EVERY {
+        let mut table = full(scheme);
+        let ids = table.ids();
+        let mut wanted = ids.clone();
+        for (index, id) in &mut wanted.parts {
+            id.uuid = crate::gpt::Guid([*index as u8; 16]);
+            id.attributes |= u64::from(scheme == Scheme::Gpt) << 2;
+        }
+        table.edit_mut().set_ids(&wanted);
+        let backup = Backup::parse(&table.backup()).unwrap();
+        let again = |ids| {
+            let keep = Keep { labels: true, ids };
+            let create = Create::default();
+            backup.table(MEDIA, &create, keep, &mut || [9; 16]).unwrap()
+        };
+        assert_eq!(again(true).ids(), wanted, "{scheme}: {}", table.backup());
+        if !ids.is_empty() {
+            assert_ne!(again(false).ids(), wanted, "{scheme}");
+        }
+    }
+    let ids = |scheme| full(scheme).ids();
+    assert_eq!(ids(Scheme::Mbr).disk, Some(DiskId::Number(0x0707_0707)));
+    assert_eq!(
+        (ids(Scheme::Gpt).parts.len(), ids(Scheme::Bsd64).parts.len()),
+        (3, 3)
+    );
+}
+
 #[test]
 fn what_is_no_backup_is_refused_with_its_line() {
     for (text, expected) in [
@@ -129,6 +167,14 @@ fn what_is_no_backup_is_refused_with_its_line() {
             "GPT\n-1 efi 34 5\n",
             "line 2 of the backup: \"-1\" is no number",
         ),
+        (
+            "GPT\n# 1 uuid=12\n",
+            "line 2 of the backup: \"12\" is not a GUID",
+        ),
+        (
+            "MBR\n# disk id=0x123456789\n",
+            "line 2 of the backup: 0x123456789 has more than 32 bits",
+        ),
     ] {
         let error = Backup::parse(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{text:?}: {error}");
@@ -137,7 +183,7 @@ fn what_is_no_backup_is_refused_with_its_line() {
 
 #[test]
 fn comments_tabs_and_a_missing_count_are_read_as_by_gpart() {
-    let text = "# saved\n\nmbr\n\t1\tfreebsd 63  100 [active]\n  # end\n";
+    let text = "# saved\n\n# disk of mine\n#\nmbr\n\t1\tfreebsd 63  100 [active]\n  # end\n";
     let backup = Backup::parse(text).unwrap();
     assert_eq!((backup.scheme, backup.entries), (Scheme::Mbr, None));
     let table = restored(text, MEDIA, true).unwrap();

@@ -155,3 +155,21 @@ fn the_whole_page_has_its_plots_and_sections() {
         assert!(text.contains(heading), "{heading}");
     }
 }
+
+#[test]
+fn an_interrupted_measurement_shows_the_medians_of_what_finished() {
+    let document = fixture::document(2);
+    let page = page(&document);
+    assert!(
+        page.answer.starts_with("No answer yet: "),
+        "{}",
+        page.answer
+    );
+    let summary = page.summary.unwrap();
+    let row = summary
+        .rows
+        .iter()
+        .find(|row| row[0].text.starts_with("md0: "));
+    let shown = &row.unwrap()[1].text;
+    assert!(shown.ends_with(" ns") && !shown.contains('('), "{shown}");
+}

@@ -36,7 +36,8 @@ pub struct Flags {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Save all samples and figures as JSON; `-` prints them instead of the answer
+    /// Save all samples and figures as JSON, of which `ugeom report` prints the whole page; `-`
+    /// prints them instead of the answer
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
@@ -88,6 +89,14 @@ const RESULTS: [&str; 5] = [
     "--export-csv",
     "--report",
 ];
+
+/// A saved result as a word of a shell; empty where it was printed or not asked for.
+pub fn saved_to(json: Option<&PathBuf>) -> String {
+    let path = json.filter(|path| path.as_os_str() != "-");
+    path.map_or(String::new(), |path| {
+        in_a_shell(&output::printable(&path.to_string_lossy()))
+    })
+}
 
 /// The command line of this process without the files of its results, as a shell reads it.
 pub fn command_line() -> String {
@@ -221,6 +230,7 @@ impl One {
         let document = flags.measure::<E>(options, true)?;
         let mut page = E::page(&document);
         page.again = command_line();
+        page.saved = saved_to(flags.json.as_ref());
         let html = || Ok(to_html(&[experiment::saved::<E>(&document)?]));
         let [json, report] = self.outputs();
         files::deliver(

@@ -3,8 +3,9 @@
 use crate::failure::Interrupted;
 use crate::output;
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::cell::Cell;
+use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -99,14 +100,37 @@ const DRAWS_HZ: u8 = 5;
 /// How often there is a line without a terminal.
 const LINE: Duration = Duration::from_secs(10);
 
+/// A terminal with fewer columns has no room for a bar beside the text.
+const BAR_COLUMNS_MIN: usize = 64;
+
+/// The columns of the terminal that stderr is; 80 where that is not known.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
+    size.map_or(80, |size| usize::from(size.ws_col))
+}
+
+fn template(columns: usize) -> &'static str {
+    match columns >= BAR_COLUMNS_MIN {
+        true => "{wide_bar} {percent}%{left}  {msg:.24}",
+        false => "{percent}%{left}  {wide_msg}",
+    }
+}
+
 impl Bar {
     fn new() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(DRAWS_HZ);
             let bar = ProgressBar::with_draw_target(Some(0), target);
-            let template = "{wide_bar} {percent}%, {eta} left  {msg:.24}";
-            match ProgressStyle::with_template(template) {
-                Ok(style) => bar.with_style(style),
+            match ProgressStyle::with_template(template(columns())) {
+                // Before anything is done, nothing is known of the rest.
+                Ok(style) => bar.with_style(style.with_key(
+                    "left",
+                    |state: &ProgressState, out: &mut dyn Write| {
+                        if state.pos() > 0 {
+                            let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
+                        }
+                    },
+                )),
                 Err(_) => bar,
             }
         });
@@ -151,6 +175,21 @@ impl Bar {
     fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_has_text_that_is_cut_and_no_bar() {
+        assert!(template(80).contains("{wide_bar}"));
+        let narrow = template(40);
+        assert!(narrow.contains("{wide_msg}") && !narrow.contains("bar"));
+        for columns in [40, 80] {
+            assert!(ProgressStyle::with_template(template(columns)).is_ok());
         }
     }
 }

@@ -87,6 +87,9 @@ enum Format {
 /// The largest block that memory is taken for, bytes.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
+/// The smallest unit of direct I/O, bytes.
+const SECTOR_BYTES: u64 = 512;
+
 impl Sweep {
     pub fn run(&self) -> Result<()> {
         let options = self.options()?;
@@ -145,6 +148,13 @@ impl Sweep {
             };
             return wrong(format!(
                 "{flag} applies to files and devices only, not to stacks"
+            ));
+        }
+        if !self.buffered && !stack && !self.min.is_multiple_of(SECTOR_BYTES) {
+            return wrong(format!(
+                "--min {} is not a multiple of {SECTOR_BYTES}, which direct reads (O_DIRECT) need; \
+                 --buffered takes any size",
+                self.min
             ));
         }
         if self.bytes < self.min {

@@ -9,13 +9,14 @@ use clap::Args;
 use serde_json::json;
 use std::io::Read;
 use ugeom_classes::part::edit::{self, EditError};
-use ugeom_format::plan::{self, MAX_TEXT_BYTES, Scheme, Table};
+use ugeom_format::plan::{self, Keep, MAX_TEXT_BYTES, Scheme, Table};
 use ugeom_stack::{Channel, Delta, Opened, Stack};
 
 const BACKUP_ABOUT: &str = "\
 Prints a partition table in the format of gpart backup, which `ugeom part restore` and gpart \
-restore read: the scheme, then each partition with its sectors, label and attributes. GUIDs are \
-not part of it.";
+restore read: the scheme, then each partition with its sectors, label and attributes. Lines with \
+# have what gpart's format has no place for and gpart skips: GUIDs, all attributes of a GPT, and \
+the number of an MBR, for `restore --uuids`.";
 
 const BACKUP_EXAMPLES: &str = "\
 Examples:
@@ -36,13 +37,15 @@ pub struct Backup {
 const RESTORE_ABOUT: &str = "\
 Writes the table that stdin describes, in the format of gpart backup, to each target: with the \
 same sectors, or not at all where they do not fit. Nothing is written before the table fits on all \
-targets. The contents of the partitions do not change.
+targets. The contents of the partitions do not change. Partitions get new GUIDs, so that the disks \
+of a computer differ; --uuids restores those of the backup, by which systems find them at boot \
+(PARTUUID=).
 
 A target that carries a table or a file system is refused without -F, which wipes what is there.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
-  ugeom part restore disk.img < disk.part
+  ugeom part restore -l --uuids disk.img < disk.part              the table as it was
   ugeom part backup a.img | ugeom part restore -l -F b.img c.img   a's table on two disks";
 
 /// Write a table from the text of `backup` on stdin
@@ -59,6 +62,10 @@ pub struct Restore {
     /// Restore labels, too
     #[arg(short = 'l')]
     labels: bool,
+
+    /// Restore GUIDs, attributes and the number of an MBR, too
+    #[arg(long)]
+    uuids: bool,
 
     /// Only C: each change is committed immediately (gpart's flags)
     #[arg(short = 'f', value_name = "FLAGS", value_parser = flags, help_heading = "Advanced")]
@@ -130,6 +137,13 @@ impl Restore {
                 "partitions": table.parts().len(),
             }));
         }
+        if !self.uuids && !backup.ids.is_empty() {
+            let what = match backup.scheme {
+                Scheme::Mbr => "the disk has a new identifier",
+                _ => "the table and its partitions have new GUIDs",
+            };
+            output::warn(&format!("{what}; --uuids restores what the backup has"));
+        }
         match self.json {
             true => output::print_json(&done),
             // As gpart, which prints nothing.
@@ -153,7 +167,10 @@ impl Restore {
     fn restore(&self, one: &mut Ready, backup: &plan::Backup, check_only: bool) -> Result<Table> {
         let wanted = edit::Restore {
             backup,
-            labels: self.labels,
+            keep: Keep {
+                labels: self.labels,
+                ids: self.uuids,
+            },
             force: self.force,
             check_only,
         };

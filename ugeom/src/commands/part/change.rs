@@ -3,6 +3,7 @@
 use super::{Common, explained, scheme};
 use crate::failure::Usage;
 use crate::opening;
+use crate::output;
 use crate::safety;
 use anyhow::Result;
 use clap::Args;
@@ -49,6 +50,8 @@ pub struct Create {
 
 /// Where partitions begin if nothing else is said.
 const ALIGN_BYTES: u64 = 1 << 20;
+/// Physical sectors of today's disks: a partition that begins inside one is slow to write.
+const LEAST_ALIGN_BYTES: u64 = 4096;
 
 const ADD_ABOUT: &str = "\
 Adds a partition to a table. Without a start it takes the smallest free space that is large \
@@ -232,7 +235,17 @@ impl Add {
             ..NewPart::default()
         };
         let added = edit::add(&mut ready.channel, &ready.opened, self.scheme, &wanted);
+        let unit = u64::from(provider.sectorsize_bytes);
+        let has_room = provider.mediasize_bytes >= 2 * ALIGN_BYTES;
         let added = ready.close(added.map_err(explained))?;
+        // gpart warns, too, of a start that is no multiple of the disk's stripes.
+        let is_asked = self.start.is_some() || self.align.is_some() || self.size.is_some();
+        if !is_asked && has_room && !(added.start * unit).is_multiple_of(LEAST_ALIGN_BYTES) {
+            output::warn(&output::printable(&format!(
+                "{}: sector {} is not aligned to 4 KiB; no other free space is larger",
+                added.provider, added.start
+            )));
+        }
         self.common.done_to(&added, "added")
     }
 }

@@ -28,9 +28,9 @@ const SAMPLE_BYTES: u64 = 128 << 10;
 const MOST_SAMPLES: usize = 2048;
 
 const LONG_ABOUT: &str = "\
-Searches a medium for partitions that no table lists: by superblocks of file systems (ext, XFS, \
-btrfs, F2FS, UFS, HFS+, NTFS, FAT, exFAT and others) and by the copies of these elsewhere, by swap \
-space, LUKS, LVM2, MD RAID, and by copies of GPTs. Nothing is written.
+Searches a medium for partitions, listed in a table or not: by superblocks of file systems (ext, \
+XFS, btrfs, F2FS, UFS, HFS+, NTFS, FAT, exFAT and others) and by the copies of these elsewhere, by \
+swap space, LUKS, LVM2, MD RAID, and by copies of GPTs. Nothing is written.
 
 It reads the usual first sectors of partitions first (multiples of 1 MiB and of a cylinder, the \
 ends of what was found), then every sector, at the speed of the device. Ctrl-C ends the search and \
@@ -40,14 +40,15 @@ The logical volumes of a physical volume of LVM2 are listed with their places, i
 `disk.img | nop:offset=OFFSET,size=BYTES` is such a volume.
 
 The partitions that do not overlap form a table, which --format prints as text for sfdisk or for \
-`ugeom part restore`. Check it, and write it to a copy of the disk first.";
+`ugeom part restore`, with the names, GUIDs and attributes of GPT entries. Check it, and write it \
+to a copy of the disk first.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom part search disk.img
   ugeom part search --quick /dev/sdb                   usual places only
   ugeom part search --format sfdisk disk.img > table   then: sfdisk copy.img < table
-  ugeom part search --format gpart disk.img > table    for `ugeom part restore`, or gpart's";
+  ugeom part search --format gpart disk.img > table    `ugeom part restore -l --uuids`, gpart";
 
 /// Search for lost partitions and offer a table
 #[derive(Args)]
@@ -218,6 +219,8 @@ struct Found<'a> {
     uuid: Option<&'a str>,
     label: Option<&'a str>,
     type_guid: Option<String>,
+    /// GUID of the entry of a GPT.
+    part_guid: Option<String>,
     /// The end is that of the free space.
     guessed_end: bool,
     /// It reaches past the end of the medium.
@@ -371,7 +374,7 @@ fn content_of(medium: &mut Medium<'_>, lost: &Lost) -> Vec<Content> {
 
 fn found<'a>(lost: &'a Lost, contents: &'a [Content], groups: &'a [FoundGroup]) -> Found<'a> {
     let place = &lost.place;
-    let label = place.entry.as_ref().map(|entry| entry.1.as_str());
+    let label = place.entry.as_ref().map(|entry| entry.label.as_str());
     Found {
         start_sector: lost.first,
         sectors: lost.sectors,
@@ -379,7 +382,8 @@ fn found<'a>(lost: &'a Lost, contents: &'a [Content], groups: &'a [FoundGroup]) 
         content: crate::contents::cell(contents),
         uuid: contents.iter().find_map(|content| content.uuid.as_deref()),
         label: label.filter(|label| !label.is_empty()),
-        type_guid: place.entry.as_ref().map(|entry| entry.0.to_string()),
+        type_guid: place.entry.as_ref().map(|entry| entry.kind.to_string()),
+        part_guid: place.entry.as_ref().map(|entry| entry.uuid.to_string()),
         guessed_end: lost.guessed_end,
         cut: lost.cut,
         over: lost.over,

@@ -139,19 +139,27 @@ impl Show {
         if !shown.is_empty() {
             return Ok(shown);
         }
+        let first = tree.providers().find(|provider| provider.name == outermost);
+        let has_gpt = first.is_some_and(|it| tree.above(it.id).any(|geom| geom.class == "GPT"));
         match (nothing, self.scheme) {
             (None, None) => Ok(shown),
             // The reason of a partition is not that of the disk.
             (Some(EditError::NoTable { provider, .. }), Some(scheme)) if provider != outermost => {
-                Err(no_table_of(scheme, &outermost))
+                Err(no_table_of(scheme, &outermost, has_gpt))
             }
             (Some(error), _) => Err(error.into()),
-            (None, Some(scheme)) => Err(no_table_of(scheme, &outermost)),
+            (None, Some(scheme)) => Err(no_table_of(scheme, &outermost, has_gpt)),
         }
     }
 }
 
-fn no_table_of(scheme: Scheme, provider: &str) -> anyhow::Error {
+fn no_table_of(scheme: Scheme, provider: &str, has_gpt: bool) -> anyhow::Error {
+    if has_gpt && scheme == Scheme::Mbr {
+        return anyhow::anyhow!(
+            "the MBR of {provider} belongs to its GPT and cannot be edited; \
+             `ugeom show` lists the partitions of a hybrid one"
+        );
+    }
     anyhow::anyhow!("there is no {scheme} table on {provider} that can be edited")
 }
 

@@ -137,6 +137,23 @@ pub fn connection_row(
     }
 }
 
+/// The row of what no device does: the wait of the threads of requests for a processor, after the
+/// devices have completed them. None where no request had to wait.
+pub fn wake_up_row(tally: &Tally, seconds: f64) -> Option<Row> {
+    let (count, sum_ns) = (tally.wake_up.count(), tally.wake_up.sum());
+    (count > 0).then(|| Row {
+        // No device has this number.
+        id: u64::MAX,
+        name: "wake-up of the thread".to_owned(),
+        class: "wait".to_owned(),
+        rank: 1,
+        per_s: count as f64 / seconds,
+        exclusive_ns: Some(sum_ns as f64 / count as f64),
+        samples: count,
+        ..Row::default()
+    })
+}
+
 /// A row without a name. The sizes of requests are not traced.
 fn row_of(passed: Option<&Passed>, seconds: f64) -> Row {
     let passed = passed.copied().unwrap_or_default();
@@ -152,5 +169,22 @@ fn row_of(passed: Option<&Passed>, seconds: f64) -> Row {
         other: rate(passed.count - passed.reads - passed.writes),
         samples: passed.count,
         ..Row::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_a_processor_have_a_row_without_a_device() {
+        let mut tally = Tally::new(Vec::new());
+        assert_eq!(wake_up_row(&tally, 2.0), None);
+        [1000, 3000]
+            .into_iter()
+            .for_each(|ns| tally.wake_up.record(ns));
+        let row = wake_up_row(&tally, 2.0).unwrap();
+        assert_eq!((row.exclusive_ns, row.per_s), (Some(2000.0), 1.0));
+        assert!(passed(&tally).is_empty());
     }
 }

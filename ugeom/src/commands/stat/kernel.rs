@@ -2,7 +2,7 @@
 //! from diskstats, exclusive times from a trace.
 
 use super::Stat;
-use super::halves::{Half, Passed, connection_row, halves, passed};
+use super::halves::{Half, Passed, connection_row, halves, passed, wake_up_row};
 use super::rates::{Interval, Rate, Row};
 use crate::commands::show::kernel;
 use crate::control::ask_servers;
@@ -100,13 +100,15 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
             passed: passed(&tally),
             seconds: started.elapsed().as_secs_f64(),
         };
+        let mut rows = rows(&view.tree, &view.order, &looked, &mut view.halves)?;
+        rows.extend(wake_up_row(&tally, looked.seconds));
         stat.report(Interval {
             seconds: looked.seconds,
             counts: true,
             timed_one_in: u32::from(view.session.is_some()),
             clock_ns: 0.0,
             look_ns: 0,
-            rows: rows(&view.tree, &view.order, &looked, &mut view.halves)?,
+            rows,
         })?;
         before = after;
         done += 1;

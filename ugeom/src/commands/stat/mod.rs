@@ -37,8 +37,9 @@ the share and the sampling cost. An exclusive time below five clock readings is 
 it is mostly the cost of the clock. docs/stat.md has the columns, the keys and the formulas.
 
 With --kernel the rows are the kernel's devices, printed and not redrawn: counts from \
-/proc/diskstats, excl ns from a trace of every request (docs/trace.md), which needs root. For a \
-device on a file of a FUSE server of ugeom, the server's layers are rows, too.";
+/proc/diskstats, excl ns from a trace of every request (docs/trace.md), which needs root. \
+The wait of threads for a processor, once a device has completed their requests, is a row at the \
+end. For a device on a file of a FUSE server of ugeom, the server's layers are rows, too.";
 
 const EXAMPLES: &str = "\
 Examples:
