@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use ugeom_machine::temporary::name_beside;
 
 /// How many clients may wait to be accepted.
 const BACKLOG: i32 = 16;
@@ -87,8 +88,8 @@ pub(super) fn listen(path: &Path) -> Result<Listening, ControlError> {
     let system = |errno: Errno| wrong(errno.to_string());
     // A stale socket is replaced by the one that is moved there.
     socket_file::look(path).map_err(wrong)?;
-    // A name that nothing has: bind(2) fails where a file is.
-    let made = path.with_file_name(format!(".ugeom-{:08x}", fastrand::u32(..)));
+    // bind(2) fails where a file is.
+    let made = name_beside(path);
     let address = SocketAddrUnix::new(&made)
         .map_err(|_| wrong("the path is too long for a Unix socket".to_owned()))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

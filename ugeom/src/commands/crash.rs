@@ -19,6 +19,7 @@ use ugeom_crash::{
     TimelineRecord, campaign, replay,
 };
 use ugeom_machine::interrupt;
+use ugeom_machine::temporary::PrivateFolder;
 use ugeom_measure::units::duration_exact;
 use ugeom_report::text::{counted, in_a_shell};
 
@@ -188,10 +189,10 @@ impl Crash {
     }
 
     fn tried(&self, view: &View) -> Result<()> {
-        let folder = crate::folder::own_folder()?;
+        let folder = PrivateFolder::create()?;
         let log = match &self.log {
             Some(log) => log.clone(),
-            None => folder.0.join("log"),
+            None => folder.path().join("log"),
         };
         if let Some(run) = &self.run {
             record(&log, self.size, self.setup.as_deref(), run, view)?;
