@@ -40,9 +40,8 @@ impl PrivateFolder {
         SocketAddr::from_pathname(&path).map_err(|error| {
             let bytes = path.as_os_str().len();
             let reason = format!(
-                "$TMPDIR is too long for a socket (at most 107 bytes with its name, {} has {bytes}); \
+                "$TMPDIR is too long for a socket (at most 107 bytes with its name, here {bytes}); \
                  set a shorter one",
-                path.display()
             );
             io::Error::new(error.kind(), reason)
         })?;

@@ -103,9 +103,12 @@ pub fn copy(
         (it.end - it.start) - inside.end.saturating_sub(inside.start)
     });
     let done_elsewhere = done_elsewhere.sum();
-    // A map holds offsets of the provider. With one, the output has them, too, as ddrescue writes
-    // it, so that another range goes beside what was read before.
-    let out_start = if wanted.map.is_some() { 0 } else { range.start };
+    // A map holds whole sectors at their offsets of the provider. With one, so does the output, as
+    // ddrescue writes it, and another range goes beside what was read before.
+    let (out_start, range) = match wanted.map {
+        Some(_) => (0, sectors.clone()),
+        None => (range.start, range),
+    };
     let out_bytes = range.end - out_start;
     if out.metadata()?.len() < out_bytes {
         out.set_len(out_bytes)
