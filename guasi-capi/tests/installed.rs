@@ -31,14 +31,8 @@ fn install(prefix: &Path) {
     succeed(cargo.arg(prefix));
 }
 
-#[test]
-fn c_and_cpp_programs_find_the_installed_library_and_run() {
-    let programs = ["gcc", "g++", "pkg-config"].map(ugeom_testkit::program);
-    let [Some(gcc), Some(gpp), Some(pkg_config)] = programs else { return };
-    let folder = tempfile::tempdir().unwrap();
-    // A shell and pkg-config read a blank as the end of a word.
-    let prefix = folder.path().join("op t");
-    install(&prefix);
+/// The modes of install(1).
+fn check_modes(prefix: &Path) {
     for (file, mode) in [
         ("", 0o755),
         ("lib/pkgconfig", 0o755),
@@ -51,7 +45,10 @@ fn c_and_cpp_programs_find_the_installed_library_and_run() {
         let data = std::fs::metadata(prefix.join(file)).unwrap();
         assert_eq!(data.permissions().mode() & 0o7777, mode, "{file}");
     }
-    let lib = prefix.join("lib");
+}
+
+/// The names by which linkers and programs find the library.
+fn check_links(lib: &Path) {
     for (name, target) in [
         ("libguasi.so", "libguasi.so.0"),
         ("libguasi.so.0", "libguasi.so.0.25"),
@@ -61,6 +58,19 @@ fn c_and_cpp_programs_find_the_installed_library_and_run() {
             Path::new(target)
         );
     }
+}
+
+#[test]
+fn c_and_cpp_programs_find_the_installed_library_and_run() {
+    let programs = ["gcc", "g++", "pkg-config"].map(ugeom_testkit::program);
+    let [Some(gcc), Some(gpp), Some(pkg_config)] = programs else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // A shell and pkg-config read a blank as the end of a word.
+    let prefix = folder.path().join("op t");
+    install(&prefix);
+    check_modes(&prefix);
+    let lib = prefix.join("lib");
+    check_links(&lib);
     assert!(prefix.join("share/man/man3/guasi.3").is_file());
 
     let asked = |words: &[&str]| {
