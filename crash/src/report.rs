@@ -54,6 +54,18 @@ pub fn page(json: &str) -> Result<Page, String> {
     Ok(result.page())
 }
 
+impl Outcome {
+    /// What the run did: `1 write, 5 barriers, 0 acknowledgements`.
+    pub fn run_text(&self) -> String {
+        let parts = [
+            (self.writes, "write"),
+            (self.barriers, "barrier"),
+            (self.promises, "acknowledgement"),
+        ];
+        parts.map(|(number, what)| counted(number, what)).join(", ")
+    }
+}
+
 impl CrashResult {
     /// The result as a page, for every form of output.
     pub fn page(&self) -> Page {
@@ -63,13 +75,7 @@ impl CrashResult {
              each state that a power cut could have left?"
             .to_owned();
         page.answer = answer(outcome);
-        page.fact(
-            "run",
-            format!(
-                "{} writes, {} barriers, {} acknowledgements",
-                outcome.writes, outcome.barriers, outcome.promises
-            ),
-        );
+        page.fact("run", outcome.run_text());
         page.fact(
             "states",
             format!("{} of seed {}", outcome.states, self.seed),

@@ -1,5 +1,6 @@
 //! The library as `cargo xtask install` puts it, found by pkg-config, linked both ways.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -15,9 +16,11 @@ fn succeed(command: &mut Command) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
+/// Installs in a process whose umask takes all rights from others.
 fn install(prefix: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = Command::new("sh");
+    cargo.args(["-c", "umask 077; exec \"$0\" \"$@\"", env!("CARGO")]);
     cargo.current_dir(root);
     // The same build as that of the tests, which is there already.
     let test = std::env::current_exe().unwrap();
@@ -28,14 +31,24 @@ fn install(prefix: &Path) {
     succeed(cargo.arg(prefix));
 }
 
-#[test]
-fn c_and_cpp_programs_find_the_installed_library_and_run() {
-    let programs = ["gcc", "g++", "pkg-config"].map(ugeom_testkit::program);
-    let [Some(gcc), Some(gpp), Some(pkg_config)] = programs else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let prefix = folder.path().join("opt");
-    install(&prefix);
-    let lib = prefix.join("lib");
+/// The modes of install(1).
+fn check_modes(prefix: &Path) {
+    for (file, mode) in [
+        ("", 0o755),
+        ("lib/pkgconfig", 0o755),
+        ("lib/libguasi.so.0.25", 0o755),
+        ("lib/libguasi.a", 0o644),
+        ("lib/pkgconfig/guasi.pc", 0o644),
+        ("share/doc/guasi/LICENSE-MIT", 0o644),
+        ("share/doc/guasi/NOTICES", 0o644),
+    ] {
+        let data = std::fs::metadata(prefix.join(file)).unwrap();
+        assert_eq!(data.permissions().mode() & 0o7777, mode, "{file}");
+    }
+}
+
+/// The names by which linkers and programs find the library.
+fn check_links(lib: &Path) {
     for (name, target) in [
         ("libguasi.so", "libguasi.so.0"),
         ("libguasi.so.0", "libguasi.so.0.25"),
@@ -45,15 +58,29 @@ fn c_and_cpp_programs_find_the_installed_library_and_run() {
             Path::new(target)
         );
     }
+}
+
+#[test]
+fn c_and_cpp_programs_find_the_installed_library_and_run() {
+    let programs = ["gcc", "g++", "pkg-config"].map(ugeom_testkit::program);
+    let [Some(gcc), Some(gpp), Some(pkg_config)] = programs else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // A shell and pkg-config read a blank as the end of a word.
+    let prefix = folder.path().join("op t");
+    install(&prefix);
+    check_modes(&prefix);
+    let lib = prefix.join("lib");
+    check_links(&lib);
     assert!(prefix.join("share/man/man3/guasi.3").is_file());
 
     let asked = |words: &[&str]| {
         let mut command = Command::new(&pkg_config);
         command.env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
         let said = succeed(command.args(words).arg("guasi"));
-        said.split_whitespace()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        // The words as the shell of a makefile reads them.
+        let script = format!("printf '%s\\n' {}", said.trim());
+        let words = succeed(Command::new("sh").args(["-c", &script]));
+        words.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(asked(&["--modversion"]), ["0.25"]);
     let flags = asked(&["--cflags", "--libs"]);
@@ -89,6 +116,17 @@ fn c_and_cpp_programs_find_the_installed_library_and_run() {
     compile.arg(lib.join("libguasi.a"));
     let private = asked(&["--static", "--libs"]);
     compile.args(private.iter().filter(|flag| *flag != "-lguasi"));
+    succeed(&mut compile);
+    assert_eq!(succeed(&mut Command::new(&program)), "all as promised\n");
+
+    let program = folder.path().join("wholly-static");
+    let mut compile = Command::new(&gcc);
+    compile.args(["-std=c99", "-static"]).args(strict);
+    compile
+        .arg(sources.join("everything.c"))
+        .arg("-o")
+        .arg(&program);
+    compile.args(asked(&["--static", "--cflags", "--libs"]));
     succeed(&mut compile);
     assert_eq!(succeed(&mut Command::new(&program)), "all as promised\n");
 }

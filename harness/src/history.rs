@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use ugeom_machine::result_file::refuse_disk;
+use ugeom_machine::temporary::sync_folder_of;
 use ugeom_measure::change::Better;
 use ugeom_measure::gate::Outcome;
 use ugeom_measure::shift::{Alarm, BASELINE_MIN, ChangePoint, Confirmed, alarm, scan};
@@ -185,8 +186,7 @@ pub fn add(folder: &Path, entry: &Entry) -> Result<bool, HarnessError> {
     file.write_all(line.as_bytes()).map_err(os("writing"))?;
     file.sync_all().map_err(os("syncing"))?;
     // The name of a new file is the folder's.
-    let folder = File::open(folder).and_then(|folder| folder.sync_all());
-    folder.map_err(os("syncing its folder"))?;
+    sync_folder_of(&path).map_err(os("syncing its folder"))?;
     let mut known = history.entries.iter();
     Ok(known.any(|one| one.commit == entry.commit))
 }

@@ -42,4 +42,5 @@ pub mod shelf;
 pub mod slab;
 pub mod stdout;
 pub mod sync_range;
+pub mod temporary;
 pub mod uring;

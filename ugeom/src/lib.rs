@@ -22,7 +22,6 @@ mod commands;
 mod contents;
 mod control;
 mod failure;
-mod folder;
 mod opening;
 mod output;
 mod progress;

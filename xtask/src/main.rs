@@ -11,6 +11,7 @@ mod install;
 mod instructions;
 mod lines;
 mod miri;
+mod notices;
 mod packages;
 mod pages;
 mod run;
@@ -42,11 +43,20 @@ usage: cargo xtask COMMAND
   asan [ARGS]           the same under AddressSanitizer
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
-  dist [build | try]    static binaries, .deb, wheel and tarball in target/packages, then each
-                        tried in a root without Rust
-  install --prefix DIR [--destdir DIR] [--debug] [ugeom] [libguasi]
-                        builds and installs the program (with manual pages and completions) and
-                        the C library (headers, pkg-config, guasi(3)); both unless one is named
+  dist [build | try] [--allow-missing]
+                        static binaries, .deb, wheel and tarball in target/packages, then each
+                        tried in a root without Rust. A package that cannot be built is a failure
+                        unless --allow-missing is given
+  install --prefix DIR [OPTIONS] [ugeom] [libguasi]
+                        builds and installs the program (with manual pages, completions and
+                        systemd units) and the C library (headers, pkg-config, guasi(3)); both
+                        unless one is named. OPTIONS:
+                          --destdir DIR   put the files below DIR, for packages
+                          --libdir DIR    libraries (lib), --mandir DIR manual pages (share/man);
+                                          a relative DIR is below the prefix
+                          --strip         without symbols
+                          --debug         without optimisation
+                          --locked, --offline, --frozen   passed to cargo
   terminal              docs/terminal.svg anew: the answer of `ugeom lab layers` on this machine
   completions [DIR]     completions for bash, zsh and fish (target/completions unless given)
 ";

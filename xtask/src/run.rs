@@ -1,10 +1,10 @@
 //! Running other programs from the root of the repository.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// The root of the repository that this program was built from.
 pub fn root() -> PathBuf {
@@ -13,12 +13,40 @@ pub fn root() -> PathBuf {
     here.parent().map_or(here.clone(), Path::to_path_buf)
 }
 
-/// Where cargo puts what it builds.
+/// Where cargo puts what it builds: its configuration may name any folder.
 pub fn target_dir() -> PathBuf {
-    match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(dir) => root().join(dir),
-        None => root().join("target"),
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let ask = || {
+        // Not through `command`, whose PATH leads below this folder.
+        let mut cargo = Command::new("cargo");
+        cargo.current_dir(root()).stdin(Stdio::null());
+        cargo.args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ]);
+        let metadata = json(&mut cargo).ok()?;
+        Some(PathBuf::from(metadata["target_directory"].as_str()?))
+    };
+    FOUND
+        .get_or_init(|| ask().unwrap_or_else(|| root().join("target")))
+        .clone()
+}
+
+/// The JSON that a command prints on stdout.
+///
+/// # Errors
+/// The command fails, or prints something else.
+pub fn json(command: &mut Command) -> Result<serde_json::Value> {
+    let name = shown(command);
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot start {name}"))?;
+    if !output.status.success() {
+        bail!("{name}: {}", output.status);
     }
+    serde_json::from_slice(&output.stdout).with_context(|| format!("what {name} printed"))
 }
 
 /// Where programs that are crates are installed, below `bin`: in no place that others use.

@@ -8,6 +8,7 @@ use super::{Backing, malformed, refused};
 use crate::build::BuildError;
 use crate::path::{path_of, text_of};
 use rustix::fs::{FileType, Mode, OFlags};
+use serde_json::{Value, json};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -176,14 +177,14 @@ fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
 ///
 /// # Errors
 /// A path is not UTF-8.
-pub(super) fn as_json(chain: &[Link], locked: bool) -> Result<String, BuildError> {
-    let mut text = "null".to_owned();
+pub(super) fn as_json(chain: &[Link], locked: bool) -> Result<Value, BuildError> {
+    let mut node = Value::Null;
     for link in chain.iter().rev() {
         let file = super::child::file_node(&link.path, locked)?;
-        text = match link.header {
-            Some(_) => format!(r#"{{"driver":"qcow2","file":{file},"backing":{text}}}"#),
-            None => format!(r#"{{"driver":"raw","file":{file}}}"#),
+        node = match link.header {
+            Some(_) => json!({ "driver": "qcow2", "file": file, "backing": node }),
+            None => json!({ "driver": "raw", "file": file }),
         };
     }
-    Ok(text)
+    Ok(node)
 }

@@ -2,9 +2,9 @@
 //! can reach.
 //!
 //! The socket lies in a folder of this user alone, and is opened and removed from it as soon as
-//! the child listens: later connections go through the open descriptor. So nothing is left behind,
-//! however this process ends, and no other program finds the socket. The child ends with the stack,
-//! and with the process (`machine::child`).
+//! the child listens: later connections go through the open descriptor. So no other program finds
+//! the socket. What a process leaves behind that is killed before then, the next one removes
+//! (`machine::temporary`). The child ends with the stack, and with the process (`machine::child`).
 
 use super::cut::warn_of;
 use super::{ImageFormat, Settings, malformed, refused};
@@ -12,7 +12,7 @@ use crate::build::{BuildContext, BuildError, refuse_in_use};
 use crate::nbd::{self, Private};
 use crate::path::{path_of, text_of};
 use rustix::fs::{Mode, OFlags};
-use std::fmt::Write;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,6 +22,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use ugeom_format::wire::nbd::GREETING_BYTES;
 use ugeom_machine::child::TiedChild;
+use ugeom_machine::temporary::PrivateFolder;
 use ugeom_stack::Plan;
 
 const PROGRAM: &str = "qemu-nbd";
@@ -45,15 +46,15 @@ struct Running {
 pub(super) fn plan(
     context: &BuildContext<'_>,
     settings: &Settings<'_>,
-    node: &str,
+    node: &Value,
 ) -> Result<Plan, BuildError> {
     let writable = context.writable();
-    let folder = Folder::new().map_err(|error| BuildError::System {
+    let made = PrivateFolder::create().and_then(|folder| Ok((folder.socket("nbd")?, folder)));
+    let (socket, _folder) = made.map_err(|error| BuildError::System {
         class: "file",
-        operation: "making a folder for the socket of qemu-nbd",
+        operation: "making a socket for qemu-nbd",
         error,
     })?;
-    let socket = folder.0.join("nbd");
     let mut command = Command::new(PROGRAM);
     // Not --discard=unmap: qemu 10.0 then loses the count of a cluster that is freed by one request
     // and allocated by another at the same time, and the next writer gives it away.
@@ -166,7 +167,7 @@ fn reason(stderr: &str) -> String {
 ///
 /// # Errors
 /// A VMDK image consists of other files than its own folder has, or is based on another image.
-pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<String, BuildError> {
+pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<Value, BuildError> {
     let path = std::fs::canonicalize(path_of(settings.path)).map_err(|error| BuildError::Os {
         operation: "finding",
         path: settings.path.to_owned(),
@@ -176,7 +177,7 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<String, Bu
         ImageFormat::Vhd => "vpc",
         other => other.name(),
     };
-    let backing = match settings.format {
+    let based_on_none = match settings.format {
         ImageFormat::Vmdk => {
             for extent in check_vmdk(settings.path, &path)? {
                 if writable {
@@ -184,50 +185,34 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<String, Bu
                 }
                 warn_of(&text_of(&extent), &extent, ImageFormat::Vmdk);
             }
-            r#","backing":null"#
+            true
         }
         ImageFormat::Qed | ImageFormat::Qcow => {
             check_backing(settings, &path)?;
-            r#","backing":null"#
+            true
         }
-        _ => "",
+        _ => false,
     };
     warn_of(settings.path, &path, settings.format);
     let file = file_node(&path, !settings.shared)?;
-    Ok(format!(r#"{{"driver":"{driver}","file":{file}{backing}}}"#))
+    let mut node = json!({ "driver": driver, "file": file });
+    if based_on_none {
+        node["backing"] = Value::Null;
+    }
+    Ok(node)
 }
 
 /// A file as qemu's block layer takes it.
 ///
 /// # Errors
 /// The path is not UTF-8, which a node of qemu has to be.
-pub(super) fn file_node(path: &Path, locked: bool) -> Result<String, BuildError> {
+pub(super) fn file_node(path: &Path, locked: bool) -> Result<Value, BuildError> {
     let Some(name) = path.to_str() else {
         let problem = format!("{PROGRAM} reads it, and accepts only UTF-8 paths");
         return Err(refused(&text_of(path), problem));
     };
-    let name = quoted(name);
     let locking = if locked { "auto" } else { "off" };
-    Ok(format!(
-        r#"{{"driver":"file","filename":{name},"locking":"{locking}"}}"#
-    ))
-}
-
-/// A string of JSON.
-fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => {
-                // A String takes everything.
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    Ok(json!({ "driver": "file", "filename": name, "locking": locking }))
 }
 
 /// Images of older formats that are based on others are refused: qemu would follow the name.
@@ -371,32 +356,6 @@ fn check_extent(shown: &str, image: &Path, name: &str) -> Result<PathBuf, BuildE
     Ok(path)
 }
 
-/// A folder for this user alone, removed when it is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
-        for _ in 0..16 {
-            let name = format!("ugeom-{:016x}", fastrand::u64(..));
-            let path = std::env::temp_dir().join(name);
-            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::from(io::ErrorKind::AlreadyExists))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left is an empty folder.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -412,6 +371,5 @@ mod tests {
             Some("a-flat.vmdk")
         );
         assert_eq!(extent(r#"createType="monolithicSparse""#), None);
-        assert_eq!(quoted("a\"b\\c\n"), r#""a\"b\\c\u000a""#);
     }
 }

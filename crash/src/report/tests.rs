@@ -95,6 +95,14 @@ fn the_time_line_shows_each_fate_the_barriers_and_the_cut() {
 }
 
 #[test]
+fn one_of_a_kind_is_in_the_singular() {
+    let mut outcome = result().outcome;
+    outcome.writes = 1;
+    let text = "1 write, 1 barrier, 0 acknowledgements";
+    assert_eq!(outcome.run_text(), text);
+}
+
+#[test]
 fn what_is_no_result_is_refused() {
     for text in ["", "[]", "{}", r#"{"kind": "lab"}"#, r#"{"schema": 1}"#] {
         assert!(!is_result(text), "{text}");

@@ -60,6 +60,8 @@ pub struct Error {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Map {
     blocks: Vec<(Range<u64>, Status)>,
+    /// The bytes of each status, in the order of [`Status::ALL`].
+    bytes: [u64; Status::ALL.len()],
 }
 
 impl Map {
@@ -108,6 +110,7 @@ impl Map {
                 return Err(wrong("too many blocks"));
             }
             map.blocks.push((pos..end, *status));
+            map.bytes[*status as usize] += size;
         }
         Ok(map)
     }
@@ -125,7 +128,7 @@ impl Map {
 
     /// The number of bytes of one status.
     pub fn bytes(&self, status: Status) -> u64 {
-        self.with(status).iter().map(|it| it.end - it.start).sum()
+        self.bytes[status as usize]
     }
 
     /// Gives a range a status. What it does not reach keeps its own; a gap between was not tried.
@@ -169,7 +172,12 @@ impl Map {
                 _ => joined.push((range, status)),
             }
         }
-        self.blocks.splice(before..after.max(before), joined);
+        for (range, status) in &joined {
+            self.bytes[*status as usize] += range.end - range.start;
+        }
+        for (range, status) in self.blocks.splice(before..after.max(before), joined) {
+            self.bytes[status as usize] -= range.end - range.start;
+        }
     }
 }
 

@@ -60,6 +60,10 @@ proptest! {
             at = range.end;
         }
         prop_assert_eq!(at, last + 1);
+        for (_, status) in Status::ALL {
+            let sum: u64 = map.with(status).iter().map(|it| it.end - it.start).sum();
+            prop_assert_eq!(map.bytes(status), sum);
+        }
         prop_assert_eq!(Map::parse(&map.to_string()), Ok(map));
     }
 }

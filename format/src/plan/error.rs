@@ -293,7 +293,9 @@ fn listed(known: &str) -> String {
     }
 }
 
+/// Those that can be created.
 fn schemes() -> String {
-    let names: Vec<&str> = Scheme::ALL.iter().map(|scheme| scheme.name()).collect();
+    let written = Scheme::ALL.iter().filter(|scheme| **scheme != Scheme::Ldm);
+    let names: Vec<&str> = written.map(|scheme| scheme.name()).collect();
     names.join(", ")
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use ugeom_machine::temporary::name_beside;
 
 /// How many clients may wait to be accepted.
 const BACKLOG: i32 = 16;
@@ -87,11 +88,8 @@ pub(super) fn listen(path: &Path) -> Result<Listening, ControlError> {
     let system = |errno: Errno| wrong(errno.to_string());
     // A stale socket is replaced by the one that is moved there.
     socket_file::look(path).map_err(wrong)?;
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let hidden = format!(".{}.new", name.unwrap_or_default());
-    let made = path.with_file_name(hidden);
-    // Left behind by a server that was killed in this very moment, if it is there at all.
-    let _ = fs::remove_file(&made);
+    // bind(2) fails where a file is.
+    let made = name_beside(path);
     let address = SocketAddrUnix::new(&made)
         .map_err(|_| wrong("the path is too long for a Unix socket".to_owned()))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -442,3 +442,17 @@ fn figures_that_contradict_themselves_are_refused() {
         assert!(error.contains(reason), "{error}");
     }
 }
+
+#[test]
+fn a_file_beside_the_socket_is_left_as_it_is() {
+    let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
+    let folder = tempfile::tempdir().expect("a folder");
+    let beside = folder.path().join(".control.new");
+    fs::write(&beside, "a user's file").expect("a file");
+    let path = folder.path().join("control");
+    let control = Control::start(&target.stack, &settings(&path)).expect("a control socket");
+    assert_eq!(fs::read(&beside).expect("the file"), b"a user's file");
+    let names = fs::read_dir(folder.path()).expect("the folder");
+    assert_eq!(names.count(), 2);
+    drop(control);
+}

@@ -207,6 +207,53 @@ fn a_rescue_needs_a_file_and_does_not_forget_what_was_read() {
     has(&wrong.stderr, "line 2: no status");
 }
 
+/// The map holds offsets of the provider, so the output has them, too.
+#[test]
+fn a_rescue_of_another_range_leaves_what_was_read_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let data = noise(9, 2 << 20);
+    std::fs::write(path("disk.img"), &data).expect("a disk");
+    // Other files of the user beside the map, and a map elsewhere.
+    std::fs::write(path("map.new"), "precious").expect("a file");
+    std::fs::create_dir(path("maps")).expect("a folder");
+    std::os::unix::fs::symlink("maps/real", path("map")).expect("a link");
+    std::fs::write(path("maps/real"), "0 ? 1\n0 2097152 ?\n").expect("a map");
+    let (disk, map, out) = (path("disk.img"), path("map"), path("out.img"));
+    for (offset, length) in [("1m", "1m"), ("0", "1000000"), ("1000000", "1m")] {
+        let range = ["--offset", offset, "--length", length];
+        let rescue = ["read", "--skip-errors", "--map", &map, &disk];
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false).open(&out);
+        let arguments = [&rescue[..], &range].concat();
+        let ended = with_files(&arguments, None, Some(file.expect("the output")));
+        assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{offset}");
+    }
+    assert!(std::fs::read(&out).expect("the output") == data);
+    assert_eq!(std::fs::read(path("map.new")).expect("it"), b"precious");
+    assert!(Path::new(&map).is_symlink());
+    has(
+        &std::fs::read_to_string(path("maps/real")).expect("the map"),
+        "0x00200000  +",
+    );
+}
+
+/// A map that cannot be written is told beside the reason, and does not hide it.
+#[test]
+fn a_map_that_cannot_be_written_does_not_hide_why_the_rescue_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("out.img"), noise(8, 1 << 20)).expect("the output");
+    let map = path("missing/map");
+    let rescue = ["read", "--skip-errors", "--map", &map, "md:1m"];
+    // Not open for writing, which fails at the first sector.
+    let out = File::open(path("out.img")).expect("the output");
+    let ended = with_files(&rescue, None, Some(out));
+    assert_eq!(ended.code, 1);
+    has(&ended.stderr, "writing to stdout");
+    has(&ended.stderr, "writing the map");
+}
+
 /// A disk with a FAT and an ext4 file system, each with one file, made without root.
 fn old_disk(folder: &Path, mkfs: (&Path, &Path), mcopy: &Path, data: &[u8]) -> String {
     let path = |name: &str| folder.join(name).display().to_string();

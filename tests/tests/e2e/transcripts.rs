@@ -140,7 +140,7 @@ const ELSEWHERE: [(&str, &str, &str); 33] = [
     ),
     (
         "serve.md",
-        "install -m 644",
+        "mkdir -p /etc/ugeom",
         "changes the system; sockets.rs",
     ),
     (

@@ -19,6 +19,7 @@ use ugeom_crash::{
     TimelineRecord, campaign, replay,
 };
 use ugeom_machine::interrupt;
+use ugeom_machine::temporary::PrivateFolder;
 use ugeom_measure::units::duration_exact;
 use ugeom_report::text::{counted, in_a_shell};
 
@@ -188,10 +189,10 @@ impl Crash {
     }
 
     fn tried(&self, view: &View) -> Result<()> {
-        let folder = crate::folder::own_folder()?;
+        let folder = PrivateFolder::create()?;
         let log = match &self.log {
             Some(log) => log.clone(),
-            None => folder.0.join("log"),
+            None => folder.path().join("log"),
         };
         if let Some(run) = &self.run {
             record(&log, self.size, self.setup.as_deref(), run, view)?;
@@ -442,18 +443,9 @@ fn record_text(record: &TimelineRecord) -> String {
 }
 
 fn text(outcome: &Outcome, replay: Option<&str>) -> String {
-    let Outcome {
-        states,
-        failed,
-        writes,
-        barriers,
-        promises,
-        ..
-    } = outcome;
-    let mut text = format!("{failed} of {states} crash states fail");
-    text.push_str(&format!(
-        " ({writes} writes, {barriers} barriers, {promises} acknowledgements)\n"
-    ));
+    let Outcome { states, failed, .. } = outcome;
+    let run = outcome.run_text();
+    let mut text = format!("{failed} of {states} crash states fail ({run})\n");
     if *failed > 0 {
         let verdicts = outcome.verdicts.iter();
         let verdicts: Vec<String> = verdicts.map(|(name, n)| format!("{name} {n}")).collect();

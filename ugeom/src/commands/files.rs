@@ -1,16 +1,16 @@
 //! Files that results go to: none that this program did not write is overwritten.
 
-mod replace;
-
 use crate::failure::{self, Reported, Usage};
 use crate::output;
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use ugeom_machine::result_file::refuse_disk;
+use ugeom_machine::temporary::is_added_to;
 
-pub use replace::{NewFile, write};
+pub use ugeom_machine::temporary::NewFile;
 
 /// The path that means standard output.
 pub const STDOUT: &str = "-";
@@ -179,6 +179,18 @@ pub fn deliver(answer: impl FnOnce() -> Result<String>, results: &[Delivery<'_>]
     if failed { Err(Reported.into()) } else { Ok(()) }
 }
 
+/// Writes a file whole, or leaves what was there.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(path: &Path, text: &[u8]) -> Result<()> {
+    let written = NewFile::create(path).and_then(|mut new| {
+        new.file.write_all(text)?;
+        new.keep()
+    });
+    written.with_context(|| format!("writing {}", path.display()))
+}
+
 /// Refuses to overwrite a file that this program did not write, unless `force`; and tries to open
 /// the file, which is better done before a measurement than after it. What is in it stays until
 /// then, and where there is none, none is left.
@@ -188,7 +200,7 @@ pub fn deliver(answer: impl FnOnce() -> Result<String>, results: &[Delivery<'_>]
 pub fn check(path: Option<&Path>, what: Written, force: bool) -> Result<()> {
     let Some(path) = path.filter(|path| *path != Path::new(STDOUT)) else { return Ok(()) };
     refuse_disk(path).with_context(|| path.display().to_string())?;
-    if std::fs::metadata(path).is_ok_and(|about| replace::is_pipe(&about)) {
+    if std::fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo()) {
         return Ok(());
     }
     let mut options = File::options();
@@ -213,7 +225,7 @@ fn found(path: &Path, what: Written) -> Result<Option<String>> {
     let name = || format!("reading {}", path.display());
     // A link to nothing.
     let Ok(about) = std::fs::metadata(path) else { return Ok(None) };
-    if replace::is_added_to(&about) || about.len() == 0 {
+    if is_added_to(&about) || about.len() == 0 {
         return Ok(None);
     }
     let mut head = Vec::new();

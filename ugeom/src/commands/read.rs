@@ -21,7 +21,9 @@ Holes of the provider are not read, and zeroes become holes where stdout is a fi
 When a read fails, the bytes before it are on stdout, the error names the layer, the offset and \
 the reason, and the exit code is 1. --skip-errors continues after an error: it reads large blocks \
 first, forward and backward, then single sectors. --map records the sectors read, in the format of \
-GNU ddrescue, so that a later run can continue. The exit code is 1 while sectors are missing.";
+GNU ddrescue, so that a later run can continue, also with another --offset: with --map, whole \
+sectors go to their offset of the provider in the output. The exit code is 1 while sectors are \
+missing.";
 
 const EXAMPLES: &str = "\
 Examples:

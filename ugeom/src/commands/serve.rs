@@ -8,7 +8,6 @@ mod tls;
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
 use crate::failure::CommandFailed;
-use crate::folder::own_folder;
 use crate::opening::{self, TargetArgs};
 use crate::output;
 use anyhow::{Context, Result};
@@ -23,6 +22,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use ugeom_classes::Target;
 use ugeom_machine::inherited::VARIABLES;
+use ugeom_machine::temporary::PrivateFolder;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
 use ugeom_serve::metrics::Metrics;
@@ -218,9 +218,13 @@ impl Serve {
         let (mut addresses, rules) = (self.addresses()?, self.tls.rules()?);
         // Lives as long as the server: its socket lies in there.
         let wanted = self.run.is_some() && addresses.is_empty() && !self.files.wanted() && !passed;
-        let folder = if wanted { Some(own_folder()?) } else { None };
+        let folder = if wanted {
+            Some(PrivateFolder::create()?)
+        } else {
+            None
+        };
         if let Some(folder) = &folder {
-            addresses.push(Address::Unix(folder.0.join("nbd")));
+            addresses.push(Address::Unix(folder.socket("nbd")?));
         }
         let open = if self.rw {
             self.target.open_writable()?

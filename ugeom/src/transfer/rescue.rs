@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use ugeom_format::ddrescue::{Map, Status};
 use ugeom_machine::interrupt;
 use ugeom_machine::result_file::refuse_disk;
+use ugeom_machine::temporary::NewFile;
 use ugeom_measure::units::grouped;
 use ugeom_stack::{Channel, Errno, Opened};
 
@@ -64,7 +65,11 @@ struct Rescue<'a> {
     range: Range<u64>,
     sectors: Range<u64>,
     out: File,
+    /// The provider's byte that is the first of the output.
+    out_start: u64,
     map: Map,
+    /// Bytes that the map lists as read outside of the range.
+    done_elsewhere: u64,
     map_path: Option<PathBuf>,
     saved: Instant,
     signals: OwnedFd,
@@ -93,8 +98,20 @@ pub fn copy(
         None => Map::new(sectors.clone()),
     };
     let length = range.end - range.start;
-    if out.metadata()?.len() < length {
-        out.set_len(length)
+    let done_elsewhere = map.with(Status::Done).into_iter().map(|it| {
+        let inside = it.start.max(sectors.start)..it.end.min(sectors.end);
+        (it.end - it.start) - inside.end.saturating_sub(inside.start)
+    });
+    let done_elsewhere = done_elsewhere.sum();
+    // A map holds whole sectors at their offsets of the provider. With one, so does the output, as
+    // ddrescue writes it, and another range goes beside what was read before.
+    let (out_start, range) = match wanted.map {
+        Some(_) => (0, sectors.clone()),
+        None => (range.start, range),
+    };
+    let out_bytes = range.end - out_start;
+    if out.metadata()?.len() < out_bytes {
+        out.set_len(out_bytes)
             .context("setting the size of the output")?;
     }
     let mut rescue = Rescue {
@@ -102,18 +119,24 @@ pub fn copy(
         opened,
         sector_bytes: geometry.sector_bytes,
         buffer: vec![0; LARGE_BYTES.max(geometry.sector_bytes) as usize],
-        progress: Progress::from(map.bytes(Status::Done), Some(length)),
+        progress: Progress::from(map.bytes(Status::Done) - done_elsewhere, Some(length)),
+        done_elsewhere,
         range,
         sectors,
         out,
+        out_start,
         map,
         map_path: wanted.map.map(Path::to_owned),
         saved: Instant::now(),
         signals: interrupt::end_signals().context("listening for Ctrl-C")?,
     };
     let passed = rescue.passes(wanted.retries);
-    rescue.save()?;
-    passed?;
+    let saved = rescue.save();
+    if let (Err(_), Err(error)) = (&passed, &saved) {
+        // The first reason decides about the exit code.
+        output::complain(&format!("{error:#}"));
+    }
+    passed.and(saved)?;
     rescue.judge()
 }
 
@@ -235,7 +258,7 @@ impl Rescue<'_> {
         let wanted = piece.start.max(self.range.start)..piece.end.min(self.range.end);
         if wanted.start < wanted.end {
             let from = (wanted.start - piece.start) as usize..(wanted.end - piece.start) as usize;
-            let at = wanted.start - self.range.start;
+            let at = wanted.start - self.out_start;
             let written = self.out.write_all_at(&self.buffer[from], at);
             written.context("writing to stdout")?;
         }
@@ -244,7 +267,8 @@ impl Rescue<'_> {
 
     /// Between two reads: the bar, the map, Ctrl-C.
     fn look_up(&mut self) -> Result<()> {
-        self.progress.at(self.map.bytes(Status::Done));
+        let done = self.map.bytes(Status::Done);
+        self.progress.at(done - self.done_elsewhere);
         if self.saved.elapsed() > SAVING {
             self.save()?;
         }
@@ -265,20 +289,15 @@ impl Rescue<'_> {
         Err(Interrupted(format!("interrupted: {done} bytes were read; {more}")).into())
     }
 
-    /// Writes the map beside its name and puts it there, so that a crash leaves one of the two.
+    /// Replaces the map, so that a crash leaves the old or the new one.
     fn save(&mut self) -> Result<()> {
         self.saved = Instant::now();
         let Some(path) = &self.map_path else { return Ok(()) };
-        let mut beside = path.clone().into_os_string();
-        beside.push(".new");
         let saved = self.out.sync_data().and_then(|()| {
-            std::fs::write(&beside, self.map.to_string())?;
-            std::fs::rename(&beside, path)
+            let mut new = NewFile::create(path)?;
+            new.file.write_all(self.map.to_string().as_bytes())?;
+            new.keep()
         });
-        if saved.is_err() {
-            // What is left of it is no map.
-            let _ = std::fs::remove_file(&beside);
-        }
         saved.with_context(|| format!("writing the map {}", path.display()))
     }
 

@@ -1,7 +1,7 @@
 //! The static binary of one architecture, stripped, and its line tables in a file beside it.
 
 use super::Architecture;
-use crate::run;
+use crate::{notices, run};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,8 @@ pub struct Built {
     pub program: PathBuf,
     /// What was stripped; debuggers find it by the build's id or its name.
     pub debug: PathBuf,
+    /// The notices of what is linked into it.
+    pub notices: String,
 }
 
 /// Builds the program for `architecture`.
@@ -69,6 +71,7 @@ pub fn build(architecture: Architecture, out: &Path) -> Result<Built> {
         architecture,
         program,
         debug,
+        notices: notices::of("ugeom", &target, &[])?,
     })
 }
 

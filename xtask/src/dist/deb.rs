@@ -2,7 +2,7 @@
 
 use super::binary::Built;
 use super::{Pages, VERSION, files_in, hex, tarball};
-use crate::install::Tree;
+use crate::install::{Tree, units};
 use crate::run;
 use anyhow::{Context, Result, bail};
 use md5::{Digest, Md5};
@@ -29,6 +29,15 @@ ugeom: bogus-mail-host *
 ugeom: bogus-mail-host-in-debian-changelog *
 ";
 
+/// Runs after the installation and after the removal: systemd reads the units anew.
+const SCRIPT: &str = "\
+#!/bin/sh
+set -e
+if [ -d /run/systemd/system ]; then
+    systemctl --system daemon-reload >/dev/null || true
+fi
+";
+
 /// Makes the package in `out`.
 ///
 /// # Errors
@@ -44,17 +53,19 @@ pub fn make(built: &Built, pages: &Pages, out: &Path) -> Result<PathBuf> {
     for page in files_in(&root.join("usr/share/man/man1"))? {
         compress(&page)?;
     }
-    documents(&usr)?;
+    documents(&usr, &built.notices)?;
     let top = Tree::at(root.clone());
-    for unit in ["ugeom@.service", "ugeom@.socket"] {
-        let from = run::root().join("dist/systemd").join(unit);
-        top.copy(&from, &format!("lib/systemd/system/{unit}"), 0o644)?;
-    }
+    units(&top, "lib/systemd/system", Path::new("/usr"))?;
     let (sums, bytes) = sums(&root)?;
     top.write("DEBIAN/md5sums", &sums)?;
     top.write("DEBIAN/control", &control(built, bytes))?;
+    for script in ["postinst", "postrm"] {
+        top.write_script(format!("DEBIAN/{script}"), SCRIPT)?;
+    }
     let path = out.join(format!("ugeom_{VERSION}_{}.deb", built.architecture.debian));
     let mut pack = run::command("dpkg-deb");
+    // dpkg-deb cuts the times of files to it.
+    pack.env("SOURCE_DATE_EPOCH", super::changed_s()?.to_string());
     pack.args(["--root-owner-group", "-Zxz", "--build"]);
     let status = pack.arg(&root).arg(&path).status();
     let status = status.context("starting dpkg-deb")?;
@@ -80,17 +91,30 @@ fn control(built: &Built, bytes: u64) -> String {
     )
 }
 
-fn documents(usr: &Tree) -> Result<()> {
+fn documents(usr: &Tree, notices: &str) -> Result<()> {
     let mit = fs::read_to_string(run::root().join("LICENSE-MIT")).context("LICENSE-MIT")?;
     usr.write("share/doc/ugeom/copyright", &copyright(&mit))?;
     let entry = format!(
         "ugeom ({VERSION}) unstable; urgency=medium\n\n  * See CHANGELOG.md of the sources.\n\n \
-         -- The ugeom authors <ugeom@localhost.localdomain>  Mon, 23 Nov 2026 00:00:00 +0000\n"
+         -- The ugeom authors <ugeom@localhost.localdomain>  {}\n",
+        date(super::changed_s()?)?
     );
-    let name = "share/doc/ugeom/changelog";
-    usr.write(name, &entry)?;
-    compress(&usr.path(name))?;
+    for (name, text) in [("changelog", entry.as_str()), ("NOTICES", notices)] {
+        let name = format!("share/doc/ugeom/{name}");
+        usr.write(&name, text)?;
+        compress(&usr.path(&name))?;
+    }
     usr.write("share/lintian/overrides/ugeom", OVERRIDES)
+}
+
+/// A time as deb-changelog(5) wants it.
+fn date(at_s: u64) -> Result<String> {
+    let mut date = run::command("date");
+    date.env("LC_ALL", "C")
+        .args(["--utc", "--rfc-email", "--date"]);
+    let output = date.arg(format!("@{at_s}")).output();
+    let output = output.context("starting date")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// The licences in the format of <https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/>.
@@ -104,7 +128,9 @@ fn copyright(mit: &str) -> String {
     };
     format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
-         Upstream-Name: ugeom\n\n\
+         Upstream-Name: ugeom\n\
+         Comment: The notices and licences of the crates that are linked into the program are in\n \
+         /usr/share/doc/ugeom/NOTICES.gz.\n\n\
          Files: *\n\
          Copyright: The ugeom authors\n\
          License: MIT or Apache-2.0\n\n\
@@ -142,4 +168,65 @@ fn sums(root: &Path) -> Result<(String, u64)> {
     }
     lines.sort_by(|a, b| a[34..].cmp(&b[34..]));
     Ok((lines.concat(), bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ARCHITECTURES, Pages};
+    use super::*;
+
+    #[test]
+    fn the_package_has_notices_a_date_and_reloads_systemd() {
+        if run::find_program("dpkg-deb").is_none() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let pages = Pages {
+            man: folder.path().join("man"),
+            completions: folder.path().join("completions"),
+        };
+        for file in [
+            "program",
+            "man/ugeom.1",
+            "completions/ugeom.bash",
+            "completions/_ugeom",
+            "completions/ugeom.fish",
+        ] {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x\n").unwrap();
+        }
+        let built = Built {
+            architecture: ARCHITECTURES[0],
+            program: folder.path().join("program"),
+            debug: folder.path().join("program.debug"),
+            notices: "Copyright (c) Isis\n".into(),
+        };
+        let deb = make(&built, &pages, folder.path()).unwrap();
+        let out = folder.path().join("out");
+        let mut unpack = run::command("dpkg-deb");
+        let status = unpack.arg("--raw-extract").arg(&deb).arg(&out).status();
+        assert!(status.unwrap().success());
+        let text = |file: &str| {
+            let mut zcat = run::command("zcat");
+            let output = zcat.arg("-f").arg(out.join(file)).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(text("usr/share/doc/ugeom/NOTICES.gz"), built.notices);
+        let day = date(super::super::changed_s().unwrap()).unwrap();
+        assert!(
+            text("usr/share/doc/ugeom/changelog.gz").contains(&day),
+            "{day}"
+        );
+        for script in ["postinst", "postrm"] {
+            assert!(text(&format!("DEBIAN/{script}")).contains("daemon-reload"));
+        }
+        let unit = text("lib/systemd/system/ugeom@.service");
+        assert!(unit.contains("ExecStart=/usr/bin/ugeom "), "{unit}");
+    }
+
+    #[test]
+    fn a_date_is_that_of_a_changelog() {
+        assert_eq!(date(0).unwrap(), "Thu, 01 Jan 1970 00:00:00 +0000");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::binary::Built;
 use super::{Pages, VERSION, files_in};
-use crate::install::Tree;
+use crate::install::{DOCUMENTS, Tree, completions, documents, units};
 use crate::run;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -13,21 +13,15 @@ pub fn make(built: &Built, pages: &Pages, out: &Path) -> Result<PathBuf> {
     let work = tempfile::tempdir().context("a folder for the tarball")?;
     let tree = Tree::at(work.path().join(&name));
     fill(&tree, built, pages, "site-functions")?;
-    for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-        tree.copy(
-            &run::root().join(file),
-            &format!("share/doc/ugeom/{file}"),
-            0o644,
-        )?;
-    }
+    documents(&tree, "ugeom", &DOCUMENTS)?;
+    tree.write("share/doc/ugeom/NOTICES", &built.notices)?;
+    // The prefix that README.md unpacks it in.
+    units(&tree, "lib/systemd/system", Path::new("/usr/local"))?;
     let path = out.join(format!("{name}.tar.gz"));
     let mut tar = run::command("tar");
     tar.args(["--create", "--sort=name", "--owner=0", "--group=0"]);
-    tar.args([
-        "--numeric-owner",
-        "--mtime=@0",
-        "--use-compress-program=gzip -9n",
-    ]);
+    tar.args(["--numeric-owner", "--use-compress-program=gzip -9n"]);
+    tar.arg(format!("--mtime=@{}", super::changed_s()?));
     tar.arg("--file")
         .arg(&path)
         .arg("--directory")
@@ -44,7 +38,7 @@ pub fn fill(tree: &Tree, built: &Built, pages: &Pages, zsh: &str) -> Result<()> 
     tree.copy(&built.program, "bin/ugeom", 0o755)?;
     for page in files_in(&pages.man)? {
         let name = page.file_name().unwrap_or_default().to_string_lossy();
-        tree.copy(&page, &format!("share/man/man1/{name}"), 0o644)?;
+        tree.copy(&page, tree.page(1, &name), 0o644)?;
     }
-    crate::install::completions(tree, &pages.completions, zsh)
+    completions(tree, &pages.completions, zsh)
 }

@@ -40,6 +40,8 @@ pub fn make(built: &Built, out: &Path) -> Result<PathBuf> {
         let text = fs::read(run::root().join(licence)).context(licence)?;
         files.push((format!("{info}/licenses/{licence}"), text, 0o644));
     }
+    let notices = built.notices.clone().into_bytes();
+    files.push((format!("{info}/licenses/NOTICES"), notices, 0o644));
     let record = record(&files, &info);
     files.push((format!("{info}/RECORD"), record.into_bytes(), 0o644));
     for (name, content, mode) in files {
@@ -72,6 +74,7 @@ fn metadata(readme: &str) -> String {
          License-Expression: MIT OR Apache-2.0\n\
          License-File: LICENSE-MIT\n\
          License-File: LICENSE-APACHE\n\
+         License-File: NOTICES\n\
          Keywords: storage,benchmark,block device,nbd,fuse,geom\n\
          Classifier: Environment :: Console\n\
          Classifier: Operating System :: POSIX :: Linux\n\

@@ -72,7 +72,7 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
 
 /// The stream that ends at `end`, or before the zeroes there: its first byte, and its blocks. None
 /// where only zeroes are left.
-fn stream(file: &Arc<File>, mut end: u64) -> Result<Option<(u64, Vec<Block>)>, Damage> {
+fn stream(file: &Arc<File>, end: u64) -> Result<Option<(u64, Vec<Block>)>, Damage> {
     let bytes = |at: u64, length: u64| {
         let mut out = vec![0; length as usize];
         let read = read_up_to(file, &mut out, at).map_err(|error| Damage::new(at, error))?;
@@ -81,10 +81,7 @@ fn stream(file: &Arc<File>, mut end: u64) -> Result<Option<(u64, Vec<Block>)>, D
             false => Err(Damage::new(at + read as u64, "the file ends there")),
         }
     };
-    // Padding between streams is a multiple of 4 bytes.
-    while end >= 4 && bytes(end - 4, 4)? == [0; 4] {
-        end -= 4;
-    }
+    let end = before_padding(end, bytes)?;
     let cut = "the file is truncated, or damaged after the data";
     let Some(at) = end.checked_sub(EDGE_BYTES as u64) else {
         return match end {
@@ -143,6 +140,27 @@ fn stream(file: &Arc<File>, mut end: u64) -> Result<Option<(u64, Vec<Block>)>, D
     Ok(Some((start, list)))
 }
 
+/// Where the padding before `end` begins: zeroes, a multiple of 4 bytes. `bytes` reads some from an
+/// offset; the pieces grow, because most streams have no padding.
+fn before_padding(
+    mut end: u64,
+    mut bytes: impl FnMut(u64, u64) -> Result<Vec<u8>, Damage>,
+) -> Result<u64, Damage> {
+    let mut most = 4;
+    while end >= 4 {
+        let length = (end / 4 * 4).min(most);
+        let piece = bytes(end - length, length)?;
+        let words = piece.rchunks_exact(4).take_while(|word| *word == [0; 4]);
+        let zeroes = words.count() as u64 * 4;
+        end -= zeroes;
+        if zeroes < length {
+            break;
+        }
+        most = (most * 4).min(64 << 10);
+    }
+    Ok(end)
+}
+
 type Source = Chain<Chain<Cursor<[u8; EDGE_BYTES]>, Input>, Cursor<Vec<u8>>>;
 
 struct Xz {
@@ -165,5 +183,27 @@ impl Start for Block {
 impl Decoder for Xz {
     fn decode(&mut self, out: &mut [u8]) -> Result<usize, Damage> {
         super::section::filled(&mut self.reader, out, &self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_is_read_in_large_pieces_and_ends_at_a_word_that_is_not_zero() {
+        for zeroes in [0, 1, 3, 4, 16, 64 << 10, (64 << 10) + 4, 1 << 20, 64 << 20] {
+            for begin in [vec![], vec![7; 13]] {
+                let file = [&begin[..], &vec![0; zeroes]].concat();
+                let mut reads = 0;
+                let end = before_padding(file.len() as u64, |at, length| {
+                    reads += 1;
+                    Ok(file[at as usize..][..length as usize].to_vec())
+                });
+                let left = (begin.len() + zeroes % 4) as u64;
+                assert_eq!(end.ok(), Some(left), "{zeroes} zeroes");
+                assert!(reads <= 12 + zeroes / (64 << 10), "{reads} for {zeroes}");
+            }
+        }
     }
 }

@@ -93,9 +93,9 @@ impl Geom for Qcow2Geom {
             provider: self.name.clone(),
             offset_bytes: 0,
             length_bytes: 0,
-            reason:
-                "the image could not be closed: its header is marked dirty, and qemu repairs it"
-                    .into(),
+            reason: "the image could not be closed: its header may be marked dirty, and qemu \
+                     repairs it"
+                .into(),
         })
     }
 

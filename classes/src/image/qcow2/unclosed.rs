@@ -10,7 +10,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 use ugeom_format::qcow2::incompatible::DIRTY;
 
@@ -18,10 +18,18 @@ use ugeom_format::qcow2::incompatible::DIRTY;
 /// the lowest bits.
 const LOWEST_BITS_AT: u64 = 79;
 
+/// Whether the mark is on the medium.
+mod state {
+    pub const CLEAR: u8 = 0;
+    pub const SET: u8 = 1;
+    /// A change of it failed half-way: the next one writes it anew.
+    pub const UNKNOWN: u8 = 2;
+}
+
 /// The mark in one image. Nothing else changes the features while the image is open.
 pub(super) struct Unclosed {
     file: File,
-    is_set: AtomicBool,
+    state: AtomicU8,
     changing: Mutex<()>,
 }
 
@@ -30,7 +38,7 @@ impl Unclosed {
     pub fn new(file: File) -> Self {
         Self {
             file,
-            is_set: AtomicBool::new(false),
+            state: AtomicU8::new(state::CLEAR),
             changing: Mutex::new(()),
         }
     }
@@ -40,10 +48,7 @@ impl Unclosed {
     /// # Errors
     /// What writing failed with.
     pub fn set(&self) -> io::Result<()> {
-        match self.is_set.load(Ordering::Acquire) {
-            true => Ok(()),
-            false => self.change(true),
-        }
+        self.change(state::SET)
     }
 
     /// Takes the mark away, once everything else is durable.
@@ -51,21 +56,39 @@ impl Unclosed {
     /// # Errors
     /// What writing failed with.
     pub fn clear(&self) -> io::Result<()> {
-        match self.is_set.load(Ordering::Acquire) {
-            true => self.change(false),
-            false => Ok(()),
-        }
+        self.change(state::CLEAR)
     }
 
-    fn change(&self, to: bool) -> io::Result<()> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_set.load(Ordering::Acquire) == to {
+    fn change(&self, to: u8) -> io::Result<()> {
+        if self.state.load(Ordering::Acquire) == to {
             return Ok(());
         }
-        let bits = if to { DIRTY as u8 } else { 0 };
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.state.load(Ordering::Acquire) == to {
+            return Ok(());
+        }
+        self.state.store(state::UNKNOWN, Ordering::Release);
+        let bits = if to == state::SET { DIRTY as u8 } else { 0 };
         self.file.write_all_at(&[bits], LOWEST_BITS_AT)?;
         self.file.sync_data()?;
-        self.is_set.store(to, Ordering::Release);
+        self.state.store(to, Ordering::Release);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_failed_change_the_next_one_writes_the_mark_again() {
+        // It takes every write, and no fdatasync.
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let mark = Unclosed::new(null);
+        mark.state.store(state::SET, Ordering::Release);
+        mark.set().unwrap();
+        mark.clear().unwrap_err();
+        mark.set().unwrap_err();
+        mark.clear().unwrap_err();
     }
 }

@@ -12,6 +12,7 @@ use ugeom_classes::eli::admin::{self, EliDisk};
 use ugeom_classes::eli::read_backup;
 use ugeom_classes::result_file;
 use ugeom_format::content::{Content, ContentUse};
+use ugeom_machine::temporary::{NewFile, sync_folder_of};
 
 /// Where backups go unless the user names a file, as for geli(8).
 const FOLDER: &str = "/var/backups";
@@ -117,15 +118,21 @@ fn write(path: &str, bytes: &[u8], new: bool) -> std::io::Result<()> {
         is_geli && first.is_some_and(|place| place.offset_bytes == 0)
     };
     result_file::refuse_carrying(Path::new(path), is_backup)?;
+    let path = Path::new(path);
+    if !new {
+        let mut file = NewFile::create_private(path)?;
+        file.file.write_all(bytes)?;
+        return file.keep();
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.create_new(new).open(path)?;
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    let folder = Path::new(path)
-        .parent()
-        .filter(|f| !f.as_os_str().is_empty());
-    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    sync_folder_of(path)
 }
 
 /// How metadata is written into a last sector that may carry something else.

@@ -1,11 +1,11 @@
 //! How experiments reach a provider through our servers. The bench stands beside the servers and
 //! does not know them; this is where both meet.
 
-use crate::folder::own_folder;
 use std::sync::Arc;
 use ugeom_classes::path_of;
 use ugeom_experiment::served::{Address, Served, ServerKind};
 use ugeom_machine::cpu;
+use ugeom_machine::temporary::PrivateFolder;
 use ugeom_serve::ranges::Ranges;
 use ugeom_serve::{fuse, nbd};
 use ugeom_stack::Stack;
@@ -29,9 +29,10 @@ fn threads() -> usize {
 
 /// A Unix socket, and our own client.
 fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
-    let folder = own_folder().map_err(|error| format!("{error:#}"))?;
+    let folder = PrivateFolder::create().map_err(|error| error.to_string())?;
+    let socket = folder.socket("nbd").map_err(|error| error.to_string())?;
     let settings = nbd::Settings {
-        addresses: vec![nbd::Address::Unix(folder.0.join("nbd"))],
+        addresses: vec![nbd::Address::Unix(socket)],
         only_top: true,
         threads: threads(),
         ..nbd::Settings::default()
@@ -46,8 +47,8 @@ fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
 
 /// A file of a mount.
 fn by_fuse(stack: &Stack, name: &str) -> Result<Served, String> {
-    let folder = own_folder().map_err(|error| format!("{error:#}"))?;
-    let directory = folder.0.join("mnt");
+    let folder = PrivateFolder::create().map_err(|error| error.to_string())?;
+    let directory = folder.path().join("mnt");
     std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
     let settings = fuse::Settings {
         allow_other: false,

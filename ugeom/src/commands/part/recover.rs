@@ -13,6 +13,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use ugeom_classes::part::edit::{self, Recovery};
 use ugeom_format::gpt::Side;
+use ugeom_machine::temporary::sync_folder_of;
 use ugeom_stack::Delta;
 
 const RECOVER_ABOUT: &str = "\
@@ -130,6 +131,7 @@ impl Recover {
         dump(&mut file, recovery)
             .and_then(|()| file.into_inner().map_err(io::Error::from))
             .and_then(|file| file.sync_all())
+            .and_then(|()| sync_folder_of(&path))
             .with_context(refused)?;
         Ok(Some(path))
     }

@@ -1,23 +1,11 @@
-//! Writes a result file: beside the old one, which is replaced when the new one is whole.
+//! A file that is written beside the old one, which it replaces when it is whole.
 
-use anyhow::{Context, Result};
-use std::fs::{self, File, Metadata};
-use std::io::{self, Write};
+use super::{name_beside, sync_folder_of};
+use std::fs::{self, File, Metadata, Permissions};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-
-/// Writes a file whole, or leaves what was there.
-///
-/// # Errors
-/// It cannot be written.
-pub fn write(path: &Path, text: &[u8]) -> Result<()> {
-    let written = NewFile::create(path).and_then(|mut new| {
-        new.file.write_all(text)?;
-        new.keep()
-    });
-    written.with_context(|| format!("writing {}", path.display()))
-}
 
 /// A file that is being written. Dropped before [`NewFile::keep`], it leaves what was there.
 pub struct NewFile {
@@ -34,6 +22,18 @@ impl NewFile {
     /// # Errors
     /// It cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
+        Self::make(path, None)
+    }
+
+    /// The same; only its owner can read the new file, whatever the mode of the old one is.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create_private(path: &Path) -> io::Result<Self> {
+        Self::make(path, Some(Permissions::from_mode(0o600)))
+    }
+
+    fn make(path: &Path, mode: Option<Permissions>) -> io::Result<Self> {
         let in_place = |file| Self { file, names: None };
         let old = fs::metadata(path).ok();
         if let Some(standard) = old.as_ref().and_then(standard) {
@@ -49,10 +49,11 @@ impl NewFile {
             Some(_) => path.canonicalize()?,
             None => path.to_owned(),
         };
-        let random = fastrand::u32(..);
-        let temporary = format!(".ugeom-{}-{random:08x}.tmp", std::process::id());
-        let temporary = name.with_file_name(temporary);
-        let file = match (File::create_new(&temporary), &old) {
+        let temporary = name_beside(&name);
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        options.mode(mode.as_ref().map_or(0o666, PermissionsExt::mode));
+        let file = match (options.open(&temporary), &old) {
             (Ok(file), _) => file,
             (Err(error), Some(_)) if is_closed_folder(&error) => {
                 return File::create(path).map(in_place);
@@ -66,20 +67,23 @@ impl NewFile {
         if let Some(old) = &old {
             // Only root can give files to others.
             let _ = fchown(&new.file, Some(old.uid()), Some(old.gid()));
-            new.file.set_permissions(old.permissions())?;
+            new.file
+                .set_permissions(mode.unwrap_or_else(|| old.permissions()))?;
         }
         Ok(new)
     }
 
-    /// Gives the file its name, with all of it on the medium.
+    /// Gives the file its name, with all of it and the name on the medium.
     ///
     /// # Errors
-    /// It could not be written or renamed; the old file stays.
+    /// It could not be written or renamed, and the old file stays; or the name is not durable.
     pub fn keep(mut self) -> io::Result<()> {
         if let Some((temporary, name)) = &self.names {
             self.file.sync_all()?;
             fs::rename(temporary, name)?;
+            let named = sync_folder_of(name);
             self.names = None;
+            return named;
         }
         Ok(())
     }
@@ -123,15 +127,17 @@ pub fn is_added_to(about: &Metadata) -> bool {
     !about.is_file() || standard(about).is_some()
 }
 
-/// Whether opening and closing it tells its reader that this was all.
-pub fn is_pipe(about: &Metadata) -> bool {
-    about.file_type().is_fifo()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::io::Write;
+    use std::os::unix::fs::{FileTypeExt, symlink};
+
+    fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+        let mut new = NewFile::create(path)?;
+        new.file.write_all(text)?;
+        new.keep()
+    }
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -165,6 +171,22 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
         assert_eq!(names(folder.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_private_file_takes_its_rights_from_no_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("backup");
+        for old in [false, true] {
+            if old {
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            }
+            let mut new = NewFile::create_private(&path).unwrap();
+            new.file.write_all(b"key").unwrap();
+            new.keep().unwrap();
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "old: {old}");
+        }
     }
 
     #[test]

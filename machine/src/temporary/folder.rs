@@ -1,31 +1,59 @@
-//! A folder of our own for sockets and mounts.
+//! Folders for sockets and mounts that only this user can enter.
 
-use anyhow::{Context, Result};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
+use super::unused;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::path::{Path, PathBuf};
 
-/// A folder that goes when it is dropped.
-pub struct Folder(pub std::path::PathBuf);
+/// A folder in `$TMPDIR` or `/tmp`, removed when this is dropped.
+pub struct PrivateFolder(PathBuf);
 
-impl Drop for Folder {
+impl PrivateFolder {
+    /// Makes one. Those that killed processes of this user have left behind are removed.
+    ///
+    /// # Errors
+    /// The folder cannot be made; the message names it.
+    pub fn create() -> io::Result<Self> {
+        let parent = std::env::temp_dir();
+        remove_stale(&parent);
+        let path = parent.join(unused());
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| {
+            io::Error::new(error.kind(), format!("making {}: {error}", path.display()))
+        })?;
+        Ok(Self(path))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path of a socket in it.
+    ///
+    /// # Errors
+    /// It is longer than the address of a socket can be (unix(7)).
+    pub fn socket(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.0.join(name);
+        SocketAddr::from_pathname(&path).map_err(|error| {
+            let bytes = path.as_os_str().len();
+            let reason = format!(
+                "$TMPDIR is too long for a socket (at most 107 bytes with its name, here {bytes}); \
+                 set a shorter one",
+            );
+            io::Error::new(error.kind(), reason)
+        })?;
+        Ok(path)
+    }
+}
+
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
         // What cannot be removed is left, in the folder for such things.
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-/// A folder that only this user can enter, for sockets and mounts of the server. Those that killed
-/// servers of this user have left behind are removed.
-pub fn own_folder() -> Result<Folder> {
-    use std::os::unix::fs::DirBuilderExt;
-    let parent = std::env::temp_dir();
-    remove_stale(&parent);
-    let name = format!("ugeom-{}-{:08x}", std::process::id(), fastrand::u32(..));
-    let path = parent.join(name);
-    let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-    made.with_context(|| format!("making {}", path.display()))?;
-    Ok(Folder(path))
 }
 
 /// Removes folders of this user in `parent` whose process has ended and whose sockets no server
@@ -78,6 +106,23 @@ fn remove_remains(folder: &Path) {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_path_that_no_socket_can_have_is_refused_with_the_reason() {
+        let folder = PrivateFolder(PathBuf::from("/tmp").join("x".repeat(100)));
+        let error = folder.socket("nbd").unwrap_err().to_string();
+        assert!(
+            error.starts_with("$TMPDIR is too long for a socket"),
+            "{error}"
+        );
+        let folder = PrivateFolder::create().unwrap();
+        let socket = folder.socket("nbd").unwrap();
+        drop(UnixListener::bind(&socket).unwrap());
+        let path = folder.path().to_owned();
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o700);
+        drop(folder);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn folders_of_ended_servers_are_removed_and_no_others() {
