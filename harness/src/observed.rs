@@ -279,7 +279,11 @@ mod tests {
     #[test]
     fn times_that_move_slowly_have_wider_intervals_and_their_ratios_do_not() {
         let round = |at: u32| {
-            let level = if (at / 10).is_multiple_of(2) { 10.0 } else { 13.0 };
+            let level = if (at / 10).is_multiple_of(2) {
+                10.0
+            } else {
+                13.0
+            };
             let wobble = f64::from(at * 7 % 10) / 100.0;
             (level + wobble, (level + wobble) * (2.0 + wobble), 100)
         };
