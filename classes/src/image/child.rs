@@ -287,9 +287,9 @@ fn check_vmdk(shown: &str, path: &Path) -> Result<Vec<PathBuf>, BuildError> {
     // A sparse extent of 0 sectors only holds a descriptor; qemu then follows its extents.
     let is_shell = start.starts_with(b"KDMV") && start.get(12..20) == Some(&[0; 8]);
     if is_shell {
-        return Err(refused(
+        return Err(malformed(
             shown,
-            "a VMDK image of 0 sectors is not read here".into(),
+            "a VMDK image of 0 sectors is not read here",
         ));
     }
     let text = String::from_utf8_lossy(&start);

@@ -348,6 +348,7 @@ fn one_server_has_both_and_a_command_gets_both() {
     let command = "echo \"$uri $mnt\"; stat -c %s \"$mnt\"/md0.nop";
     let arguments = [
         "serve",
+        "-v",
         "md:3m | nop",
         "--nbd",
         &socket,
