@@ -422,7 +422,8 @@ fn file_region(
         }
         (None, None) if job.fill_device => free_bytes(job, name)? / files as u64,
         (None, _) => {
-            let message = format!("{name} does not exist: say how large it should be, size=SIZE");
+            let message =
+                format!("{name} does not exist: a new file needs a size above 0, size=SIZE");
             return Err(JobError::language(job.origin_of("size"), message));
         }
     };

@@ -329,7 +329,9 @@ fn latencies(histogram: &Histogram, list: Option<&[f64]>, bins: bool) -> Object 
     object = object.object("percentile", percentiles);
     if bins {
         let bins = histogram.buckets().fold(Object::new(), |object, bucket| {
-            object.put(bucket.middle().to_string(), bucket.count)
+            // The middle that fio takes: half of an odd width is rounded up.
+            let middle = bucket.low + (bucket.high - bucket.low).div_ceil(2);
+            object.put(middle.to_string(), bucket.count)
         });
         object = object.object("bins", bins);
     }

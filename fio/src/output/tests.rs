@@ -109,6 +109,9 @@ fn options_that_programs_look_for_are_always_in_the_json() {
     let bins = read["clat_ns"]["bins"].as_object().unwrap();
     let counted: u64 = bins.values().filter_map(serde_json::Value::as_u64).sum();
     assert_eq!(counted, 8160);
+    // fio's name of a bucket: its first value and half of its width, both even from 256 on.
+    let names = bins.keys().map(|name| name.parse::<u64>().unwrap());
+    assert!(names.filter(|name| *name >= 256).all(|name| name % 2 == 0));
     assert!(read["clat_ns"]["percentile"]["99.950000"].as_u64().unwrap() > 32_000_000);
 }
 

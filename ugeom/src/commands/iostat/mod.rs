@@ -183,7 +183,7 @@ fn count(word: &str) -> Result<u64> {
     let count = word.parse::<u64>().ok().filter(|count| *count > 0);
     let wrong = || {
         Usage(format!(
-            "`{word}` is no count: write a whole number from 1 on"
+            "`{word}` is no count: write a whole number, 1 or more"
         ))
     };
     Ok(count.ok_or_else(wrong)?)
