@@ -102,7 +102,8 @@ impl Reader<'_> {
         let text = String::from_utf8_lossy(line);
         let is_shown_only = line.starts_with(b"[") || line.starts_with(b"description");
         if matches!(text, Cow::Owned(_)) && !is_shown_only {
-            let message = "the line is not UTF-8: only comments, names and descriptions may contain other bytes";
+            let message = "the line is not UTF-8: only comments, names and descriptions may \
+                           contain other bytes";
             return Err(JobError::language(&origin, message));
         }
         let line = text.trim();
