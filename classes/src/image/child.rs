@@ -115,7 +115,7 @@ fn listening(
     loop {
         if let Some(ended) = child.ended() {
             let problem = reason(&ended.stderr);
-            let is_sound = ["lock", "encrypt"]
+            let is_sound = [" lock", "encrypt"]
                 .iter()
                 .any(|word| problem.contains(word));
             return Err(match is_sound {

@@ -7,8 +7,8 @@
 //!            fill                                 once for `iodepth_batch_complete_max` of them
 //! ```
 //!
-//! All that has ended is reaped with one call, and taken in one after the other with new requests
-//! in between, so that `iodepth` requests are in flight as fio counts them.
+//! Completions are reaped with one call and processed one after the other, with new requests in
+//! between, so that `iodepth` requests are in flight as fio counts them.
 //!
 //! The clock is not read for each request, but at the begin of a round, after each batch has been
 //! handed over, and when requests have come back. That is what makes a request cheap; it also means

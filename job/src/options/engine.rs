@@ -57,7 +57,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "when the queue was full, submit again at this number in flight",
         set_field!(iodepth_low = count_or_none)),
     option("iodepth_batch", "N", Depends("as many as are in flight, at most 8"),
-        "requests submitted with one call; 0: iodepth",
+        "most requests submitted with one call; 0: iodepth",
         |job, text| {
             // 0 is iodepth, which may follow.
             job.iodepth_batch = Some(count_or_none(text)?);
@@ -66,7 +66,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("iodepth_batch_complete_min", "N", Value("1"), "fewest completions to reap at a time",
         set_field!(iodepth_batch_complete_min = count_or_none)).also(&["iodepth_batch_complete"]),
     option("iodepth_batch_complete_max", "N", Depends("iodepth_batch_complete_min"),
-        "most completions to take in before new requests are made",
+        "most completions to process before new requests are made",
         set_field!(iodepth_batch_complete_max = count_or_none)),
     idle("io_submit_mode", "inline|offload",
         "no effect: requests of a rate are due at their times in any case"),
