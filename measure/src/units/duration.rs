@@ -95,7 +95,8 @@ pub fn duration_exact(ns: u64) -> String {
 /// not a finite number is written as such.
 pub fn duration_human(ns: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let sign = if ns < 0.0 { "-" } else { "" };
+    // What rounds to 0 has no sign.
+    let sign = if ns <= -0.005 { "-" } else { "" };
     let length = ns.abs();
     // 999.5 would print as 1000.
     let unit = UNITS
@@ -119,6 +120,8 @@ mod tests {
             (999.6, "1 us"),
             (28_436_273.3, "28.4 ms"),
             (-304.0, "-304 ns"),
+            (-0.01, "-0.01 ns"),
+            (-0.003, "0 ns"),
             (9e10, "90 s"),
             (8.64e13, "86400 s"),
             (f64::NAN, "NaN s"),
