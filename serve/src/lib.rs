@@ -16,3 +16,8 @@ pub mod nbd;
 mod own_thread;
 pub mod ranges;
 mod socket_file;
+
+/// The programs of the page for embedders are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/library.md")]
+struct LibraryPage;
