@@ -62,11 +62,13 @@ pub fn run(words: &[&str]) -> Result<Outcome> {
     let allow_missing = !flags.is_empty();
     match words[..] {
         [] => {
-            let outcome = make(&out, allow_missing)?;
-            if outcome == Outcome::Failed {
-                return Ok(outcome);
-            }
-            trial::run(&out)
+            let made = make(&out, allow_missing)?;
+            // What was built is tried, too, where something else is missing.
+            let tried = trial::run(&out)?;
+            Ok(match made {
+                Outcome::Passed => tried,
+                missing => missing,
+            })
         }
         ["build"] => make(&out, allow_missing),
         ["try"] => trial::run(&out),
@@ -121,6 +123,9 @@ fn make(out: &Path, allow_missing: bool) -> Result<Outcome> {
     }
     for what in &missing {
         println!("NOT BUILT  {what}");
+    }
+    if !missing.is_empty() && !allow_missing {
+        println!("a missing package is a failure; --allow-missing accepts it");
     }
     Ok(outcome(made.len(), missing.len(), allow_missing))
 }
