@@ -337,15 +337,24 @@ impl Link {
     }
 
     fn connect(&mut self) -> Result<(), &'static str> {
+        if let Some(first) = self.remote.first.take() {
+            self.adopt(first, Interest::READ)?;
+            return self.come_up(&Arc::clone(&self.remote).facts);
+        }
         self.attempts += 1;
         let fd = self.remote.place.begin(self.attempts);
         let stream = Stream::plain(fd.map_err(|_| "the server cannot be connected to")?);
-        let fd = Arc::clone(stream.fd());
-        let source = self.reactor.register(fd, Interest::WRITE);
-        self.source = Some(source.map_err(|_| "the connection cannot be watched")?);
-        self.stream = Some(stream);
+        self.adopt(stream, Interest::WRITE)?;
         self.heard_ns = self.now_ns;
         self.stage = Stage::Connecting;
+        Ok(())
+    }
+
+    fn adopt(&mut self, stream: Stream, interest: Interest) -> Result<(), &'static str> {
+        let fd = Arc::clone(stream.fd());
+        let source = self.reactor.register(fd, interest);
+        self.source = Some(source.map_err(|_| "the connection cannot be watched")?);
+        self.stream = Some(stream);
         Ok(())
     }
 

@@ -15,6 +15,8 @@
 //! no request changes threads then. For any other server there is one connection, which a thread of
 //! its own looks after: requests travel to it, and home again, through mailboxes.
 //!
+//! The first connection is that over which the server told of the export ([`first`]).
+//!
 //! A FLUSH goes over every connection that has acknowledged writes to be flushed ([`links`]).
 //!
 //! When a connection breaks, or the server is silent for too long, it is made again, and requests
@@ -25,6 +27,7 @@
 mod answer_timeout;
 mod connect;
 mod durability;
+mod first;
 mod link;
 mod links;
 mod service;
@@ -42,6 +45,7 @@ use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use connect::Place;
+use first::First;
 use links::Flusher;
 use service::Service;
 use shake::Facts;
@@ -119,6 +123,7 @@ pub(super) struct Remote {
     export: String,
     tls: Option<ClientTls>,
     facts: Facts,
+    first: First,
     sector_bytes: u32,
     /// Silence of a server that owes answers.
     timeout: Duration,
@@ -220,7 +225,8 @@ fn build(
         },
         problem,
     };
-    let facts = connect::ask(&place, &export, tls.as_ref(), timeout).map_err(refused)?;
+    let connected = connect::first(&place, &export, tls.as_ref(), timeout);
+    let (facts, first) = connected.map_err(refused)?;
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
     let sector_bytes = sector_of(&facts, sector_bytes, context.writable()).map_err(refused)?;
     let losses = Arc::default();
@@ -229,6 +235,7 @@ fn build(
         export,
         tls,
         facts,
+        first,
         sector_bytes,
         timeout,
         retry,
@@ -303,7 +310,7 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let place = Place::Unix(private.socket);
-    let facts = connect::ask(&place, "", None, PRIVATE_TIMEOUT)?;
+    let (facts, first) = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted, private.writable)?;
     let losses = Arc::default();
@@ -312,6 +319,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         export: String::new(),
         tls: None,
         facts,
+        first,
         sector_bytes,
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
