@@ -1,6 +1,5 @@
 //! Where a server is, and how a connection to it begins.
 
-use super::first::First;
 use super::shake::{Facts, Shake, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -98,7 +97,7 @@ pub(super) fn first(
     export: &str,
     tls: Option<&ClientTls>,
     timeout: Duration,
-) -> Result<(Facts, First), String> {
+) -> Result<(Facts, Stream), String> {
     let limit_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::now_ns().saturating_add(limit_ns);
     // A name may have several addresses; a few of them are tried.
@@ -114,7 +113,7 @@ pub(super) fn first(
                 let mut stream = Stream::plain(fd);
                 let facts = shake(&mut stream, export, tls, deadline_ns);
                 return match facts {
-                    Ok(facts) => Ok((facts, First::new(stream))),
+                    Ok(facts) => Ok((facts, stream)),
                     Err(why) => {
                         stream.close();
                         Err(why)

@@ -15,11 +15,12 @@
 
 mod filled;
 mod replies;
+mod rest;
 mod sync;
 mod ticks;
 
 use super::Remote;
-use super::connect::{connected, leave};
+use super::connect::connected;
 use super::durability::Durability;
 use super::shake::{Facts, Shake, Step};
 use super::together::{Flushed, Together};
@@ -337,9 +338,8 @@ impl Link {
     }
 
     fn connect(&mut self) -> Result<(), &'static str> {
-        if let Some(first) = self.remote.first.take() {
-            self.adopt(first, Interest::READ)?;
-            return self.come_up(&Arc::clone(&self.remote).facts);
+        if self.resume()? {
+            return Ok(());
         }
         self.attempts += 1;
         let fd = self.remote.place.begin(self.attempts);
@@ -628,15 +628,6 @@ impl Link {
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &ticks);
         self.ticks = runs;
         self.next_tick_ns = self.now_ns + period.as_nanos() as u64;
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.forget_flushes();
-        if let (Stage::Up, Some(mut stream)) = (&self.stage, self.stream.take()) {
-            leave(&mut stream);
-        }
     }
 }
 

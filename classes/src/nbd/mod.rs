@@ -15,7 +15,7 @@
 //! no request changes threads then. For any other server there is one connection, which a thread of
 //! its own looks after: requests travel to it, and home again, through mailboxes.
 //!
-//! The first connection is that over which the server told of the export ([`first`]).
+//! A connection that no thread uses any more is kept for the next one ([`spare`]).
 //!
 //! A FLUSH goes over every connection that has acknowledged writes to be flushed ([`links`]).
 //!
@@ -27,11 +27,11 @@
 mod answer_timeout;
 mod connect;
 mod durability;
-mod first;
 mod link;
 mod links;
 mod service;
 mod shake;
+mod spare;
 mod start;
 mod state;
 #[cfg(test)]
@@ -45,10 +45,10 @@ use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use connect::Place;
-use first::First;
 use links::Flusher;
 use service::Service;
 use shake::Facts;
+use spare::Spare;
 use state::ThreadLink;
 use std::any::Any;
 use std::path::Path;
@@ -123,7 +123,7 @@ pub(super) struct Remote {
     export: String,
     tls: Option<ClientTls>,
     facts: Facts,
-    first: First,
+    spare: Spare,
     sector_bytes: u32,
     /// Silence of a server that owes answers.
     timeout: Duration,
@@ -226,7 +226,8 @@ fn build(
         problem,
     };
     let connected = connect::first(&place, &export, tls.as_ref(), timeout);
-    let (facts, first) = connected.map_err(refused)?;
+    let (facts, stream) = connected.map_err(refused)?;
+    let spare = Spare::new(stream, facts.allocation);
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
     let sector_bytes = sector_of(&facts, sector_bytes, context.writable()).map_err(refused)?;
     let losses = Arc::default();
@@ -235,7 +236,7 @@ fn build(
         export,
         tls,
         facts,
-        first,
+        spare,
         sector_bytes,
         timeout,
         retry,
@@ -310,7 +311,8 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let place = Place::Unix(private.socket);
-    let (facts, first) = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
+    let (facts, stream) = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
+    let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted, private.writable)?;
     let losses = Arc::default();
@@ -319,7 +321,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         export: String::new(),
         tls: None,
         facts,
-        first,
+        spare,
         sector_bytes,
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
