@@ -38,8 +38,9 @@ layers, like any other disk. With --fuse, each provider is a file of a mount.
 The server prints the URI of each address and the directory of --fuse as soon as clients can use \
 them. On SIGTERM or Ctrl-C it answers the requests that it has read, flushes writes, and exits. \
 --run starts a command with the URI in $uri and the directory in $mnt, and the server exits with \
-it and with its exit code; a command that a signal ends early gives 130 or 143. --stdio serves one client on stdin and stdout. Sockets passed by \
-systemd or by a client such as nbdcopy (LISTEN_FDS) are served, too.
+it and with its exit code; a command that a signal ends early gives 130 or 143. --stdio serves \
+one client on stdin and stdout. Sockets passed by systemd or by a client such as nbdcopy \
+(LISTEN_FDS) are served, too.
 
 Exports are read-only without --rw. With --rw, GEOM's rules apply: a disk cannot be opened for \
 writing while a partition of it is in use, and its tables are read again after the last writer has \
