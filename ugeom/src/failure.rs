@@ -1,11 +1,11 @@
 //! What becomes of an error: its text on stderr, and the exit code.
 
 use crate::output;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use ugeom_classes::TargetError;
-use ugeom_classes::spec::SpecError;
+use ugeom_classes::spec::{SpecError, nearest};
 use ugeom_harness::HarnessError;
 use ugeom_job::JobError;
 use ugeom_machine::interrupt;
@@ -90,7 +90,7 @@ pub struct JobsInterrupted;
 
 /// Prints what clap has to say: help and version on stdout, errors on stderr, in the form that all
 /// errors of the program have.
-pub fn of_arguments(error: &clap::Error) -> ExitCode {
+pub fn of_arguments(error: &clap::Error, command: &clap::Command) -> ExitCode {
     if !error.use_stderr() {
         let printed = error.print().and_then(|()| io::stdout().flush());
         return match printed {
@@ -104,8 +104,37 @@ pub fn of_arguments(error: &clap::Error) -> ExitCode {
         let _ = io::stderr().write_all(words.as_bytes());
         return ExitCode::from(USAGE);
     }
-    output::complain(plain(words.strip_prefix("error: ").unwrap_or(&words)).trim_end());
+    let words = plain(words.strip_prefix("error: ").unwrap_or(&words));
+    let words = match meant(error, command) {
+        Some(name) => words.replacen(
+            '\n',
+            &format!("\n\n  tip: a similar argument exists: '--{name}'\n"),
+            1,
+        ),
+        None => words,
+    };
+    output::complain(words.trim_end());
     ExitCode::from(USAGE)
+}
+
+/// The option that a wrong one may stand for, where clap has none: it counts exchanged letters
+/// (`--ndb`) as two changes.
+fn meant(error: &clap::Error, command: &clap::Command) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some()
+    {
+        return None;
+    }
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let wrong = wrong.strip_prefix("--")?;
+    let mut inner = command;
+    for argument in std::env::args_os().skip(1) {
+        inner = inner.find_subcommand(argument).unwrap_or(inner);
+    }
+    let all = inner.get_arguments().chain(command.get_arguments());
+    let names: Vec<&str> = all.filter_map(clap::Arg::get_long).collect();
+    nearest(wrong, names).map(str::to_owned)
 }
 
 /// Without the advice to put a wrong option behind `--`, which makes it the target, and with plain

@@ -129,7 +129,7 @@ pub fn run() -> ExitCode {
         .and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return failure::of_arguments(&error),
+        Err(error) => return failure::of_arguments(&error, &command()),
     };
     output::set(arguments.stderr.quiet, arguments.stderr.color);
     warnings::print(arguments.level());

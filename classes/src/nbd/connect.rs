@@ -88,16 +88,16 @@ pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
     }
 }
 
-/// Asks a server about an export, and leaves again.
+/// Connects to an export: what the server tells of it, and the connection.
 ///
 /// # Errors
 /// Why it cannot be had, in plain words.
-pub(super) fn ask(
+pub(super) fn first(
     place: &Place,
     export: &str,
     tls: Option<&ClientTls>,
     timeout: Duration,
-) -> Result<Facts, String> {
+) -> Result<(Facts, Stream), String> {
     let limit_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::now_ns().saturating_add(limit_ns);
     // A name may have several addresses; a few of them are tried.
@@ -112,11 +112,13 @@ pub(super) fn ask(
             Ok(fd) => {
                 let mut stream = Stream::plain(fd);
                 let facts = shake(&mut stream, export, tls, deadline_ns);
-                match &facts {
-                    Ok(_) => leave(&mut stream),
-                    Err(_) => stream.close(),
-                }
-                return facts;
+                return match facts {
+                    Ok(facts) => Ok((facts, stream)),
+                    Err(why) => {
+                        stream.close();
+                        Err(why)
+                    }
+                };
             }
             Err(error) => last = error,
         }

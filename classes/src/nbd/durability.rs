@@ -47,8 +47,12 @@ impl Durability {
         &self.unflushed
     }
 
+    pub fn is_unflushed(&self) -> bool {
+        self.written > self.covered
+    }
+
     fn tell(&mut self) {
-        let unflushed = self.written > self.covered;
+        let unflushed = self.is_unflushed();
         if !unflushed {
             self.unflushed_range = 0..0;
         }
@@ -84,7 +88,7 @@ impl Durability {
 
     /// The connection is gone; the next one begins a new account.
     pub fn broke(&mut self) {
-        if self.written > self.covered {
+        if self.is_unflushed() {
             // Before others can find nothing to be flushed here.
             let range = self.unflushed_range.clone();
             self.together.losses().record_range(range, BROKE);

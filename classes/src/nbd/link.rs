@@ -15,11 +15,12 @@
 
 mod filled;
 mod replies;
+mod rest;
 mod sync;
 mod ticks;
 
 use super::Remote;
-use super::connect::{connected, leave};
+use super::connect::connected;
 use super::durability::Durability;
 use super::shake::{Facts, Shake, Step};
 use super::together::{Flushed, Together};
@@ -337,15 +338,23 @@ impl Link {
     }
 
     fn connect(&mut self) -> Result<(), &'static str> {
+        if self.resume()? {
+            return Ok(());
+        }
         self.attempts += 1;
         let fd = self.remote.place.begin(self.attempts);
         let stream = Stream::plain(fd.map_err(|_| "the server cannot be connected to")?);
-        let fd = Arc::clone(stream.fd());
-        let source = self.reactor.register(fd, Interest::WRITE);
-        self.source = Some(source.map_err(|_| "the connection cannot be watched")?);
-        self.stream = Some(stream);
+        self.adopt(stream, Interest::WRITE)?;
         self.heard_ns = self.now_ns;
         self.stage = Stage::Connecting;
+        Ok(())
+    }
+
+    fn adopt(&mut self, stream: Stream, interest: Interest) -> Result<(), &'static str> {
+        let fd = Arc::clone(stream.fd());
+        let source = self.reactor.register(fd, interest);
+        self.source = Some(source.map_err(|_| "the connection cannot be watched")?);
+        self.stream = Some(stream);
         Ok(())
     }
 
@@ -619,15 +628,6 @@ impl Link {
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &ticks);
         self.ticks = runs;
         self.next_tick_ns = self.now_ns + period.as_nanos() as u64;
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.forget_flushes();
-        if let (Stage::Up, Some(mut stream)) = (&self.stage, self.stream.take()) {
-            leave(&mut stream);
-        }
     }
 }
 

@@ -15,6 +15,8 @@
 //! no request changes threads then. For any other server there is one connection, which a thread of
 //! its own looks after: requests travel to it, and home again, through mailboxes.
 //!
+//! A connection that no thread uses any more is kept for the next one ([`spare`]).
+//!
 //! A FLUSH goes over every connection that has acknowledged writes to be flushed ([`links`]).
 //!
 //! When a connection breaks, or the server is silent for too long, it is made again, and requests
@@ -29,6 +31,7 @@ mod link;
 mod links;
 mod service;
 mod shake;
+mod spare;
 mod start;
 mod state;
 #[cfg(test)]
@@ -45,6 +48,7 @@ use connect::Place;
 use links::Flusher;
 use service::Service;
 use shake::Facts;
+use spare::Spare;
 use state::ThreadLink;
 use std::any::Any;
 use std::path::Path;
@@ -119,6 +123,7 @@ pub(super) struct Remote {
     export: String,
     tls: Option<ClientTls>,
     facts: Facts,
+    spare: Spare,
     sector_bytes: u32,
     /// Silence of a server that owes answers.
     timeout: Duration,
@@ -220,7 +225,9 @@ fn build(
         },
         problem,
     };
-    let facts = connect::ask(&place, &export, tls.as_ref(), timeout).map_err(refused)?;
+    let connected = connect::first(&place, &export, tls.as_ref(), timeout);
+    let (facts, stream) = connected.map_err(refused)?;
+    let spare = Spare::new(stream, facts.allocation);
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
     let sector_bytes = sector_of(&facts, sector_bytes, context.writable()).map_err(refused)?;
     let losses = Arc::default();
@@ -229,6 +236,7 @@ fn build(
         export,
         tls,
         facts,
+        spare,
         sector_bytes,
         timeout,
         retry,
@@ -303,7 +311,8 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let place = Place::Unix(private.socket);
-    let facts = connect::ask(&place, "", None, PRIVATE_TIMEOUT)?;
+    let (facts, stream) = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
+    let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted, private.writable)?;
     let losses = Arc::default();
@@ -312,6 +321,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         export: String::new(),
         tls: None,
         facts,
+        spare,
         sector_bytes,
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,

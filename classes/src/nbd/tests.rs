@@ -437,7 +437,7 @@ fn nonsense_ends_a_connection_and_requests_are_asked_again() {
 }
 
 #[test]
-fn a_connection_that_asks_for_the_facts_ends_with_disc() {
+fn a_connection_that_no_request_has_used_ends_with_disc() {
     let folder = tempfile::tempdir().expect("a folder");
     let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
     let server = std::thread::spawn(move || {
@@ -445,7 +445,48 @@ fn a_connection_that_asks_for_the_facts_ends_with_disc() {
         serve_once(&listener, |mut stream| last = next_request(&mut stream));
         last.map(|request| request.command)
     });
-    let target = open(&target_of(&folder, "", ""));
+    drop(open(&target_of(&folder, "", "")));
     assert_eq!(server.join().expect("the server"), Some(command::DISC));
-    drop(target);
+}
+
+/// As qemu-nbd without `--persistent`, and nbdkit with its filter exitlast or `limit=1`.
+#[test]
+fn a_server_that_ends_with_its_first_client_serves_all_requests() {
+    for flags in [0, export_flag::CAN_MULTI_CONN] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+        let server = std::thread::spawn(move || {
+            serve_once_with(&listener, export_flag::HAS_FLAGS | flags, |mut stream| {
+                while let Some(request) = next_request(&mut stream) {
+                    if request.command == command::DISC {
+                        return;
+                    }
+                    let _ = stream.write_all(&sixes(&request));
+                }
+            });
+        });
+        let target = open(&target_of(&folder, "", "&retry=500ms"));
+        for _ in 0..3 {
+            // With a channel of its own, as each look of a class at a disk has.
+            let (opened, mut channel) = opened(&target);
+            let mut bytes = [0; 1024];
+            channel.read(&opened, 4096, &mut bytes).expect("read");
+            assert_eq!(bytes, [6; 1024]);
+        }
+        drop(target);
+        server.join().expect("the server");
+    }
+}
+
+#[test]
+fn a_qemu_for_one_client_serves_it() {
+    let Some(qemu) = program("qemu-nbd") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (image, socket) = (folder.path().join("image"), folder.path().join("s"));
+    std::fs::write(&image, vec![0; 4 << 20]).expect("an image");
+    let (image, path) = (image.display().to_string(), socket.display().to_string());
+    let ready = format!("--pid-file={}", folder.path().join("pid").display());
+    let _server = start(&qemu, &["-f", "raw", "-k", &path, &ready, &image], &folder);
+    let target = open(&target_of(&folder, "", "&retry=2s"));
+    behaves_as_a_disk(&target, 4 << 20, true);
 }

@@ -193,10 +193,9 @@ impl Connection {
         }
         let end = request.offset_bytes.checked_add(request.length_bytes);
         if end.is_none_or(|end| end > export.size_bytes) {
-            let errno = if changes {
-                error::ENOSPC
-            } else {
-                error::EINVAL
+            let errno = match request.command {
+                command::WRITE | command::WRITE_ZEROES => error::ENOSPC,
+                _ => error::EINVAL,
             };
             return Some((errno, "the range reaches past the end of the export"));
         }

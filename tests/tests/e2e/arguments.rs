@@ -62,6 +62,22 @@ fn the_version_is_that_of_the_package() {
 }
 
 #[test]
+fn a_mistyped_option_is_answered_with_the_one_that_was_meant() {
+    for (wrong, meant) in [
+        (&["serve", "md:1m", "--ndb", "unix:s"][..], "'--nbd'"),
+        (&["show", "--jsno", "md:1m"], "'--json'"),
+        (&["part", "create", "md:1m", "--destory"], "'--destroy'"),
+        (&["show", "md:1m", "--queit"], "'--quiet'"),
+    ] {
+        let text = ugeom(wrong).failed(2);
+        let tip = format!("tip: a similar argument exists: {meant}");
+        assert!(text.contains(&tip), "{wrong:?}: {text}");
+    }
+    let text = ugeom(&["show", "md:1m", "--xyzzy"]).failed(2);
+    assert!(!text.contains("similar"), "{text}");
+}
+
+#[test]
 fn wrong_usage_is_2_with_nothing_on_stdout() {
     for wrong in [
         &["shw"][..],

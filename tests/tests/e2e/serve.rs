@@ -343,3 +343,30 @@ fn what_cannot_be_listened_to_is_said_in_plain_words() {
     let error = ugeom(&["serve", "/no/such/disk", "--nbd", &again]).failed(1);
     has(&error, "/no/such/disk");
 }
+
+/// A script that goes on after success must not take an aborted copy for a whole one.
+#[test]
+fn a_command_that_a_signal_ends_early_is_no_success() {
+    let cases = [
+        ("-TERM", "echo begins; exec sleep 60", 143),
+        ("-INT", "echo begins; exec sleep 60", 130),
+        (
+            "-TERM",
+            "trap 'exit 7' TERM; echo begins; while :; do sleep 0.1; done",
+            7,
+        ),
+        (
+            "-TERM",
+            "trap 'exit 0' TERM; echo begins; while :; do sleep 0.1; done",
+            0,
+        ),
+    ];
+    for (signal, work, code) in cases {
+        let mut serve = command(UGEOM, &["serve", "md:1m", "--run", work]);
+        let mut server = Server(serve.stderr(Stdio::null()).spawn().expect("a server"));
+        let stdout = server.stdout.take().expect("stdout");
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        assert_eq!(server.signal(signal).code(), Some(code), "{signal} {work}");
+    }
+}

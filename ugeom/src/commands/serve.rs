@@ -7,7 +7,7 @@ mod tls;
 
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
-use crate::failure::CommandFailed;
+use crate::failure::{CommandFailed, Interrupted};
 use crate::opening::{self, TargetArgs};
 use crate::output;
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -38,8 +38,9 @@ layers, like any other disk. With --fuse, each provider is a file of a mount.
 The server prints the URI of each address and the directory of --fuse as soon as clients can use \
 them. On SIGTERM or Ctrl-C it answers the requests that it has read, flushes writes, and exits. \
 --run starts a command with the URI in $uri and the directory in $mnt, and the server exits with \
-it and with its exit code. --stdio serves one client on stdin and stdout. Sockets passed by \
-systemd or by a client such as nbdcopy (LISTEN_FDS) are served, too.
+it and with its exit code; a command that a signal ends early gives 130 or 143. --stdio serves \
+one client on stdin and stdout. Sockets passed by systemd or by a client such as nbdcopy \
+(LISTEN_FDS) are served, too.
 
 Exports are read-only without --rw. With --rw, GEOM's rules apply: a disk cannot be opened for \
 writing while a partition of it is in use, and its tables are read again after the last writer has \
@@ -199,7 +200,8 @@ enum End {
     Unmounted,
     /// The client on stdin and stdout is gone.
     Client,
-    Command(std::io::Result<std::process::ExitStatus>),
+    /// The command of `--run` is over.
+    Command,
 }
 
 impl Serve {
@@ -266,12 +268,9 @@ impl Serve {
             return opening::ended(stack, Ok(()));
         };
         let child = start(command, &servers)?;
-        let ended = wait(child, &tell, &ends);
+        let status = wait(child, &tell, &ends);
         servers.stop();
-        let outcome = ended.and_then(|ended| match ended {
-            End::Signal | End::Unmounted | End::Client => Ok(()),
-            End::Command(status) => judge(command, status),
-        });
+        let outcome = status.and_then(|(end, status)| judge(command, &end, status));
         opening::ended(stack, outcome)
     }
 
@@ -453,13 +452,20 @@ fn start(command: &str, servers: &Servers) -> Result<Child> {
     child.with_context(|| format!("starting `{command}`"))
 }
 
-/// Waits for the end of the command, or for a signal, which it is sent, too.
-fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) -> Result<End> {
+/// Waits for the end of the command, which is terminated when the server is to end before. Why the
+/// server ends, and how the command has ended.
+fn wait(
+    mut child: Child,
+    tell: &mpsc::Sender<End>,
+    ends: &mpsc::Receiver<End>,
+) -> Result<(End, ExitStatus)> {
     let pid = rustix::process::Pid::from_child(&child);
     let tell = tell.clone();
     let waiting = std::thread::Builder::new().spawn(move || {
-        // The receiver is gone once a signal has come.
-        let _ = tell.send(End::Command(child.wait()));
+        let status = child.wait();
+        // The receiver is gone once all is over.
+        let _ = tell.send(End::Command);
+        status
     });
     let terminate = || rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     let waiting = waiting.inspect_err(|_| {
@@ -468,23 +474,29 @@ fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) 
     });
     let waiting = waiting.context("starting a thread that waits for the command")?;
     let end = ends.recv().unwrap_or(End::Signal);
-    if !matches!(end, End::Command(_)) {
+    if !matches!(end, End::Command) {
         // It may have ended meanwhile.
         let _ = terminate();
     }
     // The thread does nothing that could panic.
-    let _ = waiting.join();
-    Ok(end)
+    let status = waiting
+        .join()
+        .unwrap_or_else(|_| Err(std::io::Error::other("a panic")));
+    Ok((end, status.context("waiting for the command")?))
 }
 
-fn judge(command: &str, status: std::io::Result<std::process::ExitStatus>) -> Result<()> {
-    let status = status.with_context(|| format!("waiting for `{command}`"))?;
-    if !status.success() {
-        let message = format!("`{command}` failed: {status}");
-        // As shells have it for a signal.
-        let code = status.code().or_else(|| Some(128 + status.signal()?));
-        let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        return Err(CommandFailed { message, code }.into());
+/// A command that was terminated has not done its work: its caller must not go on as after success.
+fn judge(command: &str, end: &End, status: ExitStatus) -> Result<()> {
+    if status.success() {
+        return Ok(());
     }
-    Ok(())
+    if matches!(end, End::Signal) && status.signal().is_some() {
+        let message = format!("a signal ended `{command}`");
+        return Err(Interrupted(message).into());
+    }
+    let message = format!("`{command}` failed: {status}");
+    // As shells have it for a signal.
+    let code = status.code().or_else(|| Some(128 + status.signal()?));
+    let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Err(CommandFailed { message, code }.into())
 }

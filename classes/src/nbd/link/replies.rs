@@ -52,6 +52,11 @@ impl Replies {
         }
     }
 
+    /// Nothing has come that was not used.
+    pub fn is_at_rest(&self) -> bool {
+        self.waiting().is_empty() && matches!(self.expect, Expect::Head)
+    }
+
     fn waiting(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }

@@ -175,42 +175,40 @@ fn an_old_server_is_asked_in_the_old_way() {
     let server = std::thread::spawn(move || {
         // No zeroes behind the answer, and with them.
         for flags in [3, 1] {
-            for _ in 0..2 {
-                let (mut stream, _) = listener.accept().expect("a client");
-                let greeting = Greeting { flags }.encode();
-                stream.write_all(&greeting).expect("a greeting");
-                let mut agreed = [0; 4];
-                stream.read_exact(&mut agreed).expect("flags");
-                assert_eq!(agreed, u32::from(flags).to_be_bytes());
-                let name = loop {
-                    let mut header = [0; 16];
-                    stream.read_exact(&mut header).expect("an option");
-                    let header = OptionHeader::decode(&header).expect("an option");
-                    let mut data = vec![0; header.length as usize];
-                    stream.read_exact(&mut data).expect("its data");
-                    if header.option == option::EXPORT_NAME {
-                        break data;
-                    }
-                    let refusal = OptionReplyHeader {
-                        option: header.option,
-                        reply: option_reply::ERR_UNSUP,
-                        length: 0,
-                    };
-                    stream.write_all(&refusal.encode()).expect("a reply");
-                };
-                assert_eq!(name, b"old");
-                let answer = ExportReply {
-                    size_bytes: 1 << 20,
-                    flags: export_flag::HAS_FLAGS,
-                };
-                let answer = answer.encode(flags == 3);
-                stream.write_all(&answer).expect("the answer");
-                if let Some(request) = next_request(&mut stream) {
-                    let (error, cookie) = (0, request.cookie);
-                    let head = SimpleReply { error, cookie }.encode();
-                    let data = vec![7; request.length_bytes as usize];
-                    let _ = stream.write_all(&[&head[..], &data].concat());
+            let (mut stream, _) = listener.accept().expect("a client");
+            let greeting = Greeting { flags }.encode();
+            stream.write_all(&greeting).expect("a greeting");
+            let mut agreed = [0; 4];
+            stream.read_exact(&mut agreed).expect("flags");
+            assert_eq!(agreed, u32::from(flags).to_be_bytes());
+            let name = loop {
+                let mut header = [0; 16];
+                stream.read_exact(&mut header).expect("an option");
+                let header = OptionHeader::decode(&header).expect("an option");
+                let mut data = vec![0; header.length as usize];
+                stream.read_exact(&mut data).expect("its data");
+                if header.option == option::EXPORT_NAME {
+                    break data;
                 }
+                let refusal = OptionReplyHeader {
+                    option: header.option,
+                    reply: option_reply::ERR_UNSUP,
+                    length: 0,
+                };
+                stream.write_all(&refusal.encode()).expect("a reply");
+            };
+            assert_eq!(name, b"old");
+            let answer = ExportReply {
+                size_bytes: 1 << 20,
+                flags: export_flag::HAS_FLAGS,
+            };
+            let answer = answer.encode(flags == 3);
+            stream.write_all(&answer).expect("the answer");
+            if let Some(request) = next_request(&mut stream) {
+                let (error, cookie) = (0, request.cookie);
+                let head = SimpleReply { error, cookie }.encode();
+                let data = vec![7; request.length_bytes as usize];
+                let _ = stream.write_all(&[&head[..], &data].concat());
             }
         }
     });

@@ -68,7 +68,6 @@ fn a_server_that_is_stopped_costs_few_timeouts() {
     let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
     std::thread::spawn(move || {
         let flags = export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN;
-        serve_once_with(&listener, flags, drop);
         serve_once_with(&listener, flags, |stream| {
             let mut held = vec![stream];
             while let Ok((stream, _)) = listener.accept() {
