@@ -37,6 +37,7 @@ mod geli_freebsd;
 mod geli_inputs;
 mod images;
 mod images_damaged;
+mod images_elsewhere;
 mod images_kept;
 mod images_killed;
 mod iostat;
