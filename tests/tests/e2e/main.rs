@@ -54,6 +54,7 @@ mod outputs;
 mod packed;
 mod part;
 mod part_damage;
+mod part_list;
 mod part_logical;
 mod part_search;
 mod part_shrink;
