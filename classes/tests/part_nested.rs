@@ -194,7 +194,10 @@ fn a_class_that_is_named_probes_anywhere_and_says_why_it_refuses() {
             "@s2 | gpt",
             "GPT on d.imgs2: neither sector 1 nor the last one (499)",
         ),
-        ("@s1 | apm", "APM on d.imgs1: block 0: found [00, 00]"),
+        (
+            "@s1 | apm",
+            "APM on d.imgs1: block 0: it begins with zeroes, not with \"ER\"",
+        ),
         (
             "@s2 | ebr",
             "EBR on d.imgs2: no extended boot record at sector 0: no boot signature",

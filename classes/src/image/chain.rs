@@ -2,10 +2,11 @@
 //!
 //! A backing file is named by the image, which may come from a stranger: it is opened when it is a
 //! regular file in the folder of the image, or below; `backing=any` takes any regular file. Each
-//! one is named on stderr. Names with a protocol (`nbd:`, `json:`) are never followed.
+//! one is named on stderr. Names with a protocol (`nbd:`, `json:`) are never followed. The same
+//! holds for the file that has the data of an image, if it is not in the image.
 
-use super::{Backing, malformed, refused};
-use crate::build::BuildError;
+use super::{Backing, bytes_of, malformed, refused};
+use crate::build::{BuildError, refuse_in_use};
 use crate::path::{path_of, text_of};
 use rustix::fs::{FileType, Mode, OFlags};
 use serde_json::{Value, json};
@@ -25,6 +26,10 @@ pub(super) struct Link {
     pub path: PathBuf,
     /// Its header; none for a raw image.
     pub header: Option<Header>,
+    /// The file with its data, where the image has only the map.
+    pub data: Option<PathBuf>,
+    /// It is a block device. Only the top image may be one.
+    pub is_device: bool,
 }
 
 /// Opens a qcow2 image and the images that it is based on, the top one first. Only that one is
@@ -33,28 +38,27 @@ pub(super) struct Link {
 /// # Errors
 /// A header is wrong; a backing file is missing, or may not be followed.
 pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<Link>, BuildError> {
-    let top = link(&path_of(path), writable, Some("qcow2"))?;
+    let mut top = link(&path_of(path), writable, Some("qcow2"), true)?;
     let near = folder(&top.path);
+    let allowed = Allowed {
+        path,
+        near: &near,
+        backing,
+    };
+    top.data = allowed.data_of(&top, writable)?;
     let mut chain = vec![top];
     while let Some((link, below)) = chain.last().and_then(|link| {
         let below = link.header.as_ref()?.backing.clone()?;
         Some((link, below))
     }) {
-        let wanted = resolve(path, &link.path, &below.name)?;
+        let wanted = resolve(path, &link.path, &below.name, "backing file")?;
         if chain.len() >= DEPTH_MAX {
             let problem = format!("the chain has more than {DEPTH_MAX} images");
             return Err(refused(path, problem));
         }
-        let next = self::link(&wanted, false, below.format.as_deref())?;
-        if backing == Backing::Near && !next.path.starts_with(&near) {
-            return Err(refused(
-                path,
-                format!(
-                    "its backing file {} is not in its directory; backing=any allows it",
-                    text_of(&next.path)
-                ),
-            ));
-        }
+        let mut next = self::link(&wanted, false, below.format.as_deref(), false)?;
+        allowed.check(&next.path, "backing file")?;
+        next.data = allowed.data_of(&next, false)?;
         if chain.iter().any(|link| link.path == next.path) {
             let problem = format!("its backing files form a loop at {}", text_of(&next.path));
             return Err(refused(path, problem));
@@ -66,21 +70,68 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
     Ok(chain)
 }
 
+/// Which files an image may name.
+struct Allowed<'a> {
+    /// The image, as messages call it.
+    path: &'a str,
+    /// Its folder.
+    near: &'a Path,
+    backing: Backing,
+}
+
+impl Allowed<'_> {
+    fn check(&self, file: &Path, role: &str) -> Result<(), BuildError> {
+        if self.backing == Backing::Any || file.starts_with(self.near) {
+            return Ok(());
+        }
+        let problem = format!(
+            "its {role} {} is not in its directory; backing=any allows it",
+            text_of(file)
+        );
+        Err(refused(self.path, problem))
+    }
+
+    /// The file with the data of an image that has only the map.
+    fn data_of(&self, link: &Link, writable: bool) -> Result<Option<PathBuf>, BuildError> {
+        let Some(name) = link.header.as_ref().and_then(|it| it.data_file.as_ref()) else {
+            return Ok(None);
+        };
+        let wanted = resolve(self.path, &link.path, name, "data file")?;
+        let data = self::link(&wanted, writable, Some("raw"), false)?.path;
+        self.check(&data, "data file")?;
+        if data == link.path {
+            let problem = "it names itself as the file with its data";
+            return Err(malformed(self.path, problem));
+        }
+        if writable {
+            refuse_in_use(&data, &text_of(&data))?;
+        }
+        log::warn!("{}: has its data in {}", self.path, text_of(&data));
+        Ok(Some(data))
+    }
+}
+
 fn folder(path: &Path) -> PathBuf {
     path.parent().unwrap_or(Path::new("/")).to_owned()
 }
 
 /// The path that a name in an image means.
-fn resolve(top: &str, from: &Path, name: &str) -> Result<PathBuf, BuildError> {
+fn resolve(top: &str, from: &Path, name: &str, role: &str) -> Result<PathBuf, BuildError> {
     let protocol = name.split('/').next().is_some_and(|it| it.contains(':'));
     if protocol {
-        let problem = format!("its backing file `{name}` is no name of a file");
+        let problem = format!("its {role} `{name}` is no name of a file");
         return Err(refused(top, problem));
     }
     Ok(folder(from).join(name))
 }
 
-fn link(path: &Path, writable: bool, format: Option<&str>) -> Result<Link, BuildError> {
+/// Opens one file; `is_top` is the one that the user named, which may be a block device.
+fn link(
+    path: &Path,
+    writable: bool,
+    format: Option<&str>,
+    is_top: bool,
+) -> Result<Link, BuildError> {
     let shown = text_of(path);
     let system = |errno| BuildError::Os {
         operation: "opening",
@@ -96,7 +147,9 @@ fn link(path: &Path, writable: bool, format: Option<&str>) -> Result<Link, Build
     let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | access;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(system)?;
     let kind = rustix::fs::fstat(&file).map_err(system)?.st_mode;
-    if FileType::from_raw_mode(kind) != FileType::RegularFile {
+    let kind = FileType::from_raw_mode(kind);
+    let is_device = is_top && kind == FileType::BlockDevice;
+    if kind != FileType::RegularFile && !is_device {
         return Err(refused(&shown, "is no regular file".into()));
     }
     let file = File::from(file);
@@ -121,7 +174,13 @@ fn link(path: &Path, writable: bool, format: Option<&str>) -> Result<Link, Build
             return Err(refused(&shown, problem));
         }
     };
-    Ok(Link { file, path, header })
+    Ok(Link {
+        file,
+        path,
+        header,
+        data: None,
+        is_device,
+    })
 }
 
 fn head(file: &File) -> std::io::Result<Vec<u8>> {
@@ -141,14 +200,14 @@ fn head(file: &File) -> std::io::Result<Vec<u8>> {
 /// hinder reading.
 fn checked(path: &str, file: &File, head: &[u8], writable: bool) -> Result<Header, BuildError> {
     let header = decoded(path, head)?;
-    let facts = file.metadata().map_err(|error| BuildError::Os {
-        operation: "looking at",
+    let bytes = bytes_of(file).map_err(|error| BuildError::Os {
+        operation: "finding the size of",
         path: path.to_owned(),
         error,
     })?;
     let is_wrong = |error: qcow2::Error| malformed(path, &error.to_string());
-    header.check_map(facts.len()).map_err(is_wrong)?;
-    match header.check_accounts(facts.len()) {
+    header.check_map(bytes).map_err(is_wrong)?;
+    match header.check_accounts(bytes) {
         Ok(()) => super::cut::warn_of_qcow2(path, file, &header),
         Err(error) if writable => return Err(is_wrong(error)),
         Err(error) => log::warn!("{path}: damaged, for reading only: {error}"),
@@ -160,8 +219,8 @@ fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
     let header = Header::decode(head).map_err(|error| malformed(path, &error.to_string()))?;
     let unfit = if header.encryption != 0 {
         Some("is encrypted")
-    } else if header.data_file.is_some() || header.incompatible & incompatible::DATA_FILE != 0 {
-        Some("has its data in another file, which is not followed")
+    } else if header.data_file.is_some() != (header.incompatible & incompatible::DATA_FILE != 0) {
+        Some("states and denies at once that its data is in another file")
     } else if header.size_bytes == 0 {
         Some("contains a disk of 0 bytes")
     } else {
@@ -185,6 +244,9 @@ pub(super) fn as_json(chain: &[Link], locked: bool) -> Result<Value, BuildError>
             Some(_) => json!({ "driver": "qcow2", "file": file, "backing": node }),
             None => json!({ "driver": "raw", "file": file }),
         };
+        if let Some(data) = &link.data {
+            node["data-file"] = super::child::file_node(data, locked)?;
+        }
     }
     Ok(node)
 }

@@ -7,15 +7,17 @@
 //! (`machine::temporary`). The child ends with the stack, and with the process (`machine::child`).
 
 use super::cut::warn_of;
-use super::{ImageFormat, Settings, malformed, refused};
+use super::{ImageFormat, Settings, bytes_of, malformed, refused};
 use crate::build::{BuildContext, BuildError, refuse_in_use};
 use crate::nbd::{self, Private};
 use crate::path::{path_of, text_of};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,6 +39,8 @@ struct Running {
     _child: TiedChild,
     /// The socket, which has no name any more.
     _socket: OwnedFd,
+    /// Keeps others from holding or mounting the block device that the image is on.
+    _device: Option<OwnedFd>,
 }
 
 /// Starts qemu-nbd on a node of its block layer, and connects to it.
@@ -49,6 +53,7 @@ pub(super) fn plan(
     node: &Value,
 ) -> Result<Plan, BuildError> {
     let writable = context.writable();
+    let device = held(settings, writable)?;
     let made = PrivateFolder::create().and_then(|folder| Ok((folder.socket("nbd")?, folder)));
     let (socket, _folder) = made.map_err(|error| BuildError::System {
         class: "file",
@@ -80,9 +85,42 @@ pub(super) fn plan(
         keeps: Box::new(Running {
             _child: child,
             _socket: socket,
+            _device: device,
         }),
     })
     .map_err(|problem| refused(settings.path, problem))
+}
+
+/// Holds the block device that an image is on.
+///
+/// # Errors
+/// It is held already, and the image is not to be shared.
+fn held(settings: &Settings<'_>, writable: bool) -> Result<Option<OwnedFd>, BuildError> {
+    let path = path_of(settings.path);
+    if settings.shared || !is_block_device(&path) {
+        return Ok(None);
+    }
+    let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+    match rustix::fs::open(&path, flags, Mode::empty()) {
+        Ok(device) => Ok(Some(device)),
+        Err(Errno::BUSY) => {
+            let help = match writable {
+                true => "",
+                false => " (shared=1 reads it anyway)",
+            };
+            let problem = format!("is in use: mounted, or held by another process{help}");
+            Err(refused(settings.path, problem))
+        }
+        Err(errno) => Err(BuildError::Os {
+            operation: "opening",
+            path: settings.path.to_owned(),
+            error: errno.into(),
+        }),
+    }
+}
+
+fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_block_device())
 }
 
 fn not_started(settings: &Settings<'_>, error: io::Error) -> BuildError {
@@ -212,7 +250,11 @@ pub(super) fn file_node(path: &Path, locked: bool) -> Result<Value, BuildError> 
         return Err(refused(&text_of(path), problem));
     };
     let locking = if locked { "auto" } else { "off" };
-    Ok(json!({ "driver": "file", "filename": name, "locking": locking }))
+    let driver = match is_block_device(path) {
+        true => "host_device",
+        false => "file",
+    };
+    Ok(json!({ "driver": driver, "filename": name, "locking": locking }))
 }
 
 /// Images of older formats that are based on others are refused: qemu would follow the name.
@@ -261,12 +303,13 @@ fn holds_its_table(header: &[u8], path: &Path) -> Result<bool, BuildError> {
     let table = word(24)
         .div_ceil(covered.unwrap_or(u64::MAX))
         .saturating_mul(8);
-    let file_bytes = std::fs::metadata(path).map_err(|error| BuildError::Os {
-        operation: "looking at",
+    let file_bytes = File::open(path).and_then(|file| bytes_of(&file));
+    let file_bytes = file_bytes.map_err(|error| BuildError::Os {
+        operation: "finding the size of",
         path: text_of(path),
         error,
     })?;
-    Ok(word(40).saturating_add(table) <= file_bytes.len())
+    Ok(word(40).saturating_add(table) <= file_bytes)
 }
 
 fn start_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {

@@ -4,7 +4,7 @@
 //! The end of the last cluster comes from the tables that count or place clusters, so a warning
 //! costs some reads of the file, and no walk through the map.
 
-use super::ImageFormat;
+use super::{ImageFormat, bytes_of};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -37,11 +37,10 @@ pub(super) fn warn_of(shown: &str, path: &Path, format: ImageFormat) {
 }
 
 fn warn(shown: &str, file: &File, needed: u64, effect: &str) {
-    let Ok(facts) = file.metadata() else { return };
-    if facts.len() < needed {
+    let Ok(end) = bytes_of(file) else { return };
+    if end < needed {
         log::warn!(
-            "{shown}: cut short: the file ends at byte {}, its clusters reach past it; {effect}",
-            facts.len()
+            "{shown}: cut short: the file ends at byte {end}, its clusters reach past it; {effect}"
         );
     }
 }

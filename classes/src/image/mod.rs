@@ -27,6 +27,7 @@ mod qcow2;
 
 use crate::build::{BuildContext, BuildError};
 use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use ugeom_engine::{Choice, GuasiOptions};
 use ugeom_format::content::{self, ContentUse};
@@ -197,7 +198,9 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
         );
     }
     let chain = chain::open(settings.path, context.writable(), settings.backing)?;
-    let is_plain = |link: &chain::Link| link.header.as_ref().is_none_or(|it| it.incompatible == 0);
+    let is_plain = |link: &chain::Link| {
+        !link.is_device && link.header.as_ref().is_none_or(|it| it.incompatible == 0)
+    };
     // Version 2 has no mark for images that were not closed. Features to be cleared, such as the
     // bitmaps of backups, would be lost to a writer who does not know them.
     let can_be_written = chain[0]
@@ -225,6 +228,12 @@ fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
         ("type".into(), name.to_owned()),
         ("hint".into(), hint),
     ]
+}
+
+/// How many bytes a file or a block device has.
+fn bytes_of(file: &File) -> io::Result<u64> {
+    let mut file = file;
+    file.seek(SeekFrom::End(0))
 }
 
 /// As [`refused`], where a plain disk may have been taken for an image by its signature.

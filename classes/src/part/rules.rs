@@ -85,7 +85,7 @@ impl Below {
     fn is_made_for_labels(&self) -> bool {
         match self.scheme.as_deref() {
             Some(names::MBR | names::EBR) => self.mbr_type == Some(PartType::FREEBSD),
-            Some(names::GPT) => self.kind.as_deref() == Some("freebsd"),
+            Some(names::GPT | names::PC98) => self.kind.as_deref() == Some("freebsd"),
             Some(scheme) => scheme == names::APM,
             None => false,
         }

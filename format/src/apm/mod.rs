@@ -50,7 +50,11 @@ pub enum Error {
         expected: usize,
     },
     /// A block that does not begin with its two letters.
-    #[error("block {block}: found {found:02x?} at byte 0, expected {expected:02x?}")]
+    #[error(
+        "block {block}: it begins with {}, not with \"{}\"",
+        begins(*found),
+        expected.escape_ascii()
+    )]
     Signature {
         /// Number of the block.
         block: u64,
@@ -108,6 +112,14 @@ impl Descriptor {
         bytes::put_u32_be(&mut block, 4, self.blocks);
         bytes::put_u16_be(&mut block, 16, self.drivers);
         block
+    }
+}
+
+/// How a block begins that is none of a map.
+fn begins(found: [u8; 2]) -> String {
+    match found {
+        [0, 0] => "zeroes".to_owned(),
+        _ => format!("\"{}\"", found.escape_ascii()),
     }
 }
 

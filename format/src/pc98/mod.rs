@@ -336,6 +336,18 @@ impl Table {
         }
     }
 
+    /// The geometry that the ends of the partitions agree on: most tools write the last sector of
+    /// the last head there. `None` where they differ, or have zeroes, as parted writes.
+    pub fn geometry_of_ends(&self) -> Option<Geometry> {
+        let used = self.entries.iter().filter(|entry| entry.is_used());
+        let mut ends = used.map(|entry| (entry.last.head, entry.last.sector));
+        let (head, sector) = ends.next().filter(|&end| end.0 > 0 && end.1 > 0)?;
+        ends.all(|end| end == (head, sector)).then(|| Geometry {
+            heads: u32::from(head) + 1,
+            track_sectors: u32::from(sector) + 1,
+        })
+    }
+
     /// The boot sector and the sector of the table.
     pub fn encode(&self) -> [u8; 2 * SECTOR_BYTES] {
         let mut head = [0; 2 * SECTOR_BYTES];

@@ -97,6 +97,26 @@ fn a_partition_that_ends_before_it_begins_is_refused() {
 }
 
 #[test]
+fn the_ends_of_partitions_tell_the_geometry_where_they_agree() {
+    let mut table = table();
+    assert_eq!(table.geometry_of_ends(), Some(Geometry::DEFAULT));
+    (table.entries[0].last.head, table.entries[0].last.sector) = (3, 31);
+    assert_eq!(table.geometry_of_ends(), None);
+    table.entries[3].last = table.entries[0].last;
+    let geometry = Geometry {
+        heads: 4,
+        track_sectors: 32,
+    };
+    assert_eq!(table.geometry_of_ends(), Some(geometry));
+    // parted writes no head and no sector.
+    for entry in &mut table.entries {
+        (entry.last.head, entry.last.sector) = (0, 0);
+    }
+    assert_eq!(table.geometry_of_ends(), None);
+    assert_eq!(Table::create(&[0; SECTOR_BYTES]).geometry_of_ends(), None);
+}
+
+#[test]
 fn flags_are_no_part_of_the_type() {
     let mut entry = entry(1, 2);
     (entry.mid, entry.sid) = (entry.mid | 0x80, entry.sid | 0x80);

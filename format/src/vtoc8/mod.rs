@@ -59,7 +59,7 @@ pub enum Error {
 /// One partition, as it stands in the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Partition {
-    /// What it holds; 0 where the label has no VTOC.
+    /// What it holds; where the label has no VTOC, that of the whole disk for `c`, 0 for others.
     pub tag: Tag,
     /// 1 for not mountable, 0x10 for read-only.
     pub flag: u16,
@@ -127,10 +127,16 @@ impl Label {
         let partition = |index: usize| {
             let tag = TAGS_OFFSET_BYTES + 4 * index;
             let place = PLACES_OFFSET_BYTES + 8 * index;
-            let vtoc = |at| if tagged { bytes::u16_be(&raw, at) } else { 0 };
+            // As `g_part_vtoc8_read` adds them where there are none.
+            let added = match index {
+                RAW_PARTITION => (Tag::BACKUP, 0),
+                _ => (Tag(0), 0),
+            };
+            let read = || (Tag(bytes::u16_be(&raw, tag)), bytes::u16_be(&raw, tag + 2));
+            let (tag, flag) = if tagged { read() } else { added };
             Partition {
-                tag: Tag(vtoc(tag)),
-                flag: vtoc(tag + 2),
+                tag,
+                flag,
                 cylinder: bytes::u32_be(&raw, place),
                 sectors: bytes::u32_be(&raw, place + 4),
             }

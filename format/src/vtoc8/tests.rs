@@ -37,7 +37,7 @@ fn partitions_begin_with_cylinders_and_the_raw_one_is_listed() {
 }
 
 #[test]
-fn a_label_without_a_vtoc_has_no_tags() {
+fn a_label_without_a_vtoc_has_a_tag_for_the_raw_partition_only() {
     let mut raw = label().encode();
     raw[188..192].fill(0);
     let mut old = Label {
@@ -49,6 +49,10 @@ fn a_label_without_a_vtoc_has_no_tags() {
     let read = Label::decode(&*old.bytes).unwrap();
     assert_eq!(read.partitions[0].tag, Tag(0));
     assert_eq!(read.partitions[0].cylinder, 10);
+    assert_eq!(read.partitions[RAW_PARTITION].tag, Tag::BACKUP);
+    // FreeBSD lists no `c` with another tag.
+    let written = Label::decode(&read.encode()).unwrap();
+    assert_eq!(written.partitions, read.partitions);
 }
 
 #[test]

@@ -22,8 +22,8 @@ const COMMANDS: &[&str] = &[
 #[test]
 fn every_command_has_help_with_examples_on_stdout() {
     let actions = [
-        "add", "backup", "bootcode", "create", "delete", "destroy", "modify", "recover", "resize",
-        "restore", "set", "show", "types", "unset",
+        "add", "backup", "bootcode", "create", "delete", "destroy", "list", "modify", "recover",
+        "resize", "restore", "set", "show", "status", "types", "unset",
     ];
     let actions = actions.map(|action| ["part", action]);
     let experiments = ["layers", "engines", "tst"].map(|experiment| ["lab", experiment]);

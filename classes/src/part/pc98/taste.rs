@@ -1,7 +1,8 @@
 //! Reads the table in sector 1.
 //!
 //! Rules of `g_pc98_taste`: a cylinder is what the disk says (`GEOM::fwheads`, `GEOM::fwsectors`),
-//! and 8 heads of 17 sectors where it says nothing; an entry whose last cylinder is 0, or whose
+//! and 8 heads of 17 sectors where it says nothing, which is named unless the entries confirm it;
+//! an entry whose last cylinder is 0, or whose
 //! first and last place are the same, is none. What is a table is stricter (`ugeom_format::pc98`).
 
 use super::NAME;
@@ -23,14 +24,18 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         Ok(decoded) => decoded,
         Err(error) => return look::nothing(NAME, taster, error),
     };
-    let geometry = geometry(taster);
+    let (geometry, is_stated) = geometry(taster);
+    let mut config = vec![
+        ("entries".to_owned(), ENTRIES.to_string()),
+        ("fwheads".to_owned(), geometry.heads.to_string()),
+        ("fwsectors".to_owned(), geometry.track_sectors.to_string()),
+    ];
+    if !is_stated && let Some(hint) = hint(geometry, decoded.geometry_of_ends()) {
+        config.push(("hint".to_owned(), hint));
+    }
     let table = Table {
         scheme: NAME,
-        config: vec![
-            ("entries".to_owned(), ENTRIES.to_string()),
-            ("fwheads".to_owned(), geometry.heads.to_string()),
-            ("fwsectors".to_owned(), geometry.track_sectors.to_string()),
-        ],
+        config,
         damage: Vec::new(),
         parts: decoded
             .slices(geometry)
@@ -40,15 +45,36 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
     slicer::plan(taster, table)
 }
 
-fn geometry(taster: &mut Taster<'_>) -> Geometry {
-    let mut ask = |name, usual| {
+/// The geometry to compute with, and whether the disk states all of it.
+fn geometry(taster: &mut Taster<'_>) -> (Geometry, bool) {
+    let mut ask = |name| {
         let answer = look::number(taster, name).and_then(|number| u32::try_from(number).ok());
-        answer.filter(|number| *number != 0).unwrap_or(usual)
+        answer.filter(|number| *number != 0)
     };
+    let (heads, sectors) = (ask("GEOM::fwheads"), ask("GEOM::fwsectors"));
     let usual = Geometry::DEFAULT;
-    Geometry {
-        heads: ask("GEOM::fwheads", usual.heads),
-        track_sectors: ask("GEOM::fwsectors", usual.track_sectors),
+    let geometry = Geometry {
+        heads: heads.unwrap_or(usual.heads),
+        track_sectors: sectors.unwrap_or(usual.track_sectors),
+    };
+    (geometry, heads.and(sectors).is_some())
+}
+
+/// What to tell of places that may be wrong because the disk states no geometry.
+fn hint(assumed: Geometry, of_ends: Option<Geometry>) -> Option<String> {
+    let Geometry {
+        heads,
+        track_sectors,
+    } = assumed;
+    let known =
+        format!("the disk states no geometry: {heads} heads of {track_sectors} sectors assumed");
+    match of_ends {
+        Some(ends) if ends == assumed => None,
+        Some(ends) => Some(format!(
+            "{known}; the partitions end as with ?fwheads={}&fwsectors={}",
+            ends.heads, ends.track_sectors
+        )),
+        None => Some(format!("{known}; ?fwheads= and ?fwsectors= set it")),
     }
 }
 

@@ -3,6 +3,7 @@
 mod backup;
 mod bootcode;
 mod change;
+mod list;
 mod logical;
 mod modify;
 mod recover;
@@ -55,6 +56,7 @@ enum Action {
     Backup(backup::Backup),
     Bootcode(bootcode::Bootcode),
     Delete(change::Delete),
+    List(list::List),
     Modify(modify::Modify),
     Resize(modify::Resize),
     Set(modify::Set),
@@ -64,6 +66,7 @@ enum Action {
     Restore(backup::Restore),
     Search(search::SearchPart),
     Show(show::Show),
+    Status(list::Status),
     Types(types::Types),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
@@ -72,9 +75,9 @@ enum Action {
 /// gpart's actions for changes that are not written at once.
 const ELSEWHERE: [&str; 2] = ["commit", "undo"];
 /// All others, for "did you mean".
-const ACTIONS: [&str; 14] = [
-    "add", "backup", "bootcode", "create", "delete", "destroy", "modify", "recover", "resize",
-    "restore", "set", "show", "types", "unset",
+const ACTIONS: [&str; 16] = [
+    "add", "backup", "bootcode", "create", "delete", "destroy", "list", "modify", "recover",
+    "resize", "restore", "set", "show", "status", "types", "unset",
 ];
 
 impl Part {
@@ -85,6 +88,7 @@ impl Part {
             Action::Backup(backup) => backup.run(),
             Action::Bootcode(bootcode) => bootcode.run(),
             Action::Delete(delete) => delete.run(),
+            Action::List(list) => list.run(),
             Action::Modify(modify) => modify.run(),
             Action::Resize(resize) => resize.run(),
             Action::Set(set) => set.run(),
@@ -94,6 +98,7 @@ impl Part {
             Action::Restore(restore) => restore.run(),
             Action::Search(search) => search.run(),
             Action::Show(show) => show.run(),
+            Action::Status(status) => status.run(),
             Action::Types(types) => types.run(),
             Action::Other(words) => Err(no_such_action(words).into()),
         }

@@ -191,7 +191,7 @@ fn carried_by(
         .collect()
 }
 
-fn is_table(class: &str) -> bool {
+pub(super) fn is_table(class: &str) -> bool {
     let mut tables = registry().iter().filter(|entry| entry.role == Role::Table);
     tables.any(|entry| entry.class == class)
 }

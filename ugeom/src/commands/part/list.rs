@@ -1,0 +1,155 @@
+//! `ugeom part list` and `status`: every fact of every table, as geom(8) prints them.
+
+use super::show::is_table;
+use crate::opening::TargetArgs;
+use crate::output::{self, printable};
+use anyhow::{Result, bail};
+use clap::Args;
+use ugeom_measure::units::diskinfo_size;
+use ugeom_stack::{GeomView, ProviderView, Tree};
+
+const LIST_ABOUT: &str = "\
+Lists the partition tables of a target with all that is known of them and of their partitions, in \
+the form of FreeBSD's `gpart list`. `ugeom show --json` has the same for programs.";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  ugeom part list disk.img
+  ugeom part list disk.img@s1     the tables on that partition";
+
+/// List all facts of tables and their partitions
+#[derive(Args)]
+#[command(long_about = LIST_ABOUT, after_help = LIST_EXAMPLES)]
+pub struct List {
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl List {
+    pub fn run(&self) -> Result<()> {
+        let lines = of_tables(&self.target, |tree, table| {
+            described(table, below(tree, table))
+        })?;
+        let lines = lines.iter().flatten().map(|line| printable(line) + "\n");
+        output::print(&lines.collect::<String>())
+    }
+}
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  ugeom part status disk.img";
+
+/// Print the state of the table of each partition
+#[derive(Args)]
+#[command(after_help = STATUS_EXAMPLES)]
+pub struct Status {
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl Status {
+    pub fn run(&self) -> Result<()> {
+        let rows = of_tables(&self.target, |tree, table| {
+            let state = table.fact("state").unwrap_or_default().to_owned();
+            let component = below(tree, table)
+                .map_or("", |it| it.name.as_str())
+                .to_owned();
+            let names = table.providers.iter().map(|part| printable(&part.name));
+            let row = |name| (name, state.clone(), printable(&component));
+            names.map(row).collect::<Vec<_>>()
+        })?;
+        let rows: Vec<_> = rows.into_iter().flatten().collect();
+        let longest = |cell: fn(&(String, String, String)) -> &String, heading: &str| {
+            let lengths = rows.iter().map(|row| cell(row).chars().count());
+            lengths.max().unwrap_or(0).max(heading.len())
+        };
+        let (name, state) = (
+            longest(|row| &row.0, "Name"),
+            longest(|row| &row.1, "Status"),
+        );
+        let heading = (
+            "Name".to_owned(),
+            "Status".to_owned(),
+            "Components".to_owned(),
+        );
+        let lines = std::iter::once(&heading).chain(&rows);
+        let lines = lines.map(|row| format!("{:>name$}  {:>state$}  {}\n", row.0, row.1, row.2));
+        output::print(&lines.collect::<String>())
+    }
+}
+
+/// Something of each table of a target, in the order of `ugeom show`; of an address, the tables on
+/// it and above it.
+fn of_tables<T>(target: &TargetArgs, one: impl Fn(&Tree, &GeomView) -> T) -> Result<Vec<T>> {
+    let target = target.open()?;
+    let tree = target.stack.tree();
+    let start = match target.addressed {
+        true => vec![target.top],
+        false => {
+            let bottoms = tree.geoms.iter().filter(|geom| geom.consumers.is_empty());
+            let providers = bottoms.flat_map(|geom| &geom.providers);
+            providers.map(|provider| provider.id).collect()
+        }
+    };
+    let mut pending = start;
+    pending.reverse();
+    let mut tables: Vec<&GeomView> = Vec::new();
+    while let Some(provider) = pending.pop() {
+        for geom in tree.above(provider) {
+            // A geom on several providers is met once on each.
+            if tables.iter().any(|seen| seen.id == geom.id) {
+                continue;
+            }
+            if is_table(geom.class) {
+                tables.push(geom);
+            }
+            pending.extend(geom.providers.iter().rev().map(|above| above.id));
+        }
+    }
+    if tables.is_empty() {
+        let name = tree.providers().find(|provider| provider.id == target.top);
+        bail!(
+            "there is no partition table on {}",
+            name.map_or("the target", |provider| provider.name.as_str())
+        );
+    }
+    Ok(tables.into_iter().map(|table| one(&tree, table)).collect())
+}
+
+/// The provider that a table stands on.
+fn below<'a>(tree: &'a Tree, table: &GeomView) -> Option<&'a ProviderView> {
+    let mut providers = tree.providers();
+    providers.find(|provider| tree.above(provider.id).any(|geom| geom.id == table.id))
+}
+
+/// A table as `list_one_geom` of geom(8) prints it (FreeBSD `sbin/geom/core/geom.c`).
+fn described(table: &GeomView, below: Option<&ProviderView>) -> Vec<String> {
+    let mut lines = vec![format!("Geom name: {}", table.name)];
+    let facts = table.config.iter();
+    lines.extend(facts.map(|(name, value)| format!("{name}: {value}")));
+    lines.push("Providers:".to_owned());
+    for (number, part) in table.providers.iter().enumerate() {
+        lines.extend(numbered(number, part));
+        let facts = part.config.iter();
+        lines.extend(facts.map(|(name, value)| format!("   {name}: {value}")));
+    }
+    lines.push("Consumers:".to_owned());
+    lines.extend(below.into_iter().flat_map(|below| numbered(0, below)));
+    lines.push(String::new());
+    lines
+}
+
+fn numbered(number: usize, provider: &ProviderView) -> Vec<String> {
+    let bytes = provider.mediasize_bytes;
+    let mut lines = vec![
+        format!("{}. Name: {}", number + 1, provider.name),
+        format!("   Mediasize: {bytes} ({})", diskinfo_size(bytes)),
+        format!("   Sectorsize: {}", provider.sectorsize_bytes),
+    ];
+    if provider.stripesize_bytes > 0 || provider.stripeoffset_bytes > 0 {
+        lines.push(format!("   Stripesize: {}", provider.stripesize_bytes));
+        lines.push(format!("   Stripeoffset: {}", provider.stripeoffset_bytes));
+    }
+    lines.push(format!("   Mode: {}", provider.mode));
+    lines
+}
