@@ -76,9 +76,11 @@ use written::Written;
 /// How long a worker sleeps at the most before it looks whether it should stop, ms.
 const NAP_MS: u64 = 200;
 
-/// How long before a request is due a worker does not sleep any more, ns: a little more than it
-/// takes to wake up.
-const SPIN_NS: u64 = 100_000;
+/// How long before a request is due a worker does not sleep any more, ns: at the begin, and the
+/// least and the most. In between, a little more than waking up has taken lately.
+const SPIN_NS: u64 = 50_000;
+const SPIN_LEAST_NS: u64 = 5_000;
+const SPIN_MOST_NS: u64 = 100_000;
 
 /// How long a job whose turn it is not waits before it looks again, ns.
 const FLOW_NAP_NS: u64 = 1_000;
@@ -202,6 +204,8 @@ pub struct Worker<'a, D> {
     spin_until: u64,
     thought_at: u64,
     /// How long what was written has been read back, ns.
+    /// How long before a request is due there is no more sleep, ns.
+    spin_ns: u64,
     checked_ns: u64,
     /// How much of what was written has been read back.
     checked_bytes: u64,
@@ -288,6 +292,7 @@ impl<'a, D: Door> Worker<'a, D> {
             draining: false,
             finished: false,
             counting: false,
+            spin_ns: SPIN_NS,
             started: 0,
             usage_at_start: Usage::default(),
             since_thought: 0,
@@ -463,8 +468,13 @@ impl<'a, D: Door> Worker<'a, D> {
             return std::hint::spin_loop();
         }
         let ns = clock::ticks_to_ns(due.saturating_sub(now));
-        match ns.checked_sub(SPIN_NS) {
-            Some(ns) => std::thread::sleep(Duration::from_nanos(ns.min(NAP_MS * 1_000_000))),
+        match ns.checked_sub(self.spin_ns) {
+            Some(ns) => {
+                let ns = ns.min(NAP_MS * 1_000_000);
+                std::thread::sleep(Duration::from_nanos(ns));
+                let slept_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(now));
+                self.spin_ns = spin_after(self.spin_ns, slept_ns.saturating_sub(ns));
+            }
             // Another job has what is waited for, and may need this core to give it back.
             None if self.held.is_some() || self.share.is_some() => std::thread::yield_now(),
             None => std::hint::spin_loop(),
@@ -585,3 +595,11 @@ impl<'a, D: Door> Worker<'a, D> {
 pub fn slots(job: &Job) -> u32 {
     if job.is_sync() { 1 } else { job.iodepth }
 }
+/// How long to spin after a sleep that took `late_ns` too long: soon as long as waking up takes, and
+/// shorter bit by bit where it has become faster.
+fn spin_after(spin_ns: u64, late_ns: u64) -> u64 {
+    let needed = late_ns.saturating_add(late_ns / 4);
+    let spin_ns = needed.max(spin_ns - spin_ns / 16);
+    spin_ns.clamp(SPIN_LEAST_NS, SPIN_MOST_NS)
+}
+
