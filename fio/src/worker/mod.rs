@@ -196,19 +196,23 @@ pub struct Worker<'a, D> {
     priorities: Option<Drawn<'a>>,
     /// The I/O priority of the thread.
     priority: u16,
-    /// So many writes wait for `verify_backlog` that nothing else is made before.
-    checks_due: bool,
+    /// How many blocks are still read back before other requests are made (`verify_backlog`).
+    checks_left: u64,
+    /// The number of the write that each slot reads back; none without `verify`.
+    checks: Vec<Option<u16>>,
     /// What is asked for per request besides the usual: see [`Worker::may_make`].
     has_conditions: bool,
     /// The processor is kept busy until then (`thinktime_spin`).
     spin_until: u64,
-    thought_at: u64,
-    /// How long what was written has been read back, ns.
     /// How long before a request is due there is no more sleep, ns.
     spin_ns: u64,
+    thought_at: u64,
+    /// How long what was written has been read back, ns.
     checked_ns: u64,
     /// How much of what was written has been read back.
     checked_bytes: u64,
+    /// The bytes of all reads that check what was written.
+    read_back_bytes: u64,
     /// When rates were compared with `rate_min` last, and what had been done then.
     min_rates_at: u64,
     min_rates_done: [(u64, u64); 3],
@@ -274,25 +278,31 @@ impl<'a, D: Door> Worker<'a, D> {
                 Some(_) => Unmeasured::ALL,
                 None => job.unmeasured,
             },
-            checks_due: false,
+            checks_left: 0,
+            checks: match job.verify {
+                Verify::No => Vec::new(),
+                _ => vec![None; slots as usize],
+            },
             has_conditions: task.flow.is_some()
                 || task.live.publishes
                 || job.file_operation().is_some()
                 || job.serialize_overlap
+                || (slots > 1 && job.limits_open_files(task.regions.len()))
                 || job.file_locking != FileLocking::No
                 || job.latency.target_ns > 0
                 || task.state.is_some(),
             spin_until: 0,
+            spin_ns: SPIN_NS,
             thought_at: 0,
             checked_ns: 0,
             checked_bytes: 0,
+            read_back_bytes: 0,
             min_rates_at: 0,
             min_rates_done: [(0, 0); 3],
             not_before: None,
             draining: false,
             finished: false,
             counting: false,
-            spin_ns: SPIN_NS,
             started: 0,
             usage_at_start: Usage::default(),
             since_thought: 0,
@@ -416,18 +426,12 @@ impl<'a, D: Door> Worker<'a, D> {
     }
 
     fn work(&mut self) {
-        let job = self.task.job;
-        let least = job.iodepth_batch_complete_min.max(1);
-        let together = job.iodepth_batch_complete_max.max(least) as usize;
+        let together = self.together();
         loop {
             let now = clock::ticks();
             self.look_at_the_clock(now);
             self.fill(now);
             if self.in_flight() == 0 {
-                if self.checks_due {
-                    self.read_back_backlog();
-                    continue;
-                }
                 if self.finished {
                     return;
                 }
@@ -436,6 +440,13 @@ impl<'a, D: Door> Worker<'a, D> {
             }
             self.collect(together);
         }
+    }
+
+    /// How many completions are processed before new requests are made.
+    fn together(&self) -> usize {
+        let job = self.task.job;
+        let least = job.iodepth_batch_complete_min.max(1);
+        job.iodepth_batch_complete_max.max(least) as usize
     }
 
     #[inline]
@@ -590,11 +601,6 @@ impl<'a, D: Door> Worker<'a, D> {
     }
 }
 
-/// How many requests a worker has in flight at the most.
-#[must_use]
-pub fn slots(job: &Job) -> u32 {
-    if job.is_sync() { 1 } else { job.iodepth }
-}
 /// How long to spin after a sleep that took `late_ns` too long: soon as long as waking up takes, and
 /// shorter bit by bit where it has become faster.
 fn spin_after(spin_ns: u64, late_ns: u64) -> u64 {
@@ -603,3 +609,8 @@ fn spin_after(spin_ns: u64, late_ns: u64) -> u64 {
     spin_ns.clamp(SPIN_LEAST_NS, SPIN_MOST_NS)
 }
 
+/// How many requests a worker has in flight at the most.
+#[must_use]
+pub fn slots(job: &Job) -> u32 {
+    if job.is_sync() { 1 } else { job.iodepth }
+}
