@@ -102,7 +102,7 @@ impl Limits {
                 0
             },
             io_bytes: 0,
-            largest_bytes: task.job.largest_bytes(),
+            largest_bytes: most_bytes(task.job),
             bytes: 0,
             pass_bytes: pass_bytes(task),
             bytes_beyond: 0,
@@ -215,7 +215,7 @@ pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
         // and as many as these bytes need, but for the rest of one request.
         (false, Some(bytes)) => {
             let all = bytes.saturating_mul(job.loops);
-            let needed = (bytes + 1).saturating_sub(job.largest_bytes());
+            let needed = (bytes + 1).saturating_sub(most_bytes(job));
             let needed = needed.div_ceil(pass.max(1)).saturating_mul(pass);
             match (has_no_end(task), is_alike(job)) {
                 (true, _) => all,
@@ -252,6 +252,13 @@ pub(super) fn io_bytes(task: &Task<'_>) -> Option<u64> {
     let whole: u64 = task.regions.iter().map(|region| region.length).sum();
     let size = task.job.io_size.map(|size| size.of(whole));
     size.filter(|bytes| *bytes > 0)
+}
+
+/// The largest size of requests of any kind, bytes: fio begins no pass for less, and counts kinds
+/// that the job does not have, too.
+pub(super) fn most_bytes(job: &Job) -> u64 {
+    let sizes = job.sizes.iter().map(|sizes| sizes.max);
+    sizes.max().unwrap_or(0)
 }
 
 /// Whether the places of a job go on without an end of a pass.

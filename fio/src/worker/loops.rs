@@ -9,7 +9,7 @@ use ugeom_machine::clock;
 
 use super::super::files::{remove_files, renew_files};
 use super::super::tally::Phase;
-use super::limits::{checks_each_pass, goal_bytes, io_bytes, loops_apart};
+use super::limits::{checks_each_pass, goal_bytes, io_bytes, loops_apart, most_bytes};
 use super::written::Written;
 use super::{NO_REQUEST, Worker};
 use ugeom_job::error::JobError;
@@ -76,7 +76,7 @@ impl<D: Door> Worker<'_, D> {
         }
         let wanted = io_bytes(task).unwrap_or(goal_bytes(task) / job.loops.max(1));
         let left = wanted.saturating_sub(self.moved_bytes());
-        left > 0 && left >= job.largest_bytes()
+        left > 0 && left >= most_bytes(job)
     }
 
     /// `unlink_each_loop`: removes the files and opens them anew: writes make them. Engines that do

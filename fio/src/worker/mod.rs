@@ -283,14 +283,7 @@ impl<'a, D: Door> Worker<'a, D> {
                 Verify::No => Vec::new(),
                 _ => vec![None; slots as usize],
             },
-            has_conditions: task.flow.is_some()
-                || task.live.publishes
-                || job.file_operation().is_some()
-                || job.serialize_overlap
-                || (slots > 1 && job.limits_open_files(task.regions.len()))
-                || job.file_locking != FileLocking::No
-                || job.latency.target_ns > 0
-                || task.state.is_some(),
+            has_conditions: has_conditions(task),
             spin_until: 0,
             spin_ns: SPIN_NS,
             thought_at: 0,
@@ -599,6 +592,19 @@ impl<'a, D: Door> Worker<'a, D> {
             syncs.wrote();
         }
     }
+}
+
+/// Whether something is asked for per request besides the usual: see [`Worker::may_make`].
+fn has_conditions(task: &Task<'_>) -> bool {
+    let job = task.job;
+    task.flow.is_some()
+        || task.live.publishes
+        || job.file_operation().is_some()
+        || job.serialize_overlap
+        || (slots(job) > 1 && job.limits_open_files(task.regions.len()))
+        || job.file_locking != FileLocking::No
+        || job.latency.target_ns > 0
+        || task.state.is_some()
 }
 
 /// How long to spin after a sleep that took `late_ns` too long: soon as long as waking up takes, and

@@ -75,12 +75,18 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// Reads back a block of the backlog, the lowest place first; `false` when none is there yet.
+    /// Reads back a block of the backlog, the lowest place first; `false` when none is there yet. One
+    /// that an earlier job had not written ends the job.
     pub(super) fn make_check(&mut self, now: u64) -> bool {
         let first = self.written.as_mut().and_then(Written::take_first);
         let Some((place, number)) = first else {
             return false;
         };
+        if self.is_unwritten(&read_of(&place)) {
+            // As by fio, that ends the requests of the job.
+            self.finished = true;
+            return true;
+        }
         self.checks_left -= 1;
         self.read_block(place, number, now);
         true

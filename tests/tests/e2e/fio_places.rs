@@ -89,6 +89,7 @@ const JOBS: &[&str] = &[
     "rw=rw:4k bssplit=4k/50:8k/50 size=1089536 rwmixread=90 verify=meta ioengine=libaio iodepth=8",
     "rw=rw bsrange=4k-64k size=3m rwmixread=30 verify=crc32c loops=2",
     "rw=write:8k bssplit=4k/60:16k/40,8k/50:32k/50 size=2m verify=sha1 verify_backlog=1 loops=2",
+    "rw=read bs=4k,8k size=1052160 io_size=2104320",
     "rw=read size=1m bsrange=8k-16k bs=4k",
     "rw=read size=1m bssplit=8k/50:16k/50 bs=4k",
     "rw=randread bs=16k size=1m nrfiles=30 openfiles=1 ioengine=libaio iodepth=16",
