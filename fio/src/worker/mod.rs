@@ -607,8 +607,8 @@ fn has_conditions(task: &Task<'_>) -> bool {
         || task.state.is_some()
 }
 
-/// How long to spin after a sleep that took `late_ns` too long: soon as long as waking up takes, and
-/// shorter bit by bit where it has become faster.
+/// How long to spin after a sleep that took `late_ns` too long: at once as long as waking up takes,
+/// and shorter bit by bit where it has become faster.
 fn spin_after(spin_ns: u64, late_ns: u64) -> u64 {
     let needed = late_ns.saturating_add(late_ns / 4);
     let spin_ns = needed.max(spin_ns - spin_ns / 16);

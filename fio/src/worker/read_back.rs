@@ -75,8 +75,8 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// Reads back a block of the backlog, the lowest place first; `false` when none is there yet. One
-    /// that an earlier job had not written ends the job.
+    /// Reads back a block of the backlog, the lowest place first; `false` when none is there yet.
+    /// One that an earlier job had not written ends the job.
     pub(super) fn make_check(&mut self, now: u64) -> bool {
         let first = self.written.as_mut().and_then(Written::take_first);
         let Some((place, number)) = first else {

@@ -359,8 +359,8 @@ fn a_pattern_may_come_from_a_file() {
 #[test]
 fn units_are_decimal_with_kb_base_wherever_it_stands_in_its_section() {
     let text = "[global]\nbs=4k\nsize=1GiB\nkb_base=1000\nbssplit=4KiB/50:8KiB/50\n[a]\n[b]\n\
-                bsrange=8ki-16kib\nnumber_ios=10k\nrw=randread:2k\n[c]\nkb_base=1024\nio_size=4kib\n\
-                offset=0x1e000\n";
+                bsrange=8ki-16kib\nnumber_ios=10k\nrw=randread:2k\n[c]\nkb_base=1024\n\
+                io_size=4kib\noffset=0x1e000\n";
     let jobs = of_file(text).unwrap().jobs;
     assert_eq!(jobs[0].size, Some(Size::Bytes(1 << 30)));
     let split = &jobs[0].sizes[0];
