@@ -143,6 +143,15 @@ fn of_job(job: &Job) -> Vec<Idle> {
         say("random_distribution", "the places are not random");
     }
     without_writes(job, &mut say);
+    if job
+        .rw
+        .does
+        .iter()
+        .zip(&job.sizes)
+        .all(|(does, sizes)| !does || !sizes.is_fixed())
+    {
+        say("bs", "bsrange or bssplit is set");
+    }
     if job.verify == Verify::No {
         for option in ["do_verify", "verify_pattern"] {
             say(option, "verify is not set");

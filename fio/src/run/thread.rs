@@ -1,7 +1,9 @@
 //! What a job sets for its thread: priorities, processors, memory, user and group.
 
+use std::num::NonZeroU64;
+
 use rustix::process::{Gid, Uid};
-use rustix::thread::{set_thread_gid, set_thread_uid};
+use rustix::thread::{set_current_timer_slack, set_thread_gid, set_thread_uid};
 use ugeom_machine::cpu::Affinity;
 use ugeom_machine::io_priority::{io_priority, set_io_priority};
 use ugeom_machine::memory_policy::set_memory_policy;
@@ -21,6 +23,8 @@ const NO_ID: u32 = u32::MAX;
 /// A system call fails; the error names the option.
 pub(super) fn set_up(copy: &Copy) -> Result<Option<PinnedMemory>, JobError> {
     let job = &copy.job;
+    // Advice: sleeps between requests end when they are due, not up to 50 us later.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
     if job.nice != 0 {
         // On Linux that is of the thread.
         rustix::process::setpriority_process(None, job.nice)

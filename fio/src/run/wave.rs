@@ -21,7 +21,7 @@ use crate::files::{open_files, remove_files};
 use crate::outcome::{JobOutcome, Outcome};
 use crate::ranges::RangeDoor;
 use crate::replay::Replay;
-use crate::tally::{Live, Phase};
+use crate::tally::{Live, Phase, Side};
 use crate::target::{Meaning, Ready};
 use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, slots};
 use ugeom_job::error::JobError;
@@ -230,6 +230,7 @@ fn work(shared: &Shared<'_>, copy: &Copy, live: &Live, stop: &AtomicBool) -> End
         commands::before(&copy.job, shared.notes)?;
         let done = through_door(shared, copy, ready, live, stop);
         save_state(shared, copy, &done);
+        note_idle(shared, copy, &done, stop);
         commands::after(&copy.job, shared.notes)?;
         done
     });
@@ -251,6 +252,20 @@ fn save_state(shared: &Shared<'_>, copy: &Copy, done: &Result<Done, JobError>) {
     let notes = shared.notes.lock();
     let mut notes = notes.unwrap_or_else(PoisonError::into_inner);
     notes.extend(warning);
+}
+
+/// Says that a job has ended by itself without a request, which its exit code does not show.
+fn note_idle(shared: &Shared<'_>, copy: &Copy, done: &Result<Done, JobError>, stop: &AtomicBool) {
+    let job = &copy.job;
+    let idle = |done: &Done| {
+        let issued = |side: &Side| side.requests > 0 || side.failed > 0;
+        done.trouble.is_none() && !done.tally.sides.iter().any(issued)
+    };
+    if job.makes_requests() && !stop.load(Relaxed) && done.as_ref().is_ok_and(idle) {
+        let notes = shared.notes.lock();
+        let mut notes = notes.unwrap_or_else(PoisonError::into_inner);
+        notes.push(format!("{}: the job made no requests", job.name));
+    }
 }
 
 /// `wait_for`: until all copies of that job have ended. Those of earlier waves have.

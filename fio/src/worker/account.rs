@@ -40,6 +40,15 @@ impl<D: Door> Worker<'_, D> {
     /// Takes in what has ended, `together` requests at a time with new ones in between; sleeps when
     /// nothing has, but not past the time of the next request.
     pub(super) fn collect(&mut self, together: usize) {
+        self.collect_and(together, Self::refill);
+    }
+
+    /// The same, where `refill` makes the new requests, and answers with the time after it.
+    pub(super) fn collect_and(
+        &mut self,
+        together: usize,
+        mut refill: impl FnMut(&mut Self, u64) -> u64,
+    ) {
         let job = self.task.job;
         let wanted = job.iodepth_batch_complete_min.clamp(1, self.in_flight()) as usize;
         let mut events = std::mem::take(&mut self.events);
@@ -71,7 +80,7 @@ impl<D: Door> Worker<'_, D> {
             self.unaccounted = events.len();
             for event in events.drain(..) {
                 if count == together {
-                    after = self.refill(after);
+                    after = refill(self, after);
                     count = 0;
                 }
                 count += 1;
@@ -100,7 +109,7 @@ impl<D: Door> Worker<'_, D> {
         }
         let bytes = match event.result {
             Ok(bytes) => bytes,
-            Err(errno) => return self.failed(&slot.request, errno),
+            Err(errno) => return self.failed_of(event.slot, errno),
         };
         let kind = match slot.request.kind {
             Kind::Read => READ,
@@ -119,7 +128,7 @@ impl<D: Door> Worker<'_, D> {
             // Behind the end of a file fio lets reads of its asynchronous engines pass.
             let ended = kind == READ && !self.task.blocking;
             if bytes == 0 && !ended {
-                return self.failed(&slot.request, Errno::IO);
+                return self.failed_of(event.slot, Errno::IO);
             }
         }
         let stamps = [slot.due, slot.begun, slot.issued];
@@ -142,6 +151,16 @@ impl<D: Door> Worker<'_, D> {
         if self.task.job.verify != Verify::No {
             self.remember(event.slot, kind, &slot);
         }
+    }
+
+    /// The request of a slot has failed.
+    #[cold]
+    fn failed_of(&mut self, slot: u32, errno: Errno) {
+        if let Some(check) = self.checks.get_mut(slot as usize) {
+            *check = None;
+        }
+        let request = self.slots[slot as usize].request;
+        self.failed(&request, errno);
     }
 
     /// Counts requests that took equally long.
@@ -196,7 +215,8 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// Keeps what was written in mind; checks what was read by a job that only reads.
+    /// Keeps what was written in mind; checks what was read back, and what a job that only reads
+    /// has read.
     fn remember(&mut self, index: u32, kind: usize, slot: &Slot) {
         let place = Place {
             file: slot.request.file,
@@ -209,10 +229,11 @@ impl<D: Door> Worker<'_, D> {
         match (kind, &mut self.written) {
             (WRITE, Some(written)) => {
                 written.add(place, slot.number);
-                let backlog = self.task.job.verifying.backlog;
-                self.checks_due = backlog > 0 && written.count() as u64 >= backlog;
+                let count = written.count() as u64;
+                self.begin_backlog(count);
             }
             (TRIM, Some(written)) => written.forget(place),
+            (READ, _) if self.checks[index as usize].is_some() => self.check_back(index, place),
             (READ, _) if !self.task.job.rw.does[WRITE] => self.check(index, place, None),
             _ => {}
         }

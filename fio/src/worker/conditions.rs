@@ -52,30 +52,52 @@ impl<D: Door> Worker<'_, D> {
     }
 
     /// Whether a request may be made now: with `serialize_overlap`, when none is in flight that it
-    /// overlaps; else it is kept. One that checks what an earlier job had not written ends the job.
+    /// overlaps, and when its file can be opened; else it is kept. One that checks what an earlier
+    /// job had not written ends the job.
     pub(super) fn may_make(&mut self, request: &Request, due: u64) -> bool {
         if self.is_unwritten(request) && !self.task.job.rw.does[WRITE] {
             self.finished = true;
             return false;
         }
-        if !self.task.job.serialize_overlap {
+        let job = self.task.job;
+        let opens = job.limits_open_files(self.task.regions.len());
+        if !job.serialize_overlap && !opens {
             return true;
         }
-        let end = request.offset + u64::from(request.length);
+        let in_flight = self.requests_in_flight();
+        let waits = (job.serialize_overlap && in_flight.iter().any(|it| overlap(it, request)))
+            || (opens && !can_open(in_flight, request.file, job.openfiles));
+        if waits {
+            self.next_up = Some((*request, Some(due)));
+        }
+        !waits
+    }
+
+    /// Requests in flight that transfer something.
+    fn requests_in_flight(&self) -> Vec<Request> {
         let mut busy = vec![true; self.slots.len()];
         self.free
             .iter()
             .for_each(|slot| busy[*slot as usize] = false);
-        let in_flight = self.slots.iter().zip(busy).filter(|(_, busy)| *busy);
-        let overlaps = in_flight.into_iter().any(|(slot, _)| {
-            let other = &slot.request;
-            let begins_before = other.offset < end;
-            let ends_behind = other.offset + u64::from(other.length) > request.offset;
-            !other.is_sync() && other.file == request.file && begins_before && ends_behind
-        });
-        if overlaps {
-            self.next_up = Some((*request, Some(due)));
-        }
-        !overlaps
+        let slots = self.slots.iter().zip(busy);
+        let requests = slots
+            .filter(|(_, busy)| *busy)
+            .map(|(slot, _)| slot.request);
+        requests.filter(|request| !request.is_sync()).collect()
     }
+}
+
+/// Whether two requests have bytes in common.
+fn overlap(one: &Request, other: &Request) -> bool {
+    let end = |request: &Request| request.offset + u64::from(request.length);
+    one.file == other.file && one.offset < end(other) && end(one) > other.offset
+}
+
+/// Whether a request to `file` leaves at most `window` files in use: as by fio, a file is closed
+/// after its last request has ended, and another one is opened then.
+fn can_open(in_flight: Vec<Request>, file: u32, window: u32) -> bool {
+    let mut files: Vec<u32> = in_flight.iter().map(|request| request.file).collect();
+    files.sort_unstable();
+    files.dedup();
+    files.contains(&file) || files.len() < window as usize
 }

@@ -25,11 +25,17 @@ impl<D: Door> Worker<'_, D> {
         }
         self.not_before = self.not_before.filter(|until| *until > now);
         let mut now = now;
-        while !self.finished && self.not_before.is_none() && !self.checks_due {
+        while !self.finished && self.not_before.is_none() {
             let Some(&slot) = self.free.last() else {
                 self.draining = self.task.job.iodepth_low > 0;
                 break;
             };
+            if self.checks_left > 0 && self.make_check(now) {
+                if self.queued.len() >= self.batch() {
+                    now = self.hand_over(now);
+                }
+                continue;
+            }
             let is_new = self.next_up.is_none();
             if self.has_conditions && !self.may_make_any(now) {
                 break;

@@ -4,7 +4,7 @@ use ugeom_machine::clock;
 use ugeom_measure::units::Size;
 
 use super::Task;
-use ugeom_job::settings::{Job, Verify, WRITE};
+use ugeom_job::settings::{Job, READ, Verify, WRITE};
 
 /// See [`Limits::empty_passes_left`]: so many only where all places are past the end.
 const EMPTY_PASSES_MAX: u32 = 1000;
@@ -53,9 +53,11 @@ pub(super) fn checks_each_pass(task: &Task<'_>) -> bool {
     let has_zones = job.zones.range().is_some();
     let ends = !job.rw.random || job.visits_once() || has_zones;
     let whole: u64 = task.regions.iter().map(|region| region.length).sum();
-    // Gaps between requests leave some of the size to another pass.
+    // Gaps between requests leave some of the size to another pass; so do reads and writes that
+    // share the blocks of a map, or end with the first of them that comes to the end of a file.
     let has_gaps = job.rw.modifier != 0 && !job.rw.random || has_zones;
-    ends && io_bytes(task).map_or(has_gaps, |bytes| bytes > whole)
+    let is_mixed = job.rw.does[READ] && job.rw.does[WRITE];
+    ends && io_bytes(task).map_or(has_gaps || is_mixed, |bytes| bytes > whole)
 }
 
 /// What is left to be done.
@@ -100,7 +102,7 @@ impl Limits {
                 0
             },
             io_bytes: 0,
-            largest_bytes: task.job.largest_bytes(),
+            largest_bytes: most_bytes(task.job),
             bytes: 0,
             pass_bytes: pass_bytes(task),
             bytes_beyond: 0,
@@ -128,7 +130,7 @@ impl Limits {
         self.bytes_left = match (goal_bytes(task), io_bytes(task)) {
             (u64::MAX, _) => u64::MAX,
             (_, Some(bytes)) if is_checked => bytes.saturating_mul(job.loops),
-            (bytes, None) if is_checked => bytes / job.loops.max(1),
+            (bytes, None) if is_checked => bytes,
             (bytes, None) => bytes / parts,
             (bytes, Some(_)) if is_alike(job) => bytes,
             (_, Some(bytes)) => bytes.saturating_mul(job.loops),
@@ -213,7 +215,7 @@ pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
         // and as many as these bytes need, but for the rest of one request.
         (false, Some(bytes)) => {
             let all = bytes.saturating_mul(job.loops);
-            let needed = (bytes + 1).saturating_sub(job.largest_bytes());
+            let needed = (bytes + 1).saturating_sub(most_bytes(job));
             let needed = needed.div_ceil(pass.max(1)).saturating_mul(pass);
             match (has_no_end(task), is_alike(job)) {
                 (true, _) => all,
@@ -252,6 +254,13 @@ pub(super) fn io_bytes(task: &Task<'_>) -> Option<u64> {
     size.filter(|bytes| *bytes > 0)
 }
 
+/// The largest size of requests of any kind, bytes: fio begins no pass for less, and counts kinds
+/// that the job does not have, too.
+pub(super) fn most_bytes(job: &Job) -> u64 {
+    let sizes = job.sizes.iter().map(|sizes| sizes.max);
+    sizes.max().unwrap_or(0)
+}
+
 /// Whether the places of a job go on without an end of a pass.
 fn has_no_end(task: &Task<'_>) -> bool {
     let job = task.job;
@@ -264,7 +273,9 @@ fn is_alike(job: &Job) -> bool {
     let kinds = job.rw.does.iter().filter(|does| **does).count();
     // Places that come again fill the size.
     let all_drawn = job.rw.modifier <= 1 && job.random_percent == [100; 3];
-    let ends = !job.rw.random || (all_drawn && job.visits_once());
+    // So do those of a sequence with gaps, or in zones.
+    let in_sequence = !job.rw.random && job.rw.modifier == 0 && job.zones.range().is_none();
+    let ends = in_sequence || (job.rw.random && all_drawn && job.visits_once());
     let same = job.smallest_bytes().max(1) == job.largest_bytes();
     ends && same && (kinds == 1 || job.rw.random)
 }

@@ -9,11 +9,11 @@ use ugeom_machine::clock;
 
 use super::super::files::{remove_files, renew_files};
 use super::super::tally::Phase;
-use super::limits::{checks_each_pass, goal_bytes, io_bytes, loops_apart};
+use super::limits::{checks_each_pass, goal_bytes, io_bytes, loops_apart, most_bytes};
 use super::written::Written;
 use super::{NO_REQUEST, Worker};
 use ugeom_job::error::JobError;
-use ugeom_job::settings::WRITE;
+use ugeom_job::settings::{READ, WRITE};
 
 /// EIO, where no system call says more.
 const FAILED: i32 = 5;
@@ -32,9 +32,7 @@ impl<D: Door> Worker<'_, D> {
             if self.written.is_some() {
                 self.note_elapsed();
                 self.read_back();
-                if self.task.job.verifying.counted {
-                    rest = goal_bytes(self.task).saturating_sub(self.moved_bytes());
-                }
+                rest = self.rest_of_passes();
                 if rest == 0 || self.limits.requests_left == 0 || !self.begins_pass(passes) {
                     return;
                 }
@@ -52,6 +50,23 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
+    /// What passes that are read back may still transfer, bytes. As by fio, reads that check do not
+    /// count unless the job asks for it (`experimental_verify`).
+    fn rest_of_passes(&self) -> u64 {
+        let (task, job) = (self.task, self.task.job);
+        let is_checked = checks_each_pass(task) && !job.time_based;
+        let amount = match io_bytes(task).filter(|_| is_checked) {
+            Some(bytes) => bytes.saturating_mul(job.loops),
+            None => goal_bytes(task),
+        };
+        let moved = match (job.verifying.counted, job.rw.does[READ]) {
+            (true, _) => self.moved_bytes(),
+            (false, true) => self.moved_bytes().saturating_sub(self.read_back_bytes),
+            (false, false) => task.live.totals()[WRITE].0,
+        };
+        amount.saturating_sub(moved)
+    }
+
     /// Whether a pass follows so many that were read back: as by fio, none does for less than one
     /// request of `io_size`, or of the size.
     fn begins_pass(&self, passes: u64) -> bool {
@@ -61,7 +76,7 @@ impl<D: Door> Worker<'_, D> {
         }
         let wanted = io_bytes(task).unwrap_or(goal_bytes(task) / job.loops.max(1));
         let left = wanted.saturating_sub(self.moved_bytes());
-        left > 0 && left >= job.largest_bytes()
+        left > 0 && left >= most_bytes(job)
     }
 
     /// `unlink_each_loop`: removes the files and opens them anew: writes make them. Engines that do

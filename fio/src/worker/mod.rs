@@ -76,9 +76,11 @@ use written::Written;
 /// How long a worker sleeps at the most before it looks whether it should stop, ms.
 const NAP_MS: u64 = 200;
 
-/// How long before a request is due a worker does not sleep any more, ns: a little more than it
-/// takes to wake up.
-const SPIN_NS: u64 = 100_000;
+/// How long before a request is due a worker does not sleep any more, ns: at the begin, and the
+/// least and the most. In between, a little more than waking up has taken lately.
+const SPIN_NS: u64 = 50_000;
+const SPIN_LEAST_NS: u64 = 5_000;
+const SPIN_MOST_NS: u64 = 100_000;
 
 /// How long a job whose turn it is not waits before it looks again, ns.
 const FLOW_NAP_NS: u64 = 1_000;
@@ -194,17 +196,23 @@ pub struct Worker<'a, D> {
     priorities: Option<Drawn<'a>>,
     /// The I/O priority of the thread.
     priority: u16,
-    /// So many writes wait for `verify_backlog` that nothing else is made before.
-    checks_due: bool,
+    /// How many blocks are still read back before other requests are made (`verify_backlog`).
+    checks_left: u64,
+    /// The number of the write that each slot reads back; none without `verify`.
+    checks: Vec<Option<u16>>,
     /// What is asked for per request besides the usual: see [`Worker::may_make`].
     has_conditions: bool,
     /// The processor is kept busy until then (`thinktime_spin`).
     spin_until: u64,
+    /// How long before a request is due there is no more sleep, ns.
+    spin_ns: u64,
     thought_at: u64,
     /// How long what was written has been read back, ns.
     checked_ns: u64,
     /// How much of what was written has been read back.
     checked_bytes: u64,
+    /// The bytes of all reads that check what was written.
+    read_back_bytes: u64,
     /// When rates were compared with `rate_min` last, and what had been done then.
     min_rates_at: u64,
     min_rates_done: [(u64, u64); 3],
@@ -270,18 +278,18 @@ impl<'a, D: Door> Worker<'a, D> {
                 Some(_) => Unmeasured::ALL,
                 None => job.unmeasured,
             },
-            checks_due: false,
-            has_conditions: task.flow.is_some()
-                || task.live.publishes
-                || job.file_operation().is_some()
-                || job.serialize_overlap
-                || job.file_locking != FileLocking::No
-                || job.latency.target_ns > 0
-                || task.state.is_some(),
+            checks_left: 0,
+            checks: match job.verify {
+                Verify::No => Vec::new(),
+                _ => vec![None; slots as usize],
+            },
+            has_conditions: has_conditions(task),
             spin_until: 0,
+            spin_ns: SPIN_NS,
             thought_at: 0,
             checked_ns: 0,
             checked_bytes: 0,
+            read_back_bytes: 0,
             min_rates_at: 0,
             min_rates_done: [(0, 0); 3],
             not_before: None,
@@ -411,18 +419,12 @@ impl<'a, D: Door> Worker<'a, D> {
     }
 
     fn work(&mut self) {
-        let job = self.task.job;
-        let least = job.iodepth_batch_complete_min.max(1);
-        let together = job.iodepth_batch_complete_max.max(least) as usize;
+        let together = self.together();
         loop {
             let now = clock::ticks();
             self.look_at_the_clock(now);
             self.fill(now);
             if self.in_flight() == 0 {
-                if self.checks_due {
-                    self.read_back_backlog();
-                    continue;
-                }
                 if self.finished {
                     return;
                 }
@@ -431,6 +433,13 @@ impl<'a, D: Door> Worker<'a, D> {
             }
             self.collect(together);
         }
+    }
+
+    /// How many completions are processed before new requests are made.
+    fn together(&self) -> usize {
+        let job = self.task.job;
+        let least = job.iodepth_batch_complete_min.max(1);
+        job.iodepth_batch_complete_max.max(least) as usize
     }
 
     #[inline]
@@ -463,8 +472,13 @@ impl<'a, D: Door> Worker<'a, D> {
             return std::hint::spin_loop();
         }
         let ns = clock::ticks_to_ns(due.saturating_sub(now));
-        match ns.checked_sub(SPIN_NS) {
-            Some(ns) => std::thread::sleep(Duration::from_nanos(ns.min(NAP_MS * 1_000_000))),
+        match ns.checked_sub(self.spin_ns) {
+            Some(ns) => {
+                let ns = ns.min(NAP_MS * 1_000_000);
+                std::thread::sleep(Duration::from_nanos(ns));
+                let slept_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(now));
+                self.spin_ns = spin_after(self.spin_ns, slept_ns.saturating_sub(ns));
+            }
             // Another job has what is waited for, and may need this core to give it back.
             None if self.held.is_some() || self.share.is_some() => std::thread::yield_now(),
             None => std::hint::spin_loop(),
@@ -578,6 +592,27 @@ impl<'a, D: Door> Worker<'a, D> {
             syncs.wrote();
         }
     }
+}
+
+/// Whether something is asked for per request besides the usual: see [`Worker::may_make`].
+fn has_conditions(task: &Task<'_>) -> bool {
+    let job = task.job;
+    task.flow.is_some()
+        || task.live.publishes
+        || job.file_operation().is_some()
+        || job.serialize_overlap
+        || (slots(job) > 1 && job.limits_open_files(task.regions.len()))
+        || job.file_locking != FileLocking::No
+        || job.latency.target_ns > 0
+        || task.state.is_some()
+}
+
+/// How long to spin after a sleep that took `late_ns` too long: at once as long as waking up takes,
+/// and shorter bit by bit where it has become faster.
+fn spin_after(spin_ns: u64, late_ns: u64) -> u64 {
+    let needed = late_ns.saturating_add(late_ns / 4);
+    let spin_ns = needed.max(spin_ns - spin_ns / 16);
+    spin_ns.clamp(SPIN_LEAST_NS, SPIN_MOST_NS)
 }
 
 /// How many requests a worker has in flight at the most.

@@ -10,6 +10,7 @@ use super::super::content::Mismatch;
 use super::super::places::Place;
 use super::super::tally::{Live, Phase};
 use super::Worker;
+use super::written::Written;
 use ugeom_job::settings::{READ, WRITE};
 
 impl<D: Door> Worker<'_, D> {
@@ -62,85 +63,88 @@ impl<D: Door> Worker<'_, D> {
         totals.iter().map(|(bytes, _)| bytes).sum()
     }
 
-    /// `verify_backlog`: reads back what has been written so far, or as much of it as is wanted at
-    /// a time, the lowest places first.
-    pub(super) fn read_back_backlog(&mut self) {
-        self.checks_due = false;
-        let Some(written) = &mut self.written else {
-            return;
+    /// `verify_backlog`: when so many blocks wait to be read back, some of them, or as many as
+    /// that, are read back before other requests are made.
+    pub(super) fn begin_backlog(&mut self, count: u64) {
+        let verifying = &self.task.job.verifying;
+        if verifying.backlog > 0 && self.checks_left == 0 && count >= verifying.backlog {
+            self.checks_left = match verifying.backlog_batch {
+                0 => verifying.backlog,
+                batch => batch,
+            };
+        }
+    }
+
+    /// Reads back a block of the backlog, the lowest place first; `false` when none is there yet.
+    /// One that an earlier job had not written ends the job.
+    pub(super) fn make_check(&mut self, now: u64) -> bool {
+        let first = self.written.as_mut().and_then(Written::take_first);
+        let Some((place, number)) = first else {
+            return false;
         };
-        let batch = match self.task.job.verifying.backlog_batch {
-            0 => usize::MAX,
-            batch => usize::try_from(batch).unwrap_or(usize::MAX),
-        };
-        let blocks = written.take(batch);
-        let finished = std::mem::replace(&mut self.finished, false);
-        self.check_all(&mut blocks.into_iter());
-        self.finished = finished || self.trouble.is_some();
+        if self.is_unwritten(&read_of(&place)) {
+            // As by fio, that ends the requests of the job.
+            self.finished = true;
+            return true;
+        }
+        self.checks_left -= 1;
+        self.read_block(place, number, now);
+        true
     }
 
     /// Reads blocks and checks them, up to one that an earlier job had not written.
     fn check_all(&mut self, blocks: &mut dyn Iterator<Item = (Place, u16)>) {
-        let reads_before = self.tally.sides[READ].requests;
-        let mut numbers = vec![0; self.slots.len()];
+        let together = self.together();
         loop {
-            let now = clock::ticks();
-            if self.task.stop.load(Relaxed) || now >= self.limits.end {
-                self.finished = true;
-            }
-            while !self.finished
-                && let Some(&slot) = self.free.last()
-            {
-                let Some((place, number)) = blocks.next() else {
-                    self.finished = true;
-                    break;
-                };
-                let request = Request {
-                    kind: Kind::Read,
-                    file: place.file,
-                    offset: place.offset,
-                    length: place.length,
-                };
-                if self.is_unwritten(&request) {
-                    self.finished = true;
-                    break;
-                }
-                self.free.pop();
-                numbers[slot as usize] = number;
-                self.make(slot, request, now, now);
-            }
+            let now = self.refill_checks(blocks);
             self.hand_over(now);
             if self.in_flight() == 0 {
                 break;
             }
-            self.collect_and_check(&numbers);
+            self.collect_and(together, |it, _| it.refill_checks(blocks));
         }
-        // As by fio, these reads are some of `number_ios`.
-        let reads = self.tally.sides[READ].requests - reads_before;
-        self.limits.requests_left = self.limits.requests_left.saturating_sub(reads);
     }
 
-    fn collect_and_check(&mut self, numbers: &[u16]) {
-        let before = self.free.len();
-        self.collect(usize::MAX);
-        // The slots that came back now, whose buffers were not touched since.
-        let ended: Vec<u32> = self.free[before.min(self.free.len())..].to_vec();
-        for slot in ended {
-            let Request {
-                file,
-                offset,
-                length,
-                ..
-            } = self.slots[slot as usize].request;
-            let place = Place {
-                file,
-                offset,
-                length,
-            };
-            // Numbers are those of this run's writes.
-            let number = (!self.task.job.verifying.only).then_some(numbers[slot as usize]);
-            self.check(slot, place, number);
+    /// Reads blocks until enough are in flight; the time after it.
+    fn refill_checks(&mut self, blocks: &mut dyn Iterator<Item = (Place, u16)>) -> u64 {
+        let mut now = clock::ticks();
+        if self.task.stop.load(Relaxed) || now >= self.limits.end {
+            self.finished = true;
         }
+        while !self.finished && !self.free.is_empty() {
+            let block = blocks.next();
+            let Some((place, number)) =
+                block.filter(|(place, _)| !self.is_unwritten(&read_of(place)))
+            else {
+                self.finished = true;
+                break;
+            };
+            self.read_block(place, number, now);
+            if self.queued.len() >= self.batch() {
+                now = self.hand_over(now);
+            }
+        }
+        now
+    }
+
+    /// Reads a block into a free slot, to check it.
+    fn read_block(&mut self, place: Place, number: u16, now: u64) {
+        let Some(slot) = self.free.pop() else {
+            return;
+        };
+        self.checks[slot as usize] = Some(number);
+        self.make(slot, read_of(&place), now, now);
+        self.read_back_bytes += u64::from(place.length);
+        // As by fio, these reads are some of `number_ios`.
+        self.limits.requests_left = self.limits.requests_left.saturating_sub(1);
+    }
+
+    /// Checks a block that has been read back.
+    pub(super) fn check_back(&mut self, slot: u32, place: Place) {
+        // Numbers are those of this run's writes.
+        let number = self.checks[slot as usize].take();
+        let number = number.filter(|_| !self.task.job.verifying.only);
+        self.check(slot, place, number);
     }
 
     /// Checks the buffer of a slot that has been read.
@@ -210,5 +214,15 @@ impl<D: Door> Worker<'_, D> {
             write("expected", &expected);
         }
         said
+    }
+}
+
+/// The request that reads a block.
+fn read_of(place: &Place) -> Request {
+    Request {
+        kind: Kind::Read,
+        file: place.file,
+        offset: place.offset,
+        length: place.length,
     }
 }

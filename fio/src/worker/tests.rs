@@ -501,3 +501,29 @@ fn a_rate_is_too_low_when_a_request_says_so() {
         trouble.message
     );
 }
+
+#[test]
+fn blocks_are_read_back_at_the_depth_of_the_job() {
+    for settings in [
+        &["verify=null"][..],
+        &["verify=null", "verify_backlog=4"],
+        &["verify=null", "verify_backlog=8", "verify_backlog_batch=2"],
+    ] {
+        let job = ["rw=write", "bs=4k", "iodepth=16"];
+        let (done, asked) = of(&[&job, settings].concat());
+        assert_eq!(asked.len(), 512, "{settings:?}");
+        // 1, 2, 4, 8, 16, 32, 64 and more.
+        let deep = done.tally.depths[4];
+        assert!(deep > 460, "{settings:?}: {:?}", done.tally.depths);
+    }
+}
+
+#[test]
+fn the_spin_before_a_request_follows_how_long_waking_up_takes() {
+    let after =
+        |late_ns, sleeps| (0..sleeps).fold(SPIN_NS, |spin_ns, _| spin_after(spin_ns, late_ns));
+    assert_eq!(after(60_000, 1), 75_000);
+    assert_eq!(after(2_000_000, 1), SPIN_MOST_NS);
+    assert_eq!(after(8_000, 1000), 10_000);
+    assert_eq!(after(0, 1000), SPIN_LEAST_NS);
+}

@@ -28,11 +28,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
             job.rwmixread = 100 - percentage(text)?;
             Ok(())
         }),
-    option("bs", "SIZE[,SIZE[,SIZE]]", Value("4k"), "size of requests: read,write,trim",
+    option("bs", "SIZE[,SIZE[,SIZE]]", Value("4k"),
+        "size of requests: read,write,trim; bsrange and bssplit win",
         |job, text| {
-            job.sizes = numbers_by_direction(text, &job.sizes, |text| {
+            let fixed = numbers_by_direction(text, &job.sizes, |text| {
                 request_bytes(text).map(Sizes::fixed)
             })?;
+            // As by fio, ranges and splits win, wherever they are given.
+            for (sizes, fixed) in job.sizes.iter_mut().zip(fixed) {
+                if sizes.is_fixed() {
+                    *sizes = fixed;
+                }
+            }
             Ok(())
         }).also(&["blocksize"]),
     switch("bs_is_seq_rand", Value("0"),

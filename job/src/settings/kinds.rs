@@ -81,6 +81,12 @@ impl Sizes {
             split: Vec::new(),
         }
     }
+
+    /// Whether all requests have the same length.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        self.min == self.max && self.split.is_empty()
+    }
 }
 
 /// Where the centre of a distribution is, as a share of the file, if not where the law has it.

@@ -286,6 +286,12 @@ impl Job {
         self.origins.iter().any(|(name, _)| *name == option)
     }
 
+    /// Whether fewer of its `files` files may be open than there are.
+    #[must_use]
+    pub fn limits_open_files(&self, files: usize) -> bool {
+        self.openfiles > 0 && (self.openfiles as usize) < files
+    }
+
     /// The largest request, bytes.
     #[must_use]
     pub fn largest_bytes(&self) -> u64 {

@@ -359,8 +359,8 @@ fn a_pattern_may_come_from_a_file() {
 #[test]
 fn units_are_decimal_with_kb_base_wherever_it_stands_in_its_section() {
     let text = "[global]\nbs=4k\nsize=1GiB\nkb_base=1000\nbssplit=4KiB/50:8KiB/50\n[a]\n[b]\n\
-                bsrange=8ki-16kib\nnumber_ios=10k\nrw=randread:2k\n[c]\nkb_base=1024\nbs=4kib\n\
-                offset=0x1e000\n";
+                bsrange=8ki-16kib\nnumber_ios=10k\nrw=randread:2k\n[c]\nkb_base=1024\n\
+                io_size=4kib\noffset=0x1e000\n";
     let jobs = of_file(text).unwrap().jobs;
     assert_eq!(jobs[0].size, Some(Size::Bytes(1 << 30)));
     let split = &jobs[0].sizes[0];
@@ -368,10 +368,32 @@ fn units_are_decimal_with_kb_base_wherever_it_stands_in_its_section() {
     let range = &jobs[1].sizes[0];
     assert_eq!((range.min, range.max), (8000, 16_384));
     assert_eq!((jobs[1].number_ios, jobs[1].rw.modifier), (10_000, 2000));
-    assert_eq!(jobs[2].sizes[0].min, 4000);
+    assert_eq!(jobs[2].io_size, Some(Size::Bytes(4000)));
     assert_eq!(jobs[2].offset, Size::Bytes(0x1e000));
     let error = of_file("[a]\nkb_base=10\n").unwrap_err().to_string();
     assert!(error.contains("`10` is neither 1000 nor 1024"), "{error}");
+}
+
+#[test]
+fn ranges_and_splits_win_over_a_size_as_in_fio() {
+    for (text, sizes) in [
+        ("[a]\nbs=4k\nbsrange=8k-16k\n", (8 << 10, 16 << 10)),
+        ("[a]\nbsrange=8k-16k\nbs=4k\n", (8 << 10, 16 << 10)),
+        (
+            "[global]\nbssplit=8k/50:16k/50\n[a]\nbs=4k\n",
+            (8 << 10, 16 << 10),
+        ),
+        ("[global]\nbs=4k\n[a]\nbs=8k\n", (8 << 10, 8 << 10)),
+    ] {
+        let understood = of_file(text).unwrap();
+        let read = &understood.jobs[0].sizes[0];
+        assert_eq!((read.min, read.max), sizes, "{text}");
+        let said = understood
+            .warnings
+            .iter()
+            .any(|it| it.contains("bs has no effect"));
+        assert_eq!(said, read.min != read.max, "{text}");
+    }
 }
 
 /// Lines of public job files that fio runs.

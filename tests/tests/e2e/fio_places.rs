@@ -82,6 +82,17 @@ const JOBS: &[&str] = &[
     "rw=randwrite size=256k fsync=1 loops=2",
     "rw=write size=256k fdatasync=1 ioengine=libaio iodepth=1",
     "rw=randrw size=1m fsync=4 ioengine=libaio iodepth=8 direct=1",
+    "rw=write bs=12k size=1m zonemode=strided zonesize=256k",
+    "rw=read bs=20k size=1m offset=64k zonemode=strided zonesize=128k",
+    "rw=write:8k bs=4k size=2m nrfiles=3",
+    "rw=randrw bsrange=8k-32k,4k-8k size=2101248 verify=meta",
+    "rw=rw:4k bssplit=4k/50:8k/50 size=1089536 rwmixread=90 verify=meta ioengine=libaio iodepth=8",
+    "rw=rw bsrange=4k-64k size=3m rwmixread=30 verify=crc32c loops=2",
+    "rw=write:8k bssplit=4k/60:16k/40,8k/50:32k/50 size=2m verify=sha1 verify_backlog=1 loops=2",
+    "rw=read bs=4k,8k size=1052160 io_size=2104320",
+    "rw=read size=1m bsrange=8k-16k bs=4k",
+    "rw=read size=1m bssplit=8k/50:16k/50 bs=4k",
+    "rw=randread bs=16k size=1m nrfiles=30 openfiles=1 ioengine=libaio iodepth=16",
 ];
 
 /// What a program asked for: file, kind, offset and length of each request, files apart.
@@ -153,4 +164,44 @@ fn the_first_request_in_a_zone_behind_the_end_of_a_file_ends_the_job() {
     let expected = "the zones end at byte 9437184 of j.0.0, which has 4194304 bytes";
     assert_eq!(ended.code, 0);
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+}
+
+/// The shares of requests at each depth of a job, percent.
+fn depths(program: &[&str], job: &str) -> Vec<f64> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = job.split_whitespace().map(|option| format!("--{option}"));
+    let mut words: Vec<String> = program[1..].iter().map(|word| (*word).to_owned()).collect();
+    words.extend(["--name=j", "--output-format=json", "--output=result"].map(str::to_owned));
+    words.extend(options);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ended = run_in(folder.path(), program[0], &words);
+    assert_eq!(ended.code, 0, "{program:?} {job}: {}", ended.stderr);
+    let result = std::fs::read_to_string(folder.path().join("result")).expect("a result");
+    let json: serde_json::Value = serde_json::from_str(&result).expect("JSON");
+    let levels = json["jobs"][0]["iodepth_level"]
+        .as_object()
+        .expect("depths");
+    levels
+        .values()
+        .map(|share| share.as_f64().expect("a share"))
+        .collect()
+}
+
+#[test]
+fn as_many_requests_are_in_flight_as_by_fio() {
+    let Some(fio) = tool("fio") else { return };
+    for job in [
+        // Blocks are read back at the depth of the job.
+        "rw=write size=2m bs=4k ioengine=libaio iodepth=16 direct=1 verify=crc32c",
+        "rw=write size=2m bs=4k ioengine=libaio iodepth=8 direct=1 verify=meta verify_backlog=1",
+        // A file is closed after its last request has ended, and another one is opened then.
+        "rw=read size=2m bs=64k nrfiles=32 openfiles=1 ioengine=libaio iodepth=16 direct=1",
+    ] {
+        let (ours, fios) = (depths(&[UGEOM, "run"], job), depths(&[fio], job));
+        let all = ours.iter().zip(&fios);
+        let apart = all
+            .map(|(ours, fios)| (ours - fios).abs())
+            .fold(0.0, f64::max);
+        assert!(apart < 5.0, "{job}: {ours:?}, by fio {fios:?}");
+    }
 }
