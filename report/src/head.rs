@@ -145,7 +145,6 @@ pub fn certainty<S>(document: &Document<S>) -> String {
         0 | 1 => "one process only".to_owned(),
         few => format!("{} rounds of {few} processes", document.rounds()),
     };
-    // Repeated later, a time may lie elsewhere.
     let measured = document.processes.iter().map(|one| one.elapsed_ns as f64);
     let elapsed_ns = document
         .took_ns
@@ -155,7 +154,7 @@ pub fn certainty<S>(document: &Document<S>) -> String {
         false => String::new(),
     };
     let disturbed = if is_disturbed(document) {
-        ", disturbed"
+        ", disturbed: they hold under this load only"
     } else {
         ""
     };
