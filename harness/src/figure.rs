@@ -197,7 +197,7 @@ impl Figure {
     }
 }
 
-/// An interval as text, a spread in square brackets; a unit that all three values share stands once.
+/// An interval as text, a spread in square brackets; a unit that all values share stands once.
 pub fn amount(interval: &Interval, unit: Unit) -> String {
     let values = [interval.estimate, interval.low, interval.high];
     let [estimate, low, high] = values.map(|one| value(one, unit));
@@ -313,7 +313,7 @@ mod tests {
         );
         let times = Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
         let time = Figure::absolute("a", "b", Unit::Ns, &times);
-        assert_eq!(time.amount(), "3.5 ns [1.5 to 5.5]");
+        assert_eq!(time.amount(), "3.50 ns [1.50 to 5.50]");
         let sum = Figure::plain("a", "b", Unit::Ns, Interval::exact(1670.0, 0.95));
         assert_eq!(sum.amount(), "1.67 us");
         assert_eq!(figure(Unit::Times, 1.93).amount(), "1.93 x (1.74 to 2.12)");

@@ -3,8 +3,8 @@
 //! they cannot contradict each other: the interval excludes a value exactly when the sign test
 //! rejects it. Any monotone transformation (a logarithm, a ratio's inverse) leaves them unchanged.
 //!
-//! Absolute times and rates have a [`crate::Spread`] instead: their observations are not independent
-//! of the state of the machine.
+//! Absolute times and rates have a [`crate::Spread`] instead: their observations depend on the
+//! state of the machine.
 //!
 //! Source: Hahn and Meeker, *Statistical Intervals* (1991), section 5.2, and Conover, *Practical
 //! Nonparametric Statistics* (1999), sections 3.2 and 3.4.
