@@ -216,10 +216,10 @@ fn summary(measured: &Measured, whole_ns: u64) -> String {
     let of_start = whole_ns.saturating_sub(measured.elapsed_ns);
     let [whole, of_start] = [whole_ns, of_start].map(|ns| duration_human(ns as f64));
     format!(
-        "{} rounds of {} cases in {whole} ({of_start} of it to start and prepare), {} runs \
-         repeated because the core was slow",
-        measured.rounds.len(),
+        "{whole}, {of_start} of it to start and prepare; cases: {}, rounds: {}, runs repeated \
+         because the core was slow: {}",
         measured.cases.len(),
+        measured.rounds.len(),
         measured.repeated
     )
 }

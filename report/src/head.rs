@@ -126,6 +126,9 @@ pub fn is_disturbed<S>(document: &Document<S>) -> bool {
     observed::is_disturbed(document)
 }
 
+/// The end of the certainty of a disturbed document.
+pub(crate) const DISTURBED: &str = ", disturbed";
+
 /// What the intervals of figures are made of.
 pub fn certainty<S>(document: &Document<S>) -> String {
     let processes = document.processes.len();
@@ -154,7 +157,7 @@ pub fn certainty<S>(document: &Document<S>) -> String {
         false => String::new(),
     };
     let disturbed = if is_disturbed(document) {
-        ", disturbed: they hold under this load only"
+        DISTURBED
     } else {
         ""
     };

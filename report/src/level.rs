@@ -2,6 +2,7 @@
 //! for: how much depends on the number of observations, and on how many hold together. Spreads
 //! have no level; they stand in square brackets.
 
+use crate::head::DISTURBED;
 use crate::page::{Block, Fact, Page};
 use crate::plot::Plot;
 use crate::table::{Table, Value};
@@ -58,6 +59,10 @@ impl Page {
 fn stated(level: Option<String>, made_of: &str) -> String {
     match (level, made_of) {
         (Some(level), "") => level,
+        // Under another load a repetition may contradict them.
+        (Some(level), _) if made_of.ends_with(DISTURBED) && level != SPREAD => {
+            format!("{level}, {made_of}: the CI holds under this load only")
+        }
         (Some(level), _) => format!("{level}, {made_of}"),
         (None, "") => String::new(),
         (None, _) => format!("no interval: {made_of}"),
@@ -176,12 +181,17 @@ mod tests {
         let both = page.summary.replace(table.clone());
         let said = "[ ] 10th to 90th percentile, 12 processes";
         assert_eq!(page.certain(), said);
+        page.certainty.push_str(DISTURBED);
+        assert_eq!(page.certain(), format!("{said}, disturbed"));
         assert!(page.to_text(80).contains("3.5 [1.5 to 5.5]"));
         assert!(page.to_csv().contains("\nmd0,3.5,1.5,5.5,\n"));
         page.summary = both.map(|mut one| {
             one.rows.extend(table.rows);
             one
         });
+        let limit = ", disturbed: the CI holds under this load only";
+        assert_eq!(page.certain(), format!("( ) 96 % CI, {said}{limit}"));
+        page.certainty = "12 processes".to_owned();
         assert_eq!(page.certain(), format!("( ) 96 % CI, {said}"));
         let mut rows = page.summary.iter_mut().flat_map(|one| &mut one.rows);
         rows.next_back().unwrap()[1].text = "3.5".to_owned();
