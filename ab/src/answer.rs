@@ -4,6 +4,7 @@ use super::judge::{Contest, Judgement, contest, gate, observations_needed};
 use super::{Document, SHELL, Side, Subject};
 use serde::{Deserialize, Serialize};
 use ugeom_harness::compare::Metric;
+use ugeom_harness::figure::{Unit, amount};
 use ugeom_measure::Claim;
 use ugeom_measure::gate::Outcome;
 use ugeom_measure::units::duration_human;
@@ -54,26 +55,12 @@ fn alone(document: &Document, rows: &[Judgement]) -> String {
         1 => document.rounds(),
         many => many as u64,
     };
-    let Some(center) = rows.first().and_then(|row| row.typical.as_ref()) else {
+    let Some(spread) = rows.first().and_then(|row| row.typical.as_ref()) else {
         let few = too_few(observations);
         return format!("No answer: {few}; an interval needs at least 6.");
     };
-    let interval = center.at(document.subject.confidence);
-    let ends = interval.map_or_else(
-        |_| String::new(),
-        |it| {
-            format!(
-                " ({} to {})",
-                duration_human(it.low),
-                duration_human(it.high)
-            )
-        },
-    );
-    format!(
-        "{} takes {}{ends}.",
-        document.subject.base(),
-        duration_human(center.estimate())
-    )
+    let time = amount(&spread.interval(), Unit::Ns);
+    format!("{} takes {time}.", document.subject.base())
 }
 
 /// The observations that there are, and the flag that sets how many.

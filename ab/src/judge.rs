@@ -7,11 +7,11 @@
 
 use super::{Candidate, Document, SHELL, Subject};
 use ugeom_harness::compare::Metric;
-use ugeom_harness::figure::{CONFIDENCE, Figure, Unit};
+use ugeom_harness::figure::{Figure, Unit};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::center::observations_for;
 use ugeom_measure::gate::{ALPHA, Gate, Outcome};
-use ugeom_measure::{Center, Change, Interval};
+use ugeom_measure::{Center, Change, Interval, Spread};
 
 /// Below this multiple of the shell's own time, differences to it would be noise, and nothing is
 /// subtracted.
@@ -49,8 +49,8 @@ pub struct Judged {
 pub struct Judgement {
     /// Name of the side, as the page shows it.
     pub name: String,
-    /// The middle of its processes.
-    pub typical: Option<Center>,
+    /// The middle of its processes, and what they vary between.
+    pub typical: Option<Spread>,
     /// The smallest and the largest value of a run.
     pub ends: (f64, f64),
     /// Its ratio to the base, one value a process; empty for the base.
@@ -91,7 +91,7 @@ pub(crate) fn contest(document: &Document) -> Contest {
 /// What the shell takes by itself.
 fn shell(document: &Document) -> Option<ShellCost> {
     let times = Observed::times(document);
-    let interval = times.typical(SHELL)?.at(CONFIDENCE).ok()?;
+    let interval = times.typical(SHELL)?.interval();
     let longer = |one: &Candidate| {
         times
             .typical(&one.name)
@@ -156,8 +156,7 @@ fn rows(document: &Document, metric: Metric, subtracts: bool) -> Option<Vec<Judg
         let ends = values.iter().map(|value| (value - floor).max(least));
         rows.push(Judgement {
             name: candidate.name.clone(),
-            // Times move with the machine, which ratios within rounds do not.
-            typical: Center::in_order(&own).ok(),
+            typical: Spread::of(&own).ok(),
             ends: ends.fold((f64::INFINITY, f64::NEG_INFINITY), |ends, value| {
                 (value.min(ends.0), value.max(ends.1))
             }),
@@ -227,7 +226,7 @@ pub(super) fn compute(document: &mut Document) {
                 _ => Unit::Ns,
             };
             let typical = row.typical.as_ref();
-            figures.extend(typical.and_then(|it| Figure::typical(&id, &what, unit, it)));
+            figures.extend(typical.map(|it| Figure::absolute(&id, &what, unit, it)));
         }
     }
     if let Some(shell) = contest.shell {

@@ -51,7 +51,7 @@ fn times(judged: &Judged) -> Rows {
     let mut times = Rows::points("Wall time of one iteration", axis, ["median"]);
     for row in &judged.rows {
         let seen = row.typical.as_ref();
-        if let Some(seen) = seen.and_then(|it| Seen::typical(it, 0.95)) {
+        if let Some(seen) = seen.map(Seen::from) {
             times.row(&row.name, [Some(seen)]);
         }
     }
@@ -190,15 +190,12 @@ fn short(change: Change) -> String {
     }
 }
 
-/// A median; the CSV has its interval.
+/// A median; the CSV has its spread.
 fn typical(metric: Metric, row: &Judgement) -> Cell {
     match &row.typical {
-        Some(center) => {
-            let cell = with_unit(metric, center.estimate());
-            match center.at(0.95) {
-                Ok(interval) => cell.with_value(Value::Interval(interval)),
-                Err(_) => cell,
-            }
+        Some(spread) => {
+            let cell = with_unit(metric, spread.estimate());
+            cell.with_value(Value::Interval(spread.interval()))
         }
         // The only run, or the middle of a few.
         None => with_unit(metric, row.ends.0 / 2.0 + row.ends.1 / 2.0),
@@ -232,7 +229,8 @@ fn facts(document: &Document, contest: &Contest, page: &mut Page) {
         } else {
             "not subtracted"
         };
-        page.fact("shell", format!("{estimate} ({low} to {high}), {what}"));
+        let ends = shell.interval.ends(low, high);
+        page.fact("shell", format!("{estimate} {ends}, {what}"));
     }
 }
 

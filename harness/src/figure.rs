@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ugeom_measure::units::duration_human;
-use ugeom_measure::{Center, Interval};
+use ugeom_measure::{Center, Interval, Spread};
 
 /// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,7 +112,15 @@ impl Figure {
         }
     }
 
-    /// The middle of observations that claims nothing: a time, a rate.
+    /// A quantity that moves with the machine, a time or a rate, with its spread.
+    pub fn absolute(id: &str, what: &str, unit: Unit, spread: &Spread) -> Self {
+        Self {
+            values: spread.sorted().to_vec(),
+            ..Self::plain(id, what, unit, spread.interval())
+        }
+    }
+
+    /// The middle of contrasts within rounds that claims nothing: a ratio, a share.
     pub fn typical(id: &str, what: &str, unit: Unit, center: &Center) -> Option<Self> {
         let interval = center.at(CONFIDENCE).ok()?;
         Some(Self {
@@ -189,10 +197,11 @@ impl Figure {
     }
 }
 
-/// An interval as text; a unit that all three values share stands once.
+/// An interval as text, a spread in square brackets; a unit that all values share stands once.
 pub fn amount(interval: &Interval, unit: Unit) -> String {
     let values = [interval.estimate, interval.low, interval.high];
     let [estimate, low, high] = values.map(|one| value(one, unit));
+    let ends = |low: &str, high: &str| interval.ends(low, high);
     let split = |text: &'_ str| {
         text.rsplit_once(' ')
             .map(|(a, b)| (a.to_owned(), b.to_owned()))
@@ -203,9 +212,9 @@ pub fn amount(interval: &Interval, unit: Unit) -> String {
     }
     match (split(&low), split(&high), split(&estimate)) {
         (Some((low, a)), Some((high, b)), Some((_, c))) if a == b && b == c => {
-            format!("{estimate} ({low} to {high})")
+            format!("{estimate} {}", ends(&low, &high))
         }
-        _ => format!("{estimate} ({low} to {high})"),
+        _ => format!("{estimate} {}", ends(&low, &high)),
     }
 }
 
@@ -302,6 +311,9 @@ mod tests {
             figure(Unit::NsPerLayer, 1.94).amount(),
             "1.94 ns (1.75 to 2.13)"
         );
+        let times = Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let time = Figure::absolute("a", "b", Unit::Ns, &times);
+        assert_eq!(time.amount(), "3.50 ns [1.50 to 5.50]");
         let sum = Figure::plain("a", "b", Unit::Ns, Interval::exact(1670.0, 0.95));
         assert_eq!(sum.amount(), "1.67 us");
         assert_eq!(figure(Unit::Times, 1.93).amount(), "1.93 x (1.74 to 2.12)");

@@ -16,6 +16,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
+use ugeom_measure::units::duration_human;
 
 /// Fewer processes give no interval of 95 %.
 const PROCESSES_MIN: u32 = ugeom_measure::center::OBSERVATIONS_MIN as u32;
@@ -189,7 +190,9 @@ pub fn run<S>(
             same_cases(first, &document)?;
         }
         if let Some(measured) = document.processes.first() {
-            clock.add(meter.now_ns().saturating_sub(before_ns), measured, scale);
+            let whole_ns = meter.now_ns().saturating_sub(before_ns);
+            log::debug!("process {}: {}", number + 1, summary(measured, whole_ns));
+            clock.add(whole_ns, measured, scale);
             if lengths.is_empty() {
                 lengths.clone_from(&measured.lengths);
                 run_ns = measured.shortened.run_ns;
@@ -206,6 +209,19 @@ pub fn run<S>(
         }
     }
     Ok(done)
+}
+
+/// What a process measured, in how long with its start: for `-v`.
+fn summary(measured: &Measured, whole_ns: u64) -> String {
+    let of_start = whole_ns.saturating_sub(measured.elapsed_ns);
+    let [whole, of_start] = [whole_ns, of_start].map(|ns| duration_human(ns as f64));
+    format!(
+        "{whole}, {of_start} of it to start and prepare; cases: {}, rounds: {}, runs repeated \
+         because the core was slow: {}",
+        measured.cases.len(),
+        measured.rounds.len(),
+        measured.repeated
+    )
 }
 
 /// Makes the runs longer whose fastest one took less than half of its time: where the trials of the

@@ -3,16 +3,13 @@
 //! they cannot contradict each other: the interval excludes a value exactly when the sign test
 //! rejects it. Any monotone transformation (a logarithm, a ratio's inverse) leaves them unchanged.
 //!
-//! Of correlated observations ([`Center::in_order`]) the interval goes as far from the median, as a
-//! share of the observations, as that of as many independent ones as they are worth: the variance
-//! of a sample quantile's rank grows by 1 + 2 sum r (Sen, *Asymptotic normality of sample quantiles
-//! for m-dependent processes*, Ann. Math. Statist. 39 (1968)).
+//! Absolute times and rates have a [`crate::Spread`] instead: their observations depend on the
+//! state of the machine.
 //!
 //! Source: Hahn and Meeker, *Statistical Intervals* (1991), section 5.2, and Conover, *Practical
 //! Nonparametric Statistics* (1999), sections 3.2 and 3.4.
 
 use crate::error::{Error, require_confidence, require_count, require_finite};
-use crate::independence::independent;
 use crate::interval::Interval;
 use crate::summary::median;
 use serde::{Deserialize, Serialize};
@@ -34,8 +31,6 @@ pub fn observations_for(confidence: f64) -> usize {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Center {
     sorted: Vec<f64>,
-    /// As many independent observations as these are worth.
-    independent: usize,
 }
 
 impl Center {
@@ -49,32 +44,12 @@ impl Center {
         require_finite(WHAT, values)?;
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        Ok(Self {
-            independent: sorted.len(),
-            sorted,
-        })
-    }
-
-    /// Of at least [`OBSERVATIONS_MIN`] observations in the order in which they were made. Where
-    /// neighbours are significantly correlated, the interval is that much wider.
-    ///
-    /// # Errors
-    /// [`Error::TooFew`], [`Error::NotFinite`].
-    pub fn in_order(values: &[f64]) -> Result<Self, Error> {
-        Ok(Self {
-            independent: independent(values)?,
-            ..Self::of(values)?
-        })
+        Ok(Self { sorted })
     }
 
     /// The observations, smallest first.
     pub fn sorted(&self) -> &[f64] {
         &self.sorted
-    }
-
-    /// As many independent observations as these are worth: fewer where neighbours are correlated.
-    pub fn independent(&self) -> usize {
-        self.independent
     }
 
     /// The observations that are far from the others: a fifth of the middle and five times the
@@ -106,18 +81,12 @@ impl Center {
     pub fn at(&self, confidence: f64) -> Result<Interval, Error> {
         require_confidence(confidence)?;
         let n = self.sorted.len();
-        let of_independent = rank(self.independent, 1.0 - confidence).max(1);
-        // The same share of the observations on each side.
-        let share = of_independent as f64 / (self.independent + 1) as f64;
-        let rank = match self.independent == n {
-            true => of_independent,
-            false => ((share * (n + 1) as f64) as usize).max(1),
-        };
+        let rank = rank(n, 1.0 - confidence).max(1);
         Ok(Interval {
             estimate: self.estimate(),
             low: self.sorted[rank - 1],
             high: self.sorted[n - rank],
-            confidence: 1.0 - 2.0 * below(self.independent, of_independent - 1),
+            confidence: 1.0 - 2.0 * below(n, rank - 1),
         })
     }
 

@@ -11,6 +11,9 @@ use crate::distributions::{student_critical, student_two_sided_p};
 use crate::error::{Error, require_confidence, require_finite};
 use crate::summary::Moments;
 
+/// The confidence of an interval that claims nothing: see [`Interval::is_spread`].
+pub(crate) const SPREAD: f64 = 0.0;
+
 /// An estimate and the interval that covers the true value with the stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
@@ -20,7 +23,8 @@ pub struct Interval {
     pub low: f64,
     /// Upper end, in the unit of the values.
     pub high: f64,
-    /// How often such intervals cover the truth: 0.95 for 95 %.
+    /// How often such intervals cover the truth: 0.95 for 95 %. 0 where the ends are the 10th and
+    /// the 90th percentile of the observations ([`crate::Spread`]).
     pub confidence: f64,
 }
 
@@ -45,6 +49,20 @@ impl Interval {
     /// A value that did not vary at all, as a simulated clock gives: an interval without width.
     pub fn exact(value: f64, confidence: f64) -> Self {
         Self::around(value, 0.0, confidence)
+    }
+
+    /// Whether the ends are percentiles of the observations, and no confidence interval.
+    pub fn is_spread(&self) -> bool {
+        self.confidence == SPREAD
+    }
+
+    /// The texts of the ends as they are printed: `(1.01 to 1.07)`, those of a spread
+    /// `[1.01 to 1.07]`.
+    pub fn ends(&self, low: impl fmt::Display, high: impl fmt::Display) -> String {
+        match self.is_spread() {
+            true => format!("[{low} to {high}]"),
+            false => format!("({low} to {high})"),
+        }
     }
 
     /// Half of the distance between the ends.
@@ -95,17 +113,16 @@ impl Interval {
     }
 }
 
-/// `1.04 (1.01 to 1.07)`; a precision, as in `{:.2}`, applies to all three.
+/// `1.04 (1.01 to 1.07)`, a spread `1.04 [1.01 to 1.07]`; a precision, as in `{:.2}`, applies to
+/// all three.
 impl fmt::Display for Interval {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match out.precision() {
-            Some(digits) => write!(
-                out,
-                "{:.digits$} ({:.digits$} to {:.digits$})",
-                self.estimate, self.low, self.high
-            ),
-            None => write!(out, "{} ({} to {})", self.estimate, self.low, self.high),
-        }
+        let text = |value: f64| match out.precision() {
+            Some(digits) => format!("{value:.digits$}"),
+            None => value.to_string(),
+        };
+        let [estimate, low, high] = [self.estimate, self.low, self.high].map(text);
+        write!(out, "{estimate} {}", self.ends(low, high))
     }
 }
 

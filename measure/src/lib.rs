@@ -8,7 +8,7 @@
 //! |---|---|
 //! | what does this sample look like? | [`summary`] |
 //! | how sure is this mean? | [`interval`] |
-//! | how many independent values is a series worth? | [`independence`] |
+//! | what did an absolute time vary between? | [`spread`] |
 //! | do two samples differ? | [`two_samples`] |
 //! | what did each case give in each round? | [`blocks`] |
 //! | and without trusting in normal distributions? | [`rank`] |
@@ -35,7 +35,6 @@ pub mod distributions;
 pub mod error;
 pub mod gate;
 pub mod histogram;
-pub mod independence;
 pub mod interval;
 pub mod limits;
 pub mod ministat;
@@ -44,6 +43,7 @@ pub mod rank;
 pub mod ratio;
 pub mod regression;
 pub mod shift;
+pub mod spread;
 pub mod summary;
 pub mod two_samples;
 pub mod units;
@@ -58,4 +58,5 @@ pub use interval::{Effect, Interval, percent};
 pub use limits::BlockedLimits;
 pub use noise::Noise;
 pub use ratio::Ratio;
+pub use spread::Spread;
 pub use summary::{Moments, Summary};

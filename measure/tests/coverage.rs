@@ -11,7 +11,7 @@ use ugeom_measure::change::{Better, Change, Claim};
 use ugeom_measure::interval::student_of;
 use ugeom_measure::ratio::log_ratio_paired;
 use ugeom_measure::two_samples::{pooled, welch};
-use ugeom_measure::{Bootstrap, Center, Interval, Moments, Noise};
+use ugeom_measure::{Bootstrap, Interval, Moments, Noise};
 
 const TRIALS: u32 = 4000;
 
@@ -199,43 +199,4 @@ fn verdicts_on_the_same_thing_and_on_a_real_step_are_right_as_often_as_promised(
         "{same_but_not} of 1000 call 1.2 % the same within 1 %"
     );
     assert!(found >= 990, "{found} of 1000 find 5 %");
-}
-
-/// A stationary series x_k = rho x_(k-1) + e with mean 0.
-fn autoregressive(random: &mut Rng, n: usize, rho: f64) -> Vec<f64> {
-    let mut value = normal(random) / (1.0 - rho * rho).sqrt();
-    let mut next = || {
-        let now = value;
-        value = rho * value + normal(random);
-        now
-    };
-    (0..n).map(|_| next()).collect()
-}
-
-/// What the median's interval covers of correlated series, in per cent, and its mean width as a
-/// multiple of that of the same values taken as independent.
-fn of_series(n: usize, rho: f64) -> (f64, f64) {
-    let (mut random, trials) = (Rng::with_seed(20_021_006), 2000);
-    let (mut covered, mut width, mut plain_width) = (0, 0.0, 0.0);
-    for _ in 0..trials {
-        let values = autoregressive(&mut random, n, rho);
-        let own = Center::in_order(&values).unwrap().at(0.95).unwrap();
-        let plain = Center::of(&values).unwrap().at(0.95).unwrap();
-        covered += u32::from(own.contains(0.0));
-        width += own.half_width();
-        plain_width += plain.half_width();
-    }
-    let percent = 100.0 * f64::from(covered) / f64::from(trials);
-    (percent, width / plain_width)
-}
-
-#[test]
-fn intervals_of_correlated_series_cover_their_median() {
-    for n in [50, 100, 200] {
-        for rho in [0.0, 0.3, 0.7] {
-            let (percent, width) = of_series(n, rho);
-            assert!(percent >= 93.0, "n {n}, rho {rho}: {percent} %");
-            assert!(rho > 0.0 || width <= 1.05, "n {n}: {width} times as wide");
-        }
-    }
 }

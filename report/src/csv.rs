@@ -1,5 +1,5 @@
 //! The tables and plots of a page as CSV (RFC 4180), for spreadsheets: every number with all its
-//! digits, every interval in four columns.
+//! digits, every interval in four columns; the confidence of a spread is empty.
 
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Table, Value};
@@ -151,9 +151,15 @@ fn fields(room: &Room<'_>, cell: Option<&Cell>) -> Vec<String> {
                 confidence,
             })),
             _,
-        ) => [estimate, low, high, confidence]
-            .map(|value| value.to_string())
-            .to_vec(),
+        ) => {
+            let numbers = [estimate, low, high].map(|value| value.to_string());
+            // Percentiles have no confidence.
+            let confidence = match confidence > 0.0 {
+                true => confidence.to_string(),
+                false => String::new(),
+            };
+            numbers.into_iter().chain([confidence]).collect()
+        }
         (None, Some(cell)) => vec![harmless(&cell.text)],
         (None, None) => vec![String::new()],
     };

@@ -19,7 +19,7 @@ pub(super) fn in_words(value: &Interval) -> String {
         .clamp(0, DECIMALS_MAX) as usize;
     let [estimate, low, high] =
         [value.estimate, value.low, value.high].map(|one| fixed(one, decimals));
-    format!("{estimate} ({low} to {high})")
+    format!("{estimate} {}", value.ends(low, high))
 }
 
 /// A number with at least four digits that count, and none of those before the point rounded away.

@@ -6,7 +6,7 @@ use ugeom_harness::compare::show;
 use ugeom_harness::figure::CONFIDENCE;
 use ugeom_harness::foreign::{Format, Series};
 use ugeom_measure::summary::median;
-use ugeom_measure::{Center, Interval, percent};
+use ugeom_measure::{Interval, Spread};
 
 /// So many benchmarks are drawn at most.
 const DRAWN_MAX: usize = 40;
@@ -23,11 +23,10 @@ pub fn page(name: &str, format: Format, series: &[Series]) -> Page {
     page.fact("result", format!("{name} ({})", format.what()));
     let mut warnings = Vec::new();
     if format.is_of_one_process() {
-        warnings
-            .push("all values are of one process: intervals exclude variation between processes");
+        warnings.push("all values are of one process: variation between processes is not shown");
     }
     if series.iter().any(|one| one.values.len() < VALUES_MIN) {
-        warnings.push("fewer than 6 values have no interval of 95 %: repeat the measurement");
+        warnings.push("fewer than 6 values have no percentiles: repeat the measurement");
     }
     page.warnings = warnings.into_iter().map(str::to_owned).collect();
     for (number, (metric, unit)) in quantities(series).into_iter().enumerate() {
@@ -58,7 +57,7 @@ pub(crate) fn quantity(metric: &str) -> &str {
     }
 }
 
-/// Fewer values have no interval of 95 %.
+/// Fewer values have no percentiles.
 const VALUES_MIN: usize = ugeom_measure::center::OBSERVATIONS_MIN;
 
 /// The quantities with their units, in the order of the result.
@@ -87,7 +86,7 @@ fn answer(series: &[Series]) -> String {
         match interval(one) {
             Some(interval) => {
                 let [low, high] = [interval.low, interval.high].map(|end| show(unit, end));
-                format!("{}: {value} ({low} to {high})", one.case)
+                format!("{}: {value} {}", one.case, interval.ends(low, high))
             }
             None => format!("{}: {value}", one.case),
         }
@@ -104,17 +103,16 @@ fn middle(one: &Series) -> f64 {
     median(&one.values).unwrap_or(f64::NAN)
 }
 
-/// The interval of the median; none where the values are too few.
+/// The spread of the values; none where they are too few.
 fn interval(one: &Series) -> Option<Interval> {
-    Center::of(&one.values).ok()?.at(CONFIDENCE).ok()
+    Some(Spread::of(&one.values).ok()?.interval())
 }
 
 fn table(series: &[&Series]) -> Table {
     let columns = [
         Column::text("benchmark"),
         Column::number("median", ""),
-        Column::text("CI"),
-        Column::number("level", "%"),
+        Column::text("10th to 90th percentile"),
         Column::number("smallest", ""),
         Column::number("largest", ""),
         Column::number("n", ""),
@@ -130,8 +128,6 @@ fn table(series: &[&Series]) -> Table {
         let ends =
             |first: f64, than: fn(f64, f64) -> f64| one.values.iter().copied().fold(first, than);
         let interval = interval(one);
-        let level =
-            interval.map_or_else(Cell::empty, |it| Cell::count(percent(it.confidence).into()));
         let interval = interval.map_or_else(
             || Cell::text("none"),
             |it| {
@@ -143,7 +139,6 @@ fn table(series: &[&Series]) -> Table {
             Cell::text(&one.case),
             cell(middle(one)),
             interval,
-            level,
             cell(ends(f64::INFINITY, f64::min)),
             cell(ends(f64::NEG_INFINITY, f64::max)),
             Cell::count(one.values.len() as u64),
@@ -158,7 +153,7 @@ fn plot(metric: &str, unit: &str, series: &[&Series]) -> Rows {
         _ => String::new(),
     };
     let name = quantity(metric);
-    let title = format!("{name}: medians with their intervals, and all values{some}");
+    let title = format!("{name}: medians, 10th to 90th percentile, and all values{some}");
     let mut rows = Rows::points(&title, Axis::linear(name, unit), ["median"]);
     for one in series.iter().take(DRAWN_MAX) {
         let interval = interval(one).unwrap_or(Interval::exact(middle(one), CONFIDENCE));
@@ -221,7 +216,7 @@ mod tests {
         let saved = Saved::foreign(HYPERFINE.to_owned(), page);
         let html = to_html(&[saved.clone(), saved.clone()]);
         assert!(
-            html.contains("<p class=\"certainty\">96 % CI; 1 warning. <a"),
+            html.contains("<p class=\"certainty\">[ ] 10th to 90th percentile; 1 warning. <a"),
             "{html}"
         );
         assert_eq!(html.matches("<section class=\"card\">").count(), 2);

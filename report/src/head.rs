@@ -126,6 +126,9 @@ pub fn is_disturbed<S>(document: &Document<S>) -> bool {
     observed::is_disturbed(document)
 }
 
+/// The end of the certainty of a disturbed document.
+pub(crate) const DISTURBED: &str = ", disturbed";
+
 /// What the intervals of figures are made of.
 pub fn certainty<S>(document: &Document<S>) -> String {
     let processes = document.processes.len();
@@ -145,7 +148,6 @@ pub fn certainty<S>(document: &Document<S>) -> String {
         0 | 1 => "one process only".to_owned(),
         few => format!("{} rounds of {few} processes", document.rounds()),
     };
-    // Repeated later, a time may lie elsewhere.
     let measured = document.processes.iter().map(|one| one.elapsed_ns as f64);
     let elapsed_ns = document
         .took_ns
@@ -155,7 +157,7 @@ pub fn certainty<S>(document: &Document<S>) -> String {
         false => String::new(),
     };
     let disturbed = if is_disturbed(document) {
-        ", disturbed"
+        DISTURBED
     } else {
         ""
     };

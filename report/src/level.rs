@@ -1,25 +1,30 @@
 //! The level of the intervals of a page. Intervals of order statistics cover more than was asked
-//! for: how much depends on the number of observations, and on how many hold together.
+//! for: how much depends on the number of observations, and on how many hold together. Spreads
+//! have no level; they stand in square brackets.
 
+use crate::head::DISTURBED;
 use crate::page::{Block, Fact, Page};
 use crate::plot::Plot;
 use crate::table::{Table, Value};
 use ugeom_harness::figure::CONFIDENCE;
 use ugeom_measure::Interval;
 
+/// What the ends of a spread are.
+const SPREAD: &str = "[ ] 10th to 90th percentile";
+
 /// Less is no confidence interval: the middle half of the cases of a round.
 const CONFIDENCE_MIN: f64 = 0.8;
 
 impl Page {
-    /// The level of the answer's intervals and what they are made of: `96 % CI, 12 processes`.
-    /// Empty where the page has neither.
+    /// The level of the answer's intervals and what they are made of: `96 % CI, 12 processes`, or
+    /// `( ) 96 % CI, [ ] 10th to 90th percentile, 12 processes`. Empty where the page has neither.
     pub fn certain(&self) -> String {
         let summary = self.summary.iter().flat_map(of_table);
         let picture = self.picture.iter().flat_map(of_plot);
-        let of_answer = level(summary.chain(picture));
+        let of_answer = levels(summary.chain(picture));
         // What an answer has no interval for, no other interval of the page stands for.
         let of_all = || match self.certainty.is_empty() {
-            true => level(self.intervals()),
+            true => levels(self.intervals()),
             false => None,
         };
         stated(of_answer.or_else(of_all), &self.certainty)
@@ -27,7 +32,7 @@ impl Page {
 
     /// The same of all intervals of the page.
     fn all_certain(&self) -> String {
-        stated(level(self.intervals()), &self.certainty)
+        stated(levels(self.intervals()), &self.certainty)
     }
 
     /// The facts of the head, and the level of all intervals.
@@ -54,9 +59,24 @@ impl Page {
 fn stated(level: Option<String>, made_of: &str) -> String {
     match (level, made_of) {
         (Some(level), "") => level,
+        // Under another load a repetition may contradict them.
+        (Some(level), _) if made_of.ends_with(DISTURBED) && level != SPREAD => {
+            format!("{level}, {made_of}: the CI holds under this load only")
+        }
         (Some(level), _) => format!("{level}, {made_of}"),
         (None, "") => String::new(),
         (None, _) => format!("no interval: {made_of}"),
+    }
+}
+
+/// The level of confidence intervals, and what spreads are: brackets where there are both.
+fn levels(intervals: impl IntoIterator<Item = Interval>) -> Option<String> {
+    let (spreads, others): (Vec<Interval>, Vec<Interval>) =
+        intervals.into_iter().partition(Interval::is_spread);
+    match (level(others), spreads.is_empty()) {
+        (level, true) => level,
+        (None, false) => Some(SPREAD.to_owned()),
+        (Some(level), false) => Some(format!("( ) {level}, {SPREAD}")),
     }
 }
 
@@ -84,6 +104,8 @@ fn is_interval(one: &Interval) -> bool {
 fn of_table(table: &Table) -> Vec<Interval> {
     let cells = table.rows.iter().flatten();
     let intervals = cells.filter_map(|cell| match cell.value {
+        // Some tables show the median of a spread only.
+        Some(Value::Interval(it)) if it.is_spread() && !cell.text.contains('[') => None,
         Some(Value::Interval(interval)) => Some(interval),
         _ => None,
     });
@@ -98,7 +120,7 @@ fn of_plot(plot: &Plot) -> Vec<Interval> {
 mod tests {
     use super::*;
     use crate::{Axis, Cell, Column, Rows, Style};
-    use ugeom_measure::Center;
+    use ugeom_measure::{Center, Spread};
 
     fn interval(observations: usize) -> Interval {
         let values: Vec<f64> = (1..=observations).map(|value| value as f64).collect();
@@ -148,6 +170,32 @@ mod tests {
             assert!(csv.contains("time confidence"), "{csv}");
             assert_eq!(csv.matches(&covers).count(), 2, "a table and a plot: {csv}");
         }
+    }
+
+    #[test]
+    fn spreads_are_told_from_confidence_intervals() {
+        let mut page = page(12, 12);
+        let spread = Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let mut table = Table::new("", [Column::text("what"), Column::number("time", "ns")]);
+        table.row([Cell::text("md0"), Cell::interval(&spread.interval(), 1)]);
+        let both = page.summary.replace(table.clone());
+        let said = "[ ] 10th to 90th percentile, 12 processes";
+        assert_eq!(page.certain(), said);
+        page.certainty.push_str(DISTURBED);
+        assert_eq!(page.certain(), format!("{said}, disturbed"));
+        assert!(page.to_text(80).contains("3.5 [1.5 to 5.5]"));
+        assert!(page.to_csv().contains("\nmd0,3.5,1.5,5.5,\n"));
+        page.summary = both.map(|mut one| {
+            one.rows.extend(table.rows);
+            one
+        });
+        let limit = ", disturbed: the CI holds under this load only";
+        assert_eq!(page.certain(), format!("( ) 96 % CI, {said}{limit}"));
+        page.certainty = "12 processes".to_owned();
+        assert_eq!(page.certain(), format!("( ) 96 % CI, {said}"));
+        let mut rows = page.summary.iter_mut().flat_map(|one| &mut one.rows);
+        rows.next_back().unwrap()[1].text = "3.5".to_owned();
+        assert_eq!(page.certain(), "96 % CI, 12 processes");
     }
 
     #[test]

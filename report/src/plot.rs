@@ -4,7 +4,7 @@ use super::digits::{exact, in_words};
 use super::table::{Cell, Column, Table, Value};
 use ugeom_harness::figure::Figure;
 use ugeom_measure::units::grouped;
-use ugeom_measure::{Center, Interval};
+use ugeom_measure::{Interval, Spread};
 
 /// A drawing of a page. Output that cannot draw shows its values as a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,13 +57,14 @@ impl From<&Figure> for Seen {
     }
 }
 
-impl Seen {
-    /// The middle of observations; none where they are too few for an interval.
-    pub fn typical(center: &Center, confidence: f64) -> Option<Self> {
-        let (interval, raw) = (center.at(confidence).ok()?, center.sorted().to_vec());
-        Some(Self { interval, raw })
+impl From<&Spread> for Seen {
+    fn from(spread: &Spread) -> Self {
+        let (interval, raw) = (spread.interval(), spread.sorted().to_vec());
+        Self { interval, raw }
     }
+}
 
+impl Seen {
     /// The same in another unit, by a function that keeps or turns the order of all values.
     pub fn map(&self, unit: impl Fn(f64) -> f64) -> Self {
         let ends = [self.interval.low, self.interval.high].map(&unit);

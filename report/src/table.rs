@@ -130,11 +130,12 @@ impl Cell {
         Self::text(fixed(number, decimals)).with_value(Value::Number(number))
     }
 
-    /// `21.2 (21.1 to 21.3)`: an estimate and its interval, with so many digits behind the point.
+    /// `21.2 (21.1 to 21.3)`, a spread `21.2 [21.1 to 21.3]`: an estimate and its interval, with so
+    /// many digits behind the point.
     pub fn interval(interval: &Interval, decimals: usize) -> Self {
         let values = [interval.estimate, interval.low, interval.high];
         let [estimate, low, high] = values.map(|value| fixed(value, decimals));
-        let text = format!("{estimate} ({low} to {high})");
+        let text = format!("{estimate} {}", interval.ends(low, high));
         Self::text(text).with_value(Value::Interval(*interval))
     }
 

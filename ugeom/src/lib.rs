@@ -87,7 +87,8 @@ struct Stderr {
     )]
     quiet: bool,
 
-    /// Print more: what was opened and how, every cause of an error
+    /// Print more: what was opened and how, what each process of a measurement did, every cause of
+    /// an error
     #[arg(short, long, global = true, help_heading = "Output")]
     verbose: bool,
 

@@ -157,5 +157,5 @@ fn against_inline(times: &Observed, one: &cost::Measured) -> Option<Figure> {
 }
 
 fn typical(times: &Observed, id: &str, what: &str, case: &str) -> Option<Figure> {
-    Figure::typical(id, what, Unit::Ns, &times.typical(case)?)
+    Some(Figure::absolute(id, what, Unit::Ns, &times.typical(case)?))
 }

@@ -107,11 +107,11 @@ pub(super) fn seen(found: &WayFindings) -> Option<Seen> {
     disagreement(found, seen).is_none().then_some(seen)
 }
 
-/// A limit that was reached, and whose interval is too wide to be one.
+/// A limit that was reached, and whose spread is too wide to be one.
 fn disagreement(found: &WayFindings, seen: Seen) -> Option<String> {
     let Limited::Processes(limits) = &found.limits else { return None };
-    let rate = limits.transaction_rate().filter(|_| seen.transactions);
-    let bandwidth = limits.bandwidth().filter(|_| seen.bandwidth);
+    let rate = seen.transactions.then(|| limits.transaction_rate());
+    let bandwidth = seen.bandwidth.then(|| limits.bandwidth());
     let wide = |limit: &Interval| limit.high > limit.low.max(f64::MIN_POSITIVE) * WIDE;
     let ends = |limit: Interval, unit| {
         let (low, high) = (value(limit.low, unit), value(limit.high, unit));
@@ -158,14 +158,7 @@ pub(super) fn short(found: &WayFindings) -> String {
         said.push(bandwidth(&found.limits, fitted));
     }
     if seen.transactions && seen.bandwidth {
-        let knee = match &found.limits {
-            Limited::Processes(limits) => limits.knee(),
-            _ => None,
-        };
-        let knee = knee.map_or_else(
-            || value(fitted.limits.knee(), Unit::Bytes),
-            |knee| amount(&knee, Unit::Bytes),
-        );
+        let knee = knee(&found.limits, fitted);
         said.push(format!("crossover at {knee}"));
     }
     match said.is_empty() {
@@ -258,12 +251,7 @@ pub(super) fn limits(found: &WayFindings) -> String {
         said.push("large blocks: no limit of bandwidth was reached".to_owned());
     }
     if seen.transactions && seen.bandwidth {
-        let knee = match &found.limits {
-            Limited::Processes(limits) if limits.knee().is_some() => limits
-                .knee()
-                .map_or_else(String::new, |knee| amount(&knee, Unit::Bytes)),
-            _ => value(fitted.limits.knee(), Unit::Bytes),
-        };
+        let knee = knee(&found.limits, fitted);
         said.push(format!("crossover at {knee}"));
     }
     let once = match &found.limits {
@@ -282,22 +270,26 @@ fn sharpness(fitted: &Fitted) -> f64 {
 }
 
 fn transaction_rate(limits: &Limited, fitted: &Fitted) -> String {
-    if let Limited::Processes(limits) = limits
-        && let Some(rate) = limits.transaction_rate()
-    {
+    if let Limited::Processes(limits) = limits {
+        let rate = limits.transaction_rate();
         let [estimate, low, high] = [rate.estimate, rate.low, rate.high].map(whole);
-        return format!("{estimate} IOPS ({low} to {high})");
+        return format!("{estimate} IOPS {}", rate.ends(low, high));
     }
     format!("{} IOPS", whole(fitted.limits.transaction_rate() * 1e9))
 }
 
 fn bandwidth(limits: &Limited, fitted: &Fitted) -> String {
-    if let Limited::Processes(limits) = limits
-        && let Some(bandwidth) = limits.bandwidth()
-    {
-        return amount(&bandwidth, Unit::BytesPerSecond);
+    match limits {
+        Limited::Processes(limits) => amount(&limits.bandwidth(), Unit::BytesPerSecond),
+        _ => value(fitted.limits.bandwidth() * 1e9, Unit::BytesPerSecond),
     }
-    value(fitted.limits.bandwidth() * 1e9, Unit::BytesPerSecond)
+}
+
+fn knee(limits: &Limited, fitted: &Fitted) -> String {
+    match limits {
+        Limited::Processes(limits) => amount(&limits.knee(), Unit::Bytes),
+        _ => value(fitted.limits.knee(), Unit::Bytes),
+    }
 }
 
 /// A whole number, its digits in groups of three.

@@ -6,7 +6,7 @@ use ugeom_harness::figure::{CONFIDENCE, Figure, Unit};
 use ugeom_harness::observed::Observed;
 use ugeom_harness::{DeviceCounts, Sample, total};
 use ugeom_measure::limits::Fitted;
-use ugeom_measure::{Center, Interval, Noise};
+use ugeom_measure::{Interval, Noise, Spread};
 
 /// What the runs of one case did, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,36 +107,36 @@ pub struct Limits {
     /// The fit to the typical times of all processes.
     pub fitted: Fitted,
     /// Limit of transactions, per ns.
-    pub transactions: Center,
+    pub transactions: Spread,
     /// Limit of the bandwidth, bytes per ns.
-    pub bandwidth: Center,
+    pub bandwidth: Spread,
     /// Where both limits meet, bytes.
-    pub knee: Center,
+    pub knee: Spread,
 }
 
 impl Limits {
     /// The most transactions, a second.
-    pub fn transaction_rate(&self) -> Option<Interval> {
-        Some(self.transactions.at(CONFIDENCE).ok()?.scaled(1e9))
+    pub fn transaction_rate(&self) -> Interval {
+        self.transactions.interval().scaled(1e9)
     }
 
     /// The bandwidth, bytes a second.
-    pub fn bandwidth(&self) -> Option<Interval> {
-        Some(self.bandwidth.at(CONFIDENCE).ok()?.scaled(1e9))
+    pub fn bandwidth(&self) -> Interval {
+        self.bandwidth.interval().scaled(1e9)
     }
 
     /// Where both limits meet, bytes.
-    pub fn knee(&self) -> Option<Interval> {
-        self.knee.at(CONFIDENCE).ok()
+    pub fn knee(&self) -> Interval {
+        self.knee.interval()
     }
 }
 
 /// The limits of a way to a target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limited {
-    /// With intervals over processes.
+    /// With what they vary between over processes.
     Processes(Box<Limits>),
-    /// From too few rounds for intervals.
+    /// From too few rounds for a spread.
     Once(Fitted),
     /// Not known, and why.
     Unknown(String),
@@ -238,7 +238,7 @@ fn way_findings(
         })
         .collect();
     let name = |case: usize| table.cases().get(case).map(String::as_str);
-    let time = |case: usize| table.typical(name(case)?)?.at(CONFIDENCE).ok();
+    let time = |case: usize| Some(table.typical(name(case)?)?.interval());
     let depth = |wanted: u64| {
         let found = of_way
             .iter()
@@ -269,7 +269,7 @@ fn limits(table: &Observed, steps: &[(usize, u64, Sums)]) -> Limited {
     let cases: Vec<usize> = steps.iter().map(|step| step.0).collect();
     let of_processes = |of: fn(&Fitted) -> f64| {
         let values = table.values(&cases, |times| Some(of(&Fitted::of(&sizes, times).ok()?)));
-        Center::of(&values).ok()
+        Spread::of(&values).ok()
     };
     let found = || {
         let typical = steps.iter().map(|step| {
@@ -309,14 +309,14 @@ pub fn compute(document: &mut Document) {
             .map_or("", |part| &part.name);
         let (name, way) = (format!("{part}.{}", found.way.word()), found.way.word());
         if let Limited::Processes(limits) = &found.limits {
-            let mut add = |id: &str, what: &str, unit, (center, factor): (&Center, f64)| {
+            let mut add = |id: &str, what: &str, unit, (spread, factor): (&Spread, f64)| {
                 let (id, what) = (format!("{name}.{id}"), format!("{what} of {part}, {way}"));
-                let figure = Figure::typical(&id, &what, unit, center);
-                figures.extend(figure.map(|figure| Figure {
+                let figure = Figure::absolute(&id, &what, unit, spread);
+                figures.push(Figure {
                     interval: figure.interval.scaled(factor),
                     values: figure.values.iter().map(|value| value * factor).collect(),
                     ..figure
-                }));
+                });
             };
             let (rate, bytes) = ((&limits.transactions, 1e9), (&limits.bandwidth, 1e9));
             add("transactions", "the limit of IOPS", Unit::PerSecond, rate);

@@ -321,7 +321,7 @@ fn processes_that_disagree_give_no_limit() {
         page(document).answer
     };
     let said = answer(&mut agreeing);
-    assert!(said.contains("IOPS ("), "{said}");
+    assert!(said.contains("IOPS ["), "{said}");
     let said = answer(&mut disagreeing);
     assert!(
         said.contains("(no limits fit)") && !said.contains("at most"),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use ugeom_measure::rank::mann_whitney;
 use ugeom_measure::summary::median;
 use ugeom_measure::units::{duration_human, grouped};
-use ugeom_measure::{Center, Change, Claim, Interval};
+use ugeom_measure::{Center, Change, Claim, Interval, Spread};
 
 /// What to compare, and how to judge.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,14 +199,15 @@ pub struct Middle {
     pub n: usize,
     /// Median of the values, in the metric's unit.
     pub median: f64,
-    /// The farther end of its 95 % interval, as a share of it; none for fewer than six.
+    /// The farther of the 10th and the 90th percentile from it, as a share of it; none for fewer
+    /// than six values.
     pub spread: Option<f64>,
 }
 
 impl Middle {
     fn of(values: &[f64]) -> Option<Self> {
         let middle = median(values).ok()?;
-        let interval = Center::of(values).and_then(|center| center.at(0.95)).ok();
+        let interval = Spread::of(values).map(|spread| spread.interval()).ok();
         let spread = interval.filter(|_| middle != 0.0).map(|it| {
             let far = (it.high - middle).max(middle - it.low);
             (far / middle).abs()

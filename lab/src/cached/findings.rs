@@ -81,14 +81,14 @@ impl Table {
         self.times.contrast(weights)
     }
 
-    /// The time of one iteration of a case, ns.
+    /// The time of one iteration of a case with its spread, ns.
     pub fn typical(&self, name: &str) -> Option<Interval> {
-        self.times.typical(name)?.at(CONFIDENCE).ok()
+        Some(self.times.typical(name)?.interval())
     }
 
     /// The same with its observations.
     pub fn seen(&self, name: &str) -> Option<Seen> {
-        Seen::typical(&self.times.typical(name)?, CONFIDENCE)
+        Some(Seen::from(&self.times.typical(name)?))
     }
 
     /// The estimate of a difference, ns.

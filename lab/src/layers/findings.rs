@@ -12,7 +12,7 @@ use ugeom_harness::Sample;
 use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::units::size_human;
-use ugeom_measure::{Center, Interval, Noise};
+use ugeom_measure::{Center, Interval, Noise, Spread};
 
 /// Computes all figures of a document from its samples, and puts them in.
 pub fn compute(document: &mut Document) {
@@ -65,6 +65,10 @@ pub(super) fn disk_served(document: &Document) -> bool {
 
 fn typed(id: &str, what: &str, unit: Unit, center: Option<Center>) -> Option<Figure> {
     Figure::typical(id, what, unit, &center?)
+}
+
+fn absolute(id: &str, what: &str, unit: Unit, spread: Option<Spread>) -> Option<Figure> {
+    Some(Figure::absolute(id, what, unit, &spread?))
 }
 
 /// What GEOM costs, and a layer of it.
@@ -305,7 +309,7 @@ fn slopes(table: &Observed, subject: &Subject) -> Vec<Figure> {
 }
 
 fn typical(table: &Observed) -> Vec<Figure> {
-    let one = |id: &str, what: &str, name: &str| typed(id, what, Unit::Ns, table.typical(name));
+    let one = |id: &str, what: &str, name: &str| absolute(id, what, Unit::Ns, table.typical(name));
     let goal = |figure: Option<Figure>, goal: Goal| figure.map(|figure| figure.with_goal(goal));
     let read = one(
         "null.read",
@@ -313,8 +317,8 @@ fn typical(table: &Observed) -> Vec<Figure> {
         names::NULL_ONE,
     );
     let what = "two threads against one on zero:clear=0";
-    let ratio = table.ratio(names::NULL_ONE, names::NULL_TWO);
-    let scaling = typed("null.scaling", what, Unit::Times, ratio);
+    let ratio = table.ratio_of_threads(names::NULL_ONE, names::NULL_TWO);
+    let scaling = absolute("null.scaling", what, Unit::Times, ratio);
     let delay = one(
         "delay.all",
         "1,000 in flight through nop:delay=1ms",
@@ -342,7 +346,7 @@ fn served(table: &Observed, subject: &Subject) -> Vec<Figure> {
     for way in &subject.through {
         let case = names::through(way, deepest);
         let what = format!("a read of {deepest} through {way}");
-        out.extend(typed(
+        out.extend(absolute(
             &format!("through.{way}"),
             &what,
             Unit::Ns,
@@ -380,7 +384,7 @@ fn processor(document: &Document, wall: &Observed) -> Vec<Figure> {
     ] {
         let mut add = |id: String, what: &str, table: &Observed| {
             let what = format!("{what}, {dispatch}");
-            out.extend(typed(&id, &what, Unit::Ns, table.typical(&case)));
+            out.extend(absolute(&id, &what, Unit::Ns, table.typical(&case)));
         };
         add(format!("wall.{dispatch}"), "wall time", wall);
         let who = |who: &str| format!("cpu.{dispatch}.{who}");
@@ -394,9 +398,9 @@ fn processor(document: &Document, wall: &Observed) -> Vec<Figure> {
         out.extend(whole);
     }
     let deepest = document.subject.deepest();
-    let ratio = wall.ratio(&names::queued(deepest), &names::queued_two(deepest));
+    let ratio = wall.ratio_of_threads(&names::queued(deepest), &names::queued_two(deepest));
     let what = "two threads against one, queued";
-    out.extend(typed("queued.scaling", what, Unit::Times, ratio));
+    out.extend(absolute("queued.scaling", what, Unit::Times, ratio));
     out
 }
 
@@ -427,9 +431,9 @@ fn by_cpu(document: &Document) -> Vec<Figure> {
     let process = cpu_of(document, |sample| sample.cpu.process_ns);
     // What two threads could read if each had a core for itself: their CPU time for a read is
     // spent side by side.
-    let ratio = process.ratio(names::NULL_ONE, names::NULL_TWO);
+    let ratio = process.ratio_of_threads(names::NULL_ONE, names::NULL_TWO);
     let what = "two threads against one on zero:clear=0";
-    let scaling = typed("null.scaling", what, Unit::Times, ratio);
+    let scaling = absolute("null.scaling", what, Unit::Times, ratio);
     figures.extend(scaling.map(|figure| Figure {
         interval: figure.interval.scaled(2.0),
         values: figure.values.iter().map(|value| value * 2.0).collect(),

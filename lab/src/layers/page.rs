@@ -7,7 +7,7 @@ use super::published;
 use super::sections;
 use super::subject::Document;
 use ugeom_classes::target::TIME_ONE_IN;
-use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, value};
+use ugeom_harness::figure::{Figure, Unit, value};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::Center;
 use ugeom_measure::center::OBSERVATIONS_MIN;
@@ -209,7 +209,7 @@ fn times(table: &mut Table, document: &Document) {
     }
     let times = Observed::times(document);
     for (what, case, then) in rows {
-        let interval = times.typical(&case).and_then(|it| it.at(CONFIDENCE).ok());
+        let interval = times.typical(&case).map(|it| it.interval());
         // Too few observations for an interval still have a median.
         let shown = match interval {
             Some(interval) => Some(Cell::amount(&interval, Unit::Ns)),

@@ -5,7 +5,7 @@ use super::layered::LAYERED;
 use super::names;
 use super::published::{self, Step};
 use super::subject::Document;
-use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, amount};
+use ugeom_harness::figure::{Figure, Unit, amount};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::units::size_human;
 use ugeom_measure::{Interval, Moments};
@@ -24,14 +24,14 @@ pub(super) fn add(page: &mut Page, document: &Document) {
     figures(page, document);
 }
 
-/// The typical time of a case with its interval.
+/// The typical time of a case with its spread.
 fn typical(times: &Observed, name: &str) -> Option<Interval> {
-    times.typical(name)?.at(CONFIDENCE).ok()
+    Some(times.typical(name)?.interval())
 }
 
 /// The same with its observations.
 fn seen(times: &Observed, name: &str) -> Option<Seen> {
-    Seen::typical(&times.typical(name)?, CONFIDENCE)
+    Some(Seen::from(&times.typical(name)?))
 }
 
 /// What the answer is about: GEOM itself, and each layer.
@@ -384,9 +384,9 @@ fn every_case(page: &mut Page, times: &Observed) {
     let columns = columns.chain(["least", "most"].map(|name| Column::number(name, "ns")));
     let mut table = Table::new("", columns);
     for name in times.cases() {
-        let Some(center) = times.typical(name) else { continue };
-        let Ok(interval) = center.at(CONFIDENCE) else { continue };
-        let ends = [center.sorted().first(), center.sorted().last()];
+        let Some(spread) = times.typical(name) else { continue };
+        let interval = spread.interval();
+        let ends = [spread.sorted().first(), spread.sorted().last()];
         let ends = ends.map(|end| end.map_or(Cell::empty(), |end| Cell::number(*end, 2)));
         let [least, most] = ends;
         table.row([Cell::text(name), Cell::interval(&interval, 2), least, most]);

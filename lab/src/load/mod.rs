@@ -153,7 +153,7 @@ fn figures(times: &Observed) -> Vec<Figure> {
 }
 
 fn typical(times: &Observed, id: &str, case: &str, what: &str) -> Option<Figure> {
-    Figure::typical(id, what, Unit::Ns, &times.typical(case)?)
+    Some(Figure::absolute(id, what, Unit::Ns, &times.typical(case)?))
 }
 
 /// The report: the machine, the times, and what was to be reached.

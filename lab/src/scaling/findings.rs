@@ -91,14 +91,14 @@ pub(super) fn rates(document: &Document) -> Observed {
     })
 }
 
-/// The rate of a case, and its interval.
+/// The rate of a case, and its spread.
 pub(super) fn rate(rates: &Observed, id: &str, workers: u64) -> Option<Interval> {
-    rates.typical(&case_name(id, workers))?.at(CONFIDENCE).ok()
+    Some(rates.typical(&case_name(id, workers))?.interval())
 }
 
 /// The same with its observations.
 pub(super) fn seen(rates: &Observed, id: &str, workers: u64) -> Option<Seen> {
-    Seen::typical(&rates.typical(&case_name(id, workers))?, CONFIDENCE)
+    Some(Seen::from(&rates.typical(&case_name(id, workers))?))
 }
 
 /// Judges all steps of an experiment: the steps of a kind with as many workers are a family.
@@ -210,8 +210,8 @@ fn share_of_linear(rates: &Observed, one: &str, all: &str, cores: u64) -> Option
     if cores < 2 {
         return None;
     }
-    let ratio = rates.ratio(&case_name(all, cores), &case_name(one, 1))?;
-    Some(ratio.at(CONFIDENCE).ok()?.scaled(1.0 / cores as f64))
+    let ratio = rates.ratio_of_threads(&case_name(all, cores), &case_name(one, 1))?;
+    Some(ratio.interval().scaled(1.0 / cores as f64))
 }
 
 /// Where a share of linear is lost: to the machine, when threads that compute and share nothing
@@ -234,9 +234,9 @@ fn why_not_linear(document: &Document, rates: &Observed) -> Vec<Figure> {
     });
     let by_cpu = (cores > 1).then(|| {
         // How much less of it a request takes with one worker.
-        let ratio = cpu.ratio(&case_name(FINAL, 1), &case_name(FINAL, cores))?;
+        let ratio = cpu.ratio_of_threads(&case_name(FINAL, 1), &case_name(FINAL, cores))?;
         let what = format!("the same of {cores} workers by their CPU time");
-        Figure::typical("scaling.cpu", &what, Unit::Times, &ratio)
+        Some(Figure::absolute("scaling.cpu", &what, Unit::Times, &ratio))
     });
     let by_cpu = by_cpu.flatten();
     let apart = share_of_linear(rates, FINAL, STACK_EACH, cores).map(|interval| {
@@ -263,7 +263,8 @@ fn beside_apart(rates: &Observed, cores: u64) -> Option<Interval> {
 fn case_rates(rates: &Observed) -> Vec<Figure> {
     let figure = |name: &String| {
         let (id, what) = (format!("rate.{name}"), format!("IOPS, {name} workers"));
-        Figure::typical(&id, &what, Unit::PerSecond, &rates.typical(name)?)
+        let spread = rates.typical(name)?;
+        Some(Figure::absolute(&id, &what, Unit::PerSecond, &spread))
     };
     rates.cases().iter().filter_map(figure).collect()
 }

@@ -56,11 +56,10 @@ fn answer(document: &Document, rates: &Observed, judgement: &Judgement) -> Strin
         return "No answer yet: too few rounds.".to_owned();
     };
     let iops = |interval: &Interval| iops(&amount(interval, Unit::PerSecond));
-    let mut text = format!(
-        "All knobs on: 1 worker {}, {cores} workers {}",
-        iops(&one),
-        iops(&all)
-    );
+    let mut text = format!("All knobs on: 1 worker {}", iops(&one));
+    if cores > 1 {
+        text.push_str(&format!(", {cores} workers {}", iops(&all)));
+    }
     let (wall, cpu) = (document.figure("scaling"), document.figure("scaling.cpu"));
     if let Some((wall, cpu)) = wall.zip(cpu) {
         text.push_str(&format!(
@@ -102,17 +101,22 @@ fn iops(rate: &str) -> String {
     rate.replace("/s", " IOPS")
 }
 
+/// One worker, and as many as cores where there are several.
+fn one_and_all(cores: u64) -> Vec<u64> {
+    let mut both = vec![1, cores];
+    both.dedup();
+    both
+}
+
 /// The ladder with one worker and with as many as cores, and what each step is.
 fn summary(document: &Document, rates: &Observed, judgement: &Judgement) -> Table {
     let cores = document.subject.cores;
-    let many = format!("{cores} workers");
-    let columns = [
-        "row (each adds to the one before)",
-        "1 worker",
-        &many,
-        "step",
-        "published",
-    ];
+    let both = one_and_all(cores);
+    let workers = both.iter().map(|workers| counted(*workers, "worker"));
+    let workers: Vec<String> = workers.collect();
+    let columns = std::iter::once("row (each adds to the one before)");
+    let columns = columns.chain(workers.iter().map(String::as_str));
+    let columns = columns.chain(["step", "published"]);
     let mut table = Table::new("", columns.map(Column::text));
     for knob in &document.subject.ladder {
         let cell = |workers: u64| match rate(rates, &knob.id, workers) {
@@ -132,12 +136,9 @@ fn summary(document: &Document, rates: &Observed, judgement: &Judgement) -> Tabl
             let row = ROWS.iter().find(|row| row.knob == name)?;
             Some(line_text(row.line.as_ref()?))
         });
-        let cells = [Cell::text(&knob.id), cell(1), cell(cores), step];
-        table.row(
-            cells
-                .into_iter()
-                .chain([Cell::text(line.unwrap_or_default())]),
-        );
+        let cells = std::iter::once(Cell::text(&knob.id));
+        let cells = cells.chain(both.iter().map(|workers| cell(*workers)));
+        table.row(cells.chain([step, Cell::text(line.unwrap_or_default())]));
     }
     table
 }
@@ -224,8 +225,7 @@ fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
 fn ladder_plot(document: &Document, rates: &Observed) -> Rows {
     let subject = &document.subject;
     let axis = Axis::log10("rate", "requests/s");
-    let mut both = vec![1, subject.cores];
-    both.dedup();
+    let both = one_and_all(subject.cores);
     let series = both.iter().map(|workers| counted(*workers, "worker"));
     let mut plot = Rows::points("The ladder, with intervals", axis, series);
     for knob in &subject.ladder {

@@ -11,7 +11,12 @@ use ugeom_harness::{Control, CpuTimes, Machine, Measured, Progress, Round, Sampl
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
 fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
-    let (cases, subject) = matrix(&ScalingOptions::default(), 2, 7).unwrap();
+    made_up_on(2, rate)
+}
+
+/// The same on so many cores.
+fn made_up_on(cores: u64, rate: impl Fn(&str, u64) -> f64) -> Document {
+    let (cases, subject) = matrix(&ScalingOptions::default(), cores, 7).unwrap();
     let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
     let mut random = fastrand::Rng::with_seed(1);
     let rounds = (0..12_u64).map(|round| {
@@ -193,6 +198,15 @@ fn the_report_says_what_each_knob_buys_and_what_is_not_here() {
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
     );
+}
+
+#[test]
+fn one_core_has_one_column() {
+    let page = report(&made_up_on(1, doubling));
+    assert!(!page.answer.contains("workers"), "{}", page.answer);
+    let columns = page.summary.expect("a table").columns;
+    let columns: Vec<&str> = columns.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(columns[1..], ["1 worker", "step", "published"]);
 }
 
 #[test]

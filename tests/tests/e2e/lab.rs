@@ -72,6 +72,37 @@ fn layers_prints_a_report_and_saves_its_samples() {
         .position(|line| line.starts_with("GEOM adds"));
     assert!(answer.is_some_and(|line| line < 6), "{report}");
     is_served(&json, "through NBD/md0s1c", "through FUSE/md0s1c");
+    // A repetition may contradict a time, so it has percentiles; a difference has an interval.
+    let figures = json["figures"].as_array().expect("figures");
+    for (id, is_spread) in [
+        ("wall.direct", true),
+        ("null.scaling", true),
+        ("geom.cost", false),
+    ] {
+        let figure = figures.iter().find(|figure| figure["id"] == id);
+        let confidence = figure.map(|it| &it["interval"]["confidence"]);
+        let confidence = confidence.and_then(Value::as_f64).expect(id);
+        assert_eq!(confidence == 0.0, is_spread, "{id}: {confidence}");
+    }
+    has_all(
+        &report,
+        &["Intervals: ( ) 9", " % CI, [ ] 10th to 90th percentile, "],
+    );
+}
+
+#[test]
+fn verbose_prints_a_line_for_each_process() {
+    let ended = ugeom(&["lab", "scaling", "--for", "1s", "--workers", "1", "-v"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for number in 1..=6 {
+        let line = format!("\nugeom: process {number}: ");
+        assert!(format!("\n{}", ended.stderr).contains(&line), "{ended:?}");
+    }
+    assert!(
+        ended
+            .stderr
+            .contains(" runs repeated because the core was slow")
+    );
 }
 
 /// There are cells of reads through NBD, and through FUSE, or the reason why there are none.

@@ -65,7 +65,8 @@ pub struct Ab {
     rounds: Option<u64>,
 
     /// Time limit; at least six rounds or processes are run [default: 15s]
-    #[arg(long, value_name = "TIME", value_parser = budget_ns, conflicts_with = "rounds")]
+    #[arg(long, alias = "for", value_name = "TIME", value_parser = budget_ns,
+          conflicts_with = "rounds")]
     budget: Option<u64>,
 
     /// Measure targets and job files in N fresh processes [default: 12 in 15 s]

@@ -10,7 +10,7 @@ use super::findings::{AGREE, cost_id};
 use super::methods::Method;
 use super::subject::{Document, EXPERIMENT};
 use super::{DEPTHS, SIZE_BYTES};
-use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, value};
+use ugeom_harness::figure::{Figure, Unit, value};
 use ugeom_harness::observed::Observed;
 use ugeom_harness::{Sample, total};
 use ugeom_measure::Interval;
@@ -204,7 +204,7 @@ fn summary(document: &Document) -> Table {
         let cell = |depth: &u32| {
             let name = job_name(method.name(), *depth, None);
             let time = times.typical(&name);
-            let Some(time) = time.and_then(|time| time.at(CONFIDENCE).ok()) else {
+            let Some(time) = time.map(|time| time.interval()) else {
                 // Too few observations for an interval still have a median.
                 let median = times
                     .middle(&name)

@@ -33,7 +33,8 @@ fn the_share_comes_first_and_wall_and_cpu_time_are_both_named() {
     );
     has(&answer, "; each layer 3.0");
     assert!(answer.len() <= 300, "three lines of 100 columns: {answer}");
-    assert_eq!(page.certain(), "96 to 99 % CI, 12 processes within 170 s");
+    let certain = "( ) 96 to 99 % CI, [ ] 10th to 90th percentile, 12 processes within 170 s";
+    assert_eq!(page.certain(), certain);
     assert!(page.brief.starts_with("GEOM adds 2"), "{}", page.brief);
 }
 

@@ -117,19 +117,20 @@ impl All<'_> {
     }
 }
 
-/// All answers: what was asked, what came out, and how certain that is.
+/// All answers: what was asked, what came out, and of how many observations. What their intervals
+/// are stands below each answer.
 fn answers(results: &[Saved]) -> String {
     if results.is_empty() {
         return String::new();
     }
     let mut rows = vec![
-        ["question", "certainty", "answer"]
+        ["question", "measured in", "answer"]
             .map(str::to_owned)
             .to_vec(),
     ];
     rows.extend(results.iter().map(|result| {
         let page = result.page();
-        let words = [&page.experiment, &page.certain(), &page.brief];
+        let words = [&page.experiment, &page.certainty, &page.brief];
         words.map(|text| output::printable(text)).to_vec()
     }));
     format!(

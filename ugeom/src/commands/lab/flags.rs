@@ -20,7 +20,7 @@ use ugeom_report::{Page, to_html};
 #[derive(Args, Clone)]
 pub struct Flags {
     /// Time limit of an experiment [default: 15s]
-    #[arg(long, value_name = "TIME", value_parser = budget_ns, group = "time")]
+    #[arg(long, alias = "for", value_name = "TIME", value_parser = budget_ns, group = "time")]
     budget: Option<u64>,
 
     /// No time limit: 20 processes, and runs as long as precision needs

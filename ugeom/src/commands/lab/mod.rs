@@ -20,8 +20,9 @@ use std::path::PathBuf;
 use ugeom_measure::units::{self, TimeUnit};
 
 const LONG_ABOUT: &str = "\
-Measures, and prints the answer with its confidence interval (at least 95 %; the level is \
-printed), one table and warnings; --all prints the whole page. Each experiment runs in fresh \
+Measures, and prints the answer, one table and warnings; --all prints the whole page. Differences, \
+ratios and shares have a confidence interval in parentheses (at least 95 %; the level is printed), \
+times and rates their 10th and 90th percentile in square brackets. Each experiment runs in fresh \
 processes of this program, whose values are the observations.
 
 Without an experiment all five run, 15 seconds each, and report.html holds all pages in one file. \
