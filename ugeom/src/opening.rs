@@ -230,7 +230,20 @@ pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
     }
     warn_of_damage(&target.stack.taste_errors());
     warn_of_padding(&target);
+    warn_of_assumptions(&target);
     Ok(target)
+}
+
+/// What a class had to assume of a disk.
+fn warn_of_assumptions(target: &Target) {
+    for geom in target.stack.tree().geoms {
+        if let Some(assumed) = geom.fact("hint") {
+            output::warn(&output::printable(&format!(
+                "{} on {}: {assumed}",
+                geom.class, geom.name
+            )));
+        }
+    }
 }
 
 /// Tells how to write the name of a file that is there and reads as something else.

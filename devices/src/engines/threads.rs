@@ -99,7 +99,7 @@ impl Shared<'_> {
         let take = |left: u64| left.checked_sub(1);
         let mut taken = || {
             let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-            self.left.fetch_update(set, fetch, take).ok()?;
+            self.left.try_update(set, fetch, take).ok()?;
             requests.next()
         };
         self.gate.wait();

@@ -84,21 +84,26 @@ fn the_geometry_of_a_pc_98_is_named_where_the_disk_states_none() {
     let of_32 = format!("{disk}?fwheads=4&fwsectors=32");
     part(&["create", "-s", "pc98", &of_32]);
     part(&["add", "-t", "freebsd", "-s", "12800", &of_32]);
-    let assumed = "PC98: the disk states no geometry: 8 heads of 17 sectors assumed";
-    let shown = ugeom(&["show", &disk]).quiet();
+    let warned = |disk: &str| {
+        let shown = ugeom(&["show", disk]);
+        assert!(!shown.text().contains("geometry"));
+        shown.stderr
+    };
+    let assumed = "PC98 on disk.img: the disk states no geometry: 8 heads of 17 sectors assumed";
     has(
-        &shown,
+        &warned(&disk),
         &format!("{assumed}; the partitions end as with ?fwheads=4&fwsectors=32\n"),
     );
-    assert!(!ugeom(&["show", &of_32]).quiet().contains("geometry"));
+    assert_eq!(warned(&of_32), "");
+    let xml = ugeom(&["show", "--xml", &disk]).text();
+    assert!(!xml.contains("<hint>"), "{xml}");
     // parted leaves head and sector of the end at 0.
     let file = File::options().write(true).open(&path).expect("the image");
     file.write_all_at(&[0, 0], 512 + 12).expect("an entry");
-    let shown = ugeom(&["show", &disk]).quiet();
     has(
-        &shown,
+        &warned(&disk),
         &format!("{assumed}; ?fwheads= and ?fwsectors= set it\n"),
     );
     file.write_all_at(&[16, 7], 512 + 12).expect("an entry");
-    assert!(!ugeom(&["show", &disk]).quiet().contains("geometry"));
+    assert_eq!(warned(&disk), "");
 }

@@ -97,12 +97,20 @@ impl Show {
         output::print(&if self.dot {
             conf::confdot(&tree)
         } else if self.xml {
-            conf::confxml(&tree)
+            conf::confxml(&as_geom_has_it(tree))
         } else {
             let utf8 = output::is_utf8();
             tree::render(&tree, only, self.verbose, (Paint::of_stdout(), utf8))
         })
     }
+}
+
+/// Without the facts about tables that GEOM does not have: programs compare its dump.
+fn as_geom_has_it(mut tree: Tree) -> Tree {
+    for geom in &mut tree.geoms {
+        geom.config.retain(|(name, _)| name != "hint");
+    }
+    tree
 }
 
 /// The geoms that stand on a provider, without the handles of those who have it open.

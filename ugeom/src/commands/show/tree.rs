@@ -121,9 +121,7 @@ impl<'a> Drawing<'a> {
         if !hint.is_empty() {
             self.table.note(format!("{below}{trunk}{hint}"));
         }
-        let told = |geom: &&GeomView| Some(format!("{}: {}", geom.class, geom.fact("hint")?));
-        let told = geoms.iter().filter_map(told);
-        for text in told.chain(geoms.iter().filter_map(|geom| locked(geom, &geoms))) {
+        for text in geoms.iter().filter_map(|geom| locked(geom, &geoms)) {
             self.table
                 .note(format!("{below}{trunk}{}", printable(&text)));
         }
