@@ -115,7 +115,7 @@ impl Roster {
     pub(crate) fn enroll(&self, workers_max: u32) -> bool {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         let more = |count| (count < workers_max).then_some(count + 1);
-        self.workers.try_update(success, failure, more).is_ok()
+        self.workers.fetch_update(success, failure, more).is_ok()
     }
 
     /// Gives back the caller's place among the searchers. True when there is work and a worker
@@ -147,7 +147,7 @@ impl Roster {
     pub(crate) fn try_search(&self) -> bool {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         let more = |count| (count < self.searching_max).then_some(count + 1);
-        self.searching.try_update(success, failure, more).is_ok()
+        self.searching.fetch_update(success, failure, more).is_ok()
     }
 
     /// A searcher has found nothing and stops; it will look once more, in `sleep`.
@@ -225,7 +225,7 @@ impl Roster {
         };
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         let fewer = |count| (count > workers_min).then(|| count - 1);
-        let leaves = self.workers.try_update(success, failure, fewer).is_ok();
+        let leaves = self.workers.fetch_update(success, failure, fewer).is_ok();
         if leaves {
             idle.remove(place);
             self.idle_count.store(idle.len() as u32, Ordering::Release);

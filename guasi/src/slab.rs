@@ -169,7 +169,7 @@ impl Slab {
             (take > 0).then_some(fresh + take)
         };
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        let Ok(first) = self.fresh.try_update(success, failure, more) else { return 0 };
+        let Ok(first) = self.fresh.fetch_update(success, failure, more) else { return 0 };
         let take = (count - first).min(room.len() as u32);
         for (place, index) in room.iter_mut().zip(first..first + take) {
             *place = index;
