@@ -22,6 +22,18 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened};
 use ugeom_testkit::{Server, program};
 
+/// An image of 4 MiB, the path of a socket, and qemu-nbd's option for what [`start`] waits for.
+fn for_qemu(folder: &TempDir) -> [String; 3] {
+    let [image, socket, pid] = ["image", "s", "pid"].map(|name| folder.path().join(name));
+    std::fs::write(&image, vec![0; 4 << 20]).expect("an image");
+    let ready = format!("--pid-file={}", pid.display());
+    [
+        image.display().to_string(),
+        socket.display().to_string(),
+        ready,
+    ]
+}
+
 /// Starts a server that writes the file `pid` once it listens, and waits for that. Trying to
 /// connect would do as well, but nbdkit 1.32 ends when a client leaves before it is greeted.
 fn start(program: &Path, arguments: &[&str], folder: &TempDir) -> Server {
@@ -154,11 +166,8 @@ fn what_nbdkit_serves_is_a_disk() {
 fn what_qemu_serves_is_a_disk_over_one_connection() {
     let Some(qemu) = program("qemu-nbd") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let (image, socket) = (folder.path().join("image"), folder.path().join("s"));
-    std::fs::write(&image, vec![0; 4 << 20]).expect("an image");
-    let (image, path) = (image.display().to_string(), socket.display().to_string());
-    // Without this option qemu says that connections are not coherent.
-    let ready = format!("--pid-file={}", folder.path().join("pid").display());
+    let [image, path, ready] = for_qemu(&folder);
+    // Without -e qemu says that connections are not coherent.
     let arguments = [
         "-t", "-e", "3", "-f", "raw", "-x", "disk", "-k", &path, &ready, &image,
     ];
@@ -482,10 +491,7 @@ fn a_server_that_ends_with_its_first_client_serves_all_requests() {
 fn a_qemu_for_one_client_serves_it() {
     let Some(qemu) = program("qemu-nbd") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let (image, socket) = (folder.path().join("image"), folder.path().join("s"));
-    std::fs::write(&image, vec![0; 4 << 20]).expect("an image");
-    let (image, path) = (image.display().to_string(), socket.display().to_string());
-    let ready = format!("--pid-file={}", folder.path().join("pid").display());
+    let [image, path, ready] = for_qemu(&folder);
     let _server = start(&qemu, &["-f", "raw", "-k", &path, &ready, &image], &folder);
     let target = open(&target_of(&folder, "", "&retry=2s"));
     behaves_as_a_disk(&target, 4 << 20, true);

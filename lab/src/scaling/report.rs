@@ -227,7 +227,7 @@ fn ladder_plot(document: &Document, rates: &Observed) -> Rows {
     let axis = Axis::log10("rate", "requests/s");
     let both = one_and_all(subject.cores);
     let series = both.iter().map(|workers| counted(*workers, "worker"));
-    let mut plot = Rows::points("The ladder, with intervals", axis, series);
+    let mut plot = Rows::points("The ladder: medians, 10th to 90th percentile", axis, series);
     for knob in &subject.ladder {
         plot.row(
             &knob.id,

@@ -9,6 +9,7 @@ mod diskinfo;
 mod files;
 mod geli;
 mod generate;
+mod geom_list;
 mod history;
 mod iostat;
 mod jobs;

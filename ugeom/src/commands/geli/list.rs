@@ -1,6 +1,7 @@
 //! The verbs that look: dump, version, list, status.
 
 use super::{Ready, each};
+use crate::commands::geom_list::described;
 use crate::opening::TargetArgs;
 use crate::output::{self, printable};
 use anyhow::{Context, Result};
@@ -11,7 +12,6 @@ use std::io::Read;
 use ugeom_classes::eli::admin::{AdminError, dump};
 use ugeom_classes::path_of;
 use ugeom_format::eli::{METADATA_BYTES, Metadata, VERSION_MAX};
-use ugeom_measure::units::diskinfo_size;
 use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree};
 
 const NOT_FULLY: &str = "Not fully done.";
@@ -165,30 +165,9 @@ impl List {
             };
             return output::print_json(&shown.iter().map(one).collect::<Vec<_>>());
         }
-        let text: String = shown.iter().map(described).collect();
-        output::print(&text)
+        let text = shown.iter().map(|one| described(one.geom, one.below));
+        output::print(&text.collect::<String>())
     }
-}
-
-fn described(one: &Shown<'_>) -> String {
-    let mut lines = vec![format!("Geom name: {}", one.geom.name)];
-    let facts = one.geom.config.iter();
-    lines.extend(facts.map(|(name, value)| format!("{name}: {value}")));
-    lines.push("Providers:".to_owned());
-    let numbered = |(number, provider): (usize, &ProviderView)| {
-        let bytes = provider.mediasize_bytes;
-        [
-            format!("{}. Name: {}", number + 1, provider.name),
-            format!("   Mediasize: {bytes} ({})", diskinfo_size(bytes)),
-            format!("   Sectorsize: {}", provider.sectorsize_bytes),
-            format!("   Mode: {}", provider.mode),
-        ]
-    };
-    lines.extend(one.geom.providers.iter().enumerate().flat_map(numbered));
-    lines.push("Consumers:".to_owned());
-    lines.extend(one.below.iter().map(|p| (0, *p)).flat_map(numbered));
-    let lines: Vec<String> = lines.iter().map(|line| printable(line)).collect();
-    lines.join("\n") + "\n\n"
 }
 
 const STATUS_EXAMPLES: &str = "\

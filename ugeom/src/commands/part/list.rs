@@ -1,11 +1,11 @@
 //! `ugeom part list` and `status`: every fact of every table, as geom(8) prints them.
 
 use super::show::is_table;
+use crate::commands::geom_list::described;
 use crate::opening::TargetArgs;
 use crate::output::{self, printable};
 use anyhow::{Result, bail};
 use clap::Args;
-use ugeom_measure::units::diskinfo_size;
 use ugeom_stack::{GeomView, ProviderView, Tree};
 
 const LIST_ABOUT: &str = "\
@@ -27,11 +27,10 @@ pub struct List {
 
 impl List {
     pub fn run(&self) -> Result<()> {
-        let lines = of_tables(&self.target, |tree, table| {
+        let tables = of_tables(&self.target, |tree, table| {
             described(table, below(tree, table))
         })?;
-        let lines = lines.iter().flatten().map(|line| printable(line) + "\n");
-        output::print(&lines.collect::<String>())
+        output::print(&tables.concat())
     }
 }
 
@@ -120,36 +119,4 @@ fn of_tables<T>(target: &TargetArgs, one: impl Fn(&Tree, &GeomView) -> T) -> Res
 fn below<'a>(tree: &'a Tree, table: &GeomView) -> Option<&'a ProviderView> {
     let mut providers = tree.providers();
     providers.find(|provider| tree.above(provider.id).any(|geom| geom.id == table.id))
-}
-
-/// A table as `list_one_geom` of geom(8) prints it (FreeBSD `sbin/geom/core/geom.c`).
-fn described(table: &GeomView, below: Option<&ProviderView>) -> Vec<String> {
-    let mut lines = vec![format!("Geom name: {}", table.name)];
-    let facts = table.config.iter();
-    lines.extend(facts.map(|(name, value)| format!("{name}: {value}")));
-    lines.push("Providers:".to_owned());
-    for (number, part) in table.providers.iter().enumerate() {
-        lines.extend(numbered(number, part));
-        let facts = part.config.iter();
-        lines.extend(facts.map(|(name, value)| format!("   {name}: {value}")));
-    }
-    lines.push("Consumers:".to_owned());
-    lines.extend(below.into_iter().flat_map(|below| numbered(0, below)));
-    lines.push(String::new());
-    lines
-}
-
-fn numbered(number: usize, provider: &ProviderView) -> Vec<String> {
-    let bytes = provider.mediasize_bytes;
-    let mut lines = vec![
-        format!("{}. Name: {}", number + 1, provider.name),
-        format!("   Mediasize: {bytes} ({})", diskinfo_size(bytes)),
-        format!("   Sectorsize: {}", provider.sectorsize_bytes),
-    ];
-    if provider.stripesize_bytes > 0 || provider.stripeoffset_bytes > 0 {
-        lines.push(format!("   Stripesize: {}", provider.stripesize_bytes));
-        lines.push(format!("   Stripeoffset: {}", provider.stripeoffset_bytes));
-    }
-    lines.push(format!("   Mode: {}", provider.mode));
-    lines
 }
