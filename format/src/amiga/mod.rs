@@ -16,6 +16,7 @@
 
 use crate::bytes;
 use crate::media::{Media, SectorRead, Unreadable};
+use crate::text::begins;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -39,7 +40,7 @@ pub enum Error {
     #[error(transparent)]
     Read(#[from] Unreadable),
     /// A block of another kind.
-    #[error("sector {sector}: found {found:02x?} at byte 0, expected \"{expected}\"")]
+    #[error("sector {sector}: {}", begins(found, expected.as_bytes()))]
     Magic {
         sector: u64,
         found: [u8; 4],

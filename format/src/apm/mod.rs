@@ -14,6 +14,7 @@
 
 use crate::bytes;
 use crate::media::{Media, SectorRead};
+use crate::text::begins;
 
 /// Most entries that are read; it bounds memory against a lying map. Apple's
 /// own tools make maps of 63 blocks.
@@ -50,11 +51,7 @@ pub enum Error {
         expected: usize,
     },
     /// A block that does not begin with its two letters.
-    #[error(
-        "block {block}: it begins with {}, not with \"{}\"",
-        begins(*found),
-        expected.escape_ascii()
-    )]
+    #[error("block {block}: {}", begins(found, expected))]
     Signature {
         /// Number of the block.
         block: u64,
@@ -112,14 +109,6 @@ impl Descriptor {
         bytes::put_u32_be(&mut block, 4, self.blocks);
         bytes::put_u16_be(&mut block, 16, self.drivers);
         block
-    }
-}
-
-/// How a block begins that is none of a map.
-fn begins(found: [u8; 2]) -> String {
-    match found {
-        [0, 0] => "zeroes".to_owned(),
-        _ => format!("\"{}\"", found.escape_ascii()),
     }
 }
 

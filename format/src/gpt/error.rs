@@ -1,5 +1,7 @@
 //! Why one of the two copies of a GPT cannot be used.
 
+use crate::text::begins;
+
 use super::{MAX_KEPT_ENTRIES, MAX_TABLE_SIZE_BYTES};
 
 /// What is wrong with a header or its table. `lba` is the sector that holds
@@ -26,7 +28,7 @@ pub enum Error {
         expected: usize,
     },
     /// The header does not begin with "EFI PART".
-    #[error("sector {lba}: no GPT header: {}", no_signature(found))]
+    #[error("sector {lba}: no GPT header: {}", begins(found, b"EFI PART"))]
     Signature {
         /// Sector that was read.
         lba: u64,
@@ -145,12 +147,5 @@ fn short(lba: u64, found: usize, expected: usize) -> String {
     match found {
         0 => format!("sector {lba} lies past the end of the disk"),
         _ => format!("sector {lba}: {found} bytes are there, {expected} are needed"),
-    }
-}
-
-fn no_signature(found: &[u8]) -> String {
-    match found.iter().all(|&byte| byte == 0) {
-        true => "it begins with zeroes, not with \"EFI PART\"".to_owned(),
-        false => format!("found {found:02x?} at byte 0, expected \"EFI PART\""),
     }
 }

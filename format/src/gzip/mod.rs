@@ -10,6 +10,7 @@
 //! other; zeroes behind the last one are padding. Source: RFC 1952; `docs/formats/gzip.md`.
 
 use crate::bytes;
+use crate::text::begins;
 
 /// The longest header that is read, bytes.
 pub const HEADER_BYTES_MAX: usize = 256 << 10;
@@ -32,7 +33,7 @@ pub enum Error {
     #[error("the header of a member is longer than its {found} bytes")]
     Short { found: usize },
     /// The bytes are not 1f 8b: no gzip member begins here.
-    #[error("no member: bytes 0 and 1 are {found:02x?}, expected [1f, 8b]")]
+    #[error("no member: {}", begins(found, b"\x1f\x8b"))]
     Magic { found: [u8; 2] },
     /// A method that is not deflate.
     #[error("method {found} at byte 2, expected 8 (deflate)")]

@@ -1,6 +1,7 @@
 //! Why a database of the logical disk manager cannot be read.
 
 use crate::media::Unreadable;
+use crate::text::begins;
 
 /// What is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +17,7 @@ pub enum Error {
     #[error(transparent)]
     Read(#[from] Unreadable),
     /// A structure begins with another magic number.
-    #[error("sector {sector}: found {found:02x?} at byte 0, expected \"{expected}\"")]
+    #[error("sector {sector}: {}", begins(found, expected.as_bytes()))]
     Magic {
         sector: u64,
         found: [u8; 8],

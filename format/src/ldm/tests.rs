@@ -73,8 +73,7 @@ fn the_headers_at_the_end_count_where_the_first_one_is_damaged() {
         disk[at..at + 512].fill(0);
     }
     let error = read(&disk, Place::Mbr).unwrap_err();
-    let expected =
-        "sector 6: found [00, 00, 00, 00, 00, 00, 00, 00] at byte 0, expected \"PRIVHEAD\"";
+    let expected = "sector 6: it begins with zeroes, not with \"PRIVHEAD\"";
     assert_eq!(error.to_string(), expected);
 }
 

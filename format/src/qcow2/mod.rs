@@ -13,6 +13,7 @@
 //! All integers are big-endian. Source: QEMU `docs/interop/qcow2.rst`; `docs/formats/qcow2.md`.
 
 use crate::bytes;
+use crate::text::begins;
 use std::ops::Range;
 
 /// Bytes at the start of an image that [`Header::decode`] looks at, at most: the header lies within
@@ -56,7 +57,7 @@ pub enum Error {
     #[error("the header ends at byte {found}, {needed} are needed")]
     Short { found: usize, needed: usize },
     /// The first four bytes are not `QFI\xfb`.
-    #[error("no qcow2 image: bytes 0 to 3 are {found:02x?}")]
+    #[error("no qcow2 image: {}", begins(found, b"QFI\xfb"))]
     Magic { found: [u8; 4] },
     /// A version that is not 2 or 3.
     #[error("version {found} at byte 4, expected 2 or 3")]

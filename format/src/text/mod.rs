@@ -14,6 +14,18 @@ use std::fmt::Write;
 /// The character of byte 0.
 const BASE: u32 = 0x10_ff00;
 
+/// Why bytes are not those that a structure begins with, for a message.
+pub(crate) fn begins(found: &[u8], expected: &[u8]) -> String {
+    let expected = expected.escape_ascii();
+    match found.iter().all(|&byte| byte == 0) {
+        true => format!("it begins with zeroes, not with \"{expected}\""),
+        false => format!(
+            "it begins with \"{}\", not with \"{expected}\"",
+            found.escape_ascii()
+        ),
+    }
+}
+
 /// Bytes as text that [`to_bytes`] turns back, also where they are no UTF-8.
 pub fn from_bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());

@@ -12,7 +12,7 @@ use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, amount, value};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::Interval;
 use ugeom_measure::units::size_human;
-use ugeom_report::{Axis, Cell, Column, Page, Rows, Table as Printed};
+use ugeom_report::{Axis, Cell, Column, Page, Rows, Table as Printed, Value};
 
 /// The page of a document.
 pub fn page(document: &Document) -> Page {
@@ -154,7 +154,13 @@ fn summary(document: &Document) -> Printed {
         ("of a hit: the copy", "share.copyout.hash.16k.4k"),
         ("of a hit: the request's path", "share.path.hash.16k.4k"),
     ] {
-        printed.row([Cell::text(what), Cell::text(share(document, id))]);
+        let cell = Cell::text(share(document, id));
+        // So that the level of the interval is stated.
+        let cell = match figure(document, id) {
+            Some(figure) => cell.with_value(Value::Interval(figure.interval)),
+            None => cell,
+        };
+        printed.row([Cell::text(what), cell]);
     }
     printed
 }

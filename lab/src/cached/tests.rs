@@ -258,6 +258,12 @@ fn the_page_has_all_parts_and_says_whether_2006_holds() {
 }
 
 #[test]
+fn the_level_of_the_shares_in_the_table_is_stated() {
+    let certain = page(&document(true)).certain();
+    assert!(certain.contains("% CI, [ ] 10th to 90th"), "{certain}");
+}
+
+#[test]
 fn a_real_run_measures_hits_and_keeps_its_document() {
     let folder = tempfile::tempdir().unwrap();
     let never = AtomicBool::new(false);
