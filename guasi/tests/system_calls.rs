@@ -184,7 +184,8 @@ fn cached_reads_of_auto_stay_out_of_the_ring() {
     let Some(watched) = watched else { return };
     assert_eq!(watched.count(0, "preadv2("), COUNT);
     assert_eq!(watched.count(0, "io_uring_enter("), 0);
-    // Beside the read one look whether it goes past the cache.
-    assert_eq!(watched.0[0].len(), 2 * COUNT, "{:?}", watched.0[0].first());
+    // Beside the reads, one look in sixteen whether they go past the cache.
+    let calls = COUNT + COUNT.div_ceil(16);
+    assert_eq!(watched.0[0].len(), calls, "{:?}", watched.0[0].first());
     assert!(watched.0[1].is_empty(), "{:?}", watched.0[1]);
 }
