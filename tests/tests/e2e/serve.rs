@@ -370,3 +370,20 @@ fn a_command_that_a_signal_ends_early_is_no_success() {
         assert_eq!(server.signal(signal).code(), Some(code), "{signal} {work}");
     }
 }
+
+/// `sh -c` waits for its children and does not pass signals on.
+#[test]
+fn a_signal_ends_what_the_command_has_started() {
+    let work = "(sleep 61; true) & sleep 62 & echo $!; wait; true";
+    let mut serve = command(UGEOM, &["serve", "md:1m", "--run", work]);
+    let mut server = Server(serve.stderr(Stdio::null()).spawn().expect("a server"));
+    let stdout = server.stdout.take().expect("stdout");
+    let mut reader = BufReader::new(stdout);
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("a line");
+    let sleep = Path::new("/proc").join(line.trim());
+    assert!(sleep.exists(), "{line}");
+    assert_eq!(server.signal("-TERM").code(), Some(143));
+    // The pipe ends with its last writer, which are all that the command has started.
+    assert_eq!(reader.read_line(&mut line).expect("the end"), 0);
+}

@@ -2,12 +2,12 @@
 
 mod files;
 mod metrics;
+mod running;
 mod sockets;
 mod tls;
 
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
-use crate::failure::{CommandFailed, Interrupted};
 use crate::opening::{self, TargetArgs};
 use crate::output;
 use anyhow::{Context, Result};
@@ -15,13 +15,10 @@ use clap::Args;
 use serde::Serialize;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 use ugeom_classes::Target;
-use ugeom_machine::inherited::VARIABLES;
 use ugeom_machine::temporary::PrivateFolder;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
@@ -267,10 +264,10 @@ impl Serve {
             }
             return opening::ended(stack, Ok(()));
         };
-        let child = start(command, &servers)?;
-        let status = wait(child, &tell, &ends);
+        let child = running::start(command, &servers)?;
+        let status = running::wait(child, &tell, &ends);
         servers.stop();
-        let outcome = status.and_then(|(end, status)| judge(command, &end, status));
+        let outcome = status.and_then(|(end, status)| running::judge(command, &end, status));
         opening::ended(stack, outcome)
     }
 
@@ -438,65 +435,4 @@ impl Servers {
 /// The cores that this process may use.
 pub(super) fn cores() -> usize {
     cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1))
-}
-
-fn start(command: &str, servers: &Servers) -> Result<Child> {
-    let child = Command::new("/bin/sh")
-        .args(["-c", command])
-        .env("uri", servers.uris().first().map_or("", String::as_str))
-        .env_remove(VARIABLES[0])
-        .env_remove(VARIABLES[1])
-        .env_remove(VARIABLES[2])
-        .env("mnt", servers.directory().unwrap_or_default())
-        .spawn();
-    child.with_context(|| format!("starting `{command}`"))
-}
-
-/// Waits for the end of the command, which is terminated when the server is to end before. Why the
-/// server ends, and how the command has ended.
-fn wait(
-    mut child: Child,
-    tell: &mpsc::Sender<End>,
-    ends: &mpsc::Receiver<End>,
-) -> Result<(End, ExitStatus)> {
-    let pid = rustix::process::Pid::from_child(&child);
-    let tell = tell.clone();
-    let waiting = std::thread::Builder::new().spawn(move || {
-        let status = child.wait();
-        // The receiver is gone once all is over.
-        let _ = tell.send(End::Command);
-        status
-    });
-    let terminate = || rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    let waiting = waiting.inspect_err(|_| {
-        // It may have ended already.
-        let _ = terminate();
-    });
-    let waiting = waiting.context("starting a thread that waits for the command")?;
-    let end = ends.recv().unwrap_or(End::Signal);
-    if !matches!(end, End::Command) {
-        // It may have ended meanwhile.
-        let _ = terminate();
-    }
-    // The thread does nothing that could panic.
-    let status = waiting
-        .join()
-        .unwrap_or_else(|_| Err(std::io::Error::other("a panic")));
-    Ok((end, status.context("waiting for the command")?))
-}
-
-/// A command that was terminated has not done its work: its caller must not go on as after success.
-fn judge(command: &str, end: &End, status: ExitStatus) -> Result<()> {
-    if status.success() {
-        return Ok(());
-    }
-    if matches!(end, End::Signal) && status.signal().is_some() {
-        let message = format!("a signal ended `{command}`");
-        return Err(Interrupted(message).into());
-    }
-    let message = format!("`{command}` failed: {status}");
-    // As shells have it for a signal.
-    let code = status.code().or_else(|| Some(128 + status.signal()?));
-    let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Err(CommandFailed { message, code }.into())
 }
