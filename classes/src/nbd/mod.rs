@@ -41,9 +41,9 @@ mod uri;
 
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::entry::{Build, ClassEntry, Role};
-use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
+use crate::{set_choice, set_field};
 use connect::Place;
 use links::Flusher;
 use service::Service;
@@ -84,6 +84,7 @@ struct Wanted {
     sector_bytes: Option<u64>,
     timeout_ns: u64,
     retry_ns: u64,
+    only_one: bool,
     name: Option<String>,
 }
 
@@ -113,6 +114,9 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
     option("retry", "TIME", Value("1m"),
         "fail requests when no server has answered for this long",
         set_field!(retry_ns = values::duration_ns)),
+    option("connections", "auto|1", Value("auto"),
+        "auto: one a thread if the server declares them coherent; 1: one for all threads",
+        set_choice!(only_one = [("auto", false), ("1", true)])),
     option("name", "NAME", Depends("nbd0, nbd1, ..."), "name of the provider",
         set_field!(name = values::provider_name)),
 ]);
@@ -131,6 +135,8 @@ pub(super) struct Remote {
     retry: Duration,
     /// Connections that may break over one request.
     breaks_max: u32,
+    /// One connection for all threads, whatever the server allows.
+    only_one: bool,
     /// Why requests fail without a server, where another reason is true than that it is
     /// unreachable.
     absent: Option<&'static str>,
@@ -140,6 +146,11 @@ pub(super) struct Remote {
 }
 
 impl Remote {
+    /// Each thread has a connection of its own.
+    fn many(&self) -> bool {
+        self.has(export_flag::CAN_MULTI_CONN) && !self.only_one
+    }
+
     fn has(&self, flag: u16) -> bool {
         self.facts.flags & flag != 0
     }
@@ -197,6 +208,7 @@ impl Geom for NbdGeom {
 
     fn config(&self) -> Vec<(String, String)> {
         let connections = match self.ways {
+            Ways::One(_) if self.remote.only_one => "one: connections=1",
             Ways::One(_) => "one: the server promises nothing for more",
             Ways::Many(_) => "one a thread",
         };
@@ -241,6 +253,7 @@ fn build(
         timeout,
         retry,
         breaks_max: u32::MAX,
+        only_one: wanted.only_one,
         absent: None,
         together: Together::new(&losses, timeout),
         losses,
@@ -326,6 +339,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
         breaks_max: PRIVATE_BREAKS_MAX,
+        only_one: false,
         absent: Some(PRIVATE_ABSENT),
         together: Together::new(&losses, PRIVATE_TIMEOUT),
         losses,
@@ -372,7 +386,7 @@ fn plan(
 ) -> Result<Plan, BuildError> {
     let sectorsize = u64::from(remote.sector_bytes);
     let writable = writable && !remote.has(export_flag::READ_ONLY);
-    let ways = if remote.has(export_flag::CAN_MULTI_CONN) {
+    let ways = if remote.many() {
         Flusher::start(&remote).map(Ways::Many)
     } else {
         Service::start(&remote).map(Ways::One)
