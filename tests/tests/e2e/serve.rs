@@ -45,11 +45,11 @@ impl Served {
     }
 
     /// The URI of another export than the default.
-    fn export(&self, name: &str) -> String {
+    pub fn export(&self, name: &str) -> String {
         self.uri.replacen("///", &format!("///{name}"), 1)
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         disks::text(&self.folder.path().join(name))
     }
 
