@@ -2,7 +2,7 @@
 
 use crate::failure;
 use crate::output;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use std::path::Path;
@@ -202,8 +202,28 @@ impl TargetArgs {
         TargetText::parse(&self.target).is_ok_and(|text| text.is_addressed())
     }
 
-    /// Opens the target to change what it describes, such as its partition table: refused while
-    /// another process has it open.
+    /// Opens the target to change its partition table: refused while another process has it open,
+    /// and where the disk ends within a sector, since tables have a copy in the last one.
+    ///
+    /// # Errors
+    /// As [`TargetArgs::open`].
+    pub fn open_for_table(&self) -> Result<Target> {
+        let target = self.open_for_change()?;
+        let view = top(&target)?;
+        let (bytes, sector_bytes) = (view.content_bytes(), u64::from(view.sectorsize_bytes));
+        if view.padding_bytes > 0 {
+            bail!(
+                "{} cannot have its table changed: it has {bytes} bytes, and the last {} make no \
+                 whole sector of {sector_bytes} (`truncate --size=%{sector_bytes}` appends zeroes \
+                 to a file)",
+                view.name,
+                bytes % sector_bytes,
+            );
+        }
+        Ok(target)
+    }
+
+    /// Opens the target to change anything of it: refused while another process has it open.
     ///
     /// # Errors
     /// As [`TargetArgs::open`].

@@ -654,20 +654,15 @@ fn request(remote: &Remote, covers: u64, index: u32, flight: &mut Flight) -> Req
     };
     let writes = matches!(command, command::WRITE | command::WRITE_ZEROES);
     let fua = writes && durable && remote.has(export_flag::SEND_FUA);
-    let part = match command {
-        // The export may end in the middle of the last sector.
-        command::READ | command::BLOCK_STATUS => {
-            let at = bio.offset() + flight.done;
-            left.min(limit)
-                .min(remote.facts.size_bytes.saturating_sub(at))
-        }
-        _ => left.min(limit),
-    };
+    // The export may end in the middle of the last sector.
+    let at = bio.offset() + flight.done;
+    let exported = remote.facts.size_bytes.saturating_sub(at);
+    let part = left.min(limit).min(exported);
     let offset_bytes = if command == command::FLUSH {
         flight.covers = covers;
         0
     } else {
-        bio.offset() + flight.done
+        at
     };
     flight.part = part;
     flight.got = 0;

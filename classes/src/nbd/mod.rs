@@ -241,7 +241,7 @@ fn build(
     let (facts, stream) = connected.map_err(refused)?;
     let spare = Spare::new(stream, facts.allocation);
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
-    let sector_bytes = sector_of(&facts, sector_bytes, context.writable()).map_err(refused)?;
+    let sector_bytes = sector_of(&facts, sector_bytes).map_err(refused)?;
     let losses = Arc::default();
     let remote = Arc::new(Remote {
         place,
@@ -273,7 +273,7 @@ fn build(
 }
 
 /// The sector size of an export.
-fn sector_of(facts: &Facts, wanted: u64, writable: bool) -> Result<u32, String> {
+fn sector_of(facts: &Facts, wanted: u64) -> Result<u32, String> {
     let sectorsize = wanted.max(u64::from(facts.minimum_bytes));
     let size = facts.size_bytes;
     if size == 0 {
@@ -284,13 +284,6 @@ fn sector_of(facts: &Facts, wanted: u64, writable: bool) -> Result<u32, String> 
         let minimum = facts.minimum_bytes;
         return Err(format!(
             "{size} bytes in blocks of {minimum} make no sector of {sectorsize}"
-        ));
-    }
-    let tail = size % sectorsize;
-    if tail > 0 && writable && facts.flags & export_flag::READ_ONLY == 0 {
-        return Err(format!(
-            "it cannot be written to: it has {size} bytes, and the last {tail} make no whole \
-             sector of {sectorsize} (without --rw it can be read)"
         ));
     }
     Ok(sectorsize as u32)
@@ -327,7 +320,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let (facts, stream) = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
     let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
-    let sector_bytes = sector_of(&facts, wanted, private.writable)?;
+    let sector_bytes = sector_of(&facts, wanted)?;
     let losses = Arc::default();
     let remote = Arc::new(Remote {
         place,
