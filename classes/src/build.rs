@@ -78,6 +78,19 @@ impl<'a> BuildContext<'a> {
         self.files.direct
     }
 
+    /// A name for a provider that should be called `wanted`: where another is called so, the first
+    /// of `wanted-2`, `wanted-3`, ... that is free.
+    pub(crate) fn free_name(&self, wanted: String) -> String {
+        let tree = self.stack.tree();
+        if tree.provider(&wanted).is_none() {
+            return wanted;
+        }
+        let count = tree.providers().count();
+        let mut others = (2..=count + 1).map(|number| format!("{wanted}-{number}"));
+        let free = others.find(|name| tree.provider(name).is_none());
+        free.unwrap_or(wanted)
+    }
+
     /// The first of `md0`, `md1`, ... that no provider is called yet.
     pub(crate) fn next_name(&self, prefix: &str) -> String {
         let tree = self.stack.tree();

@@ -46,6 +46,7 @@ mod locking;
 pub mod md;
 pub mod nbd;
 pub mod nop;
+mod odd_end;
 mod overlap;
 mod own_thread;
 pub mod part;

@@ -142,8 +142,37 @@ impl TargetText {
     /// # Errors
     /// See [`TargetError`].
     pub fn open(&self, options: &TargetOptions) -> Result<Target, TargetError> {
-        let knobs = settled(options.knobs, options.set.over(self.stack.settings));
-        let stack = Stack::new(knobs, registry::tasting())?;
+        let knobs = self.knobs(options);
+        self.open_in(Stack::new(knobs, registry::tasting())?, knobs, options)
+    }
+
+    /// The same in the stack of another target, for one server of both.
+    ///
+    /// # Errors
+    /// See [`TargetError`]; also where a stack file wants the stack to work in another way.
+    pub fn open_beside(
+        &self,
+        other: &Target,
+        options: &TargetOptions,
+    ) -> Result<Target, TargetError> {
+        let (stack, knobs) = (other.stack.clone(), self.knobs(options));
+        if knobs != stack.options() {
+            let message = "the settings of its stack file differ from those of the other targets";
+            return Err(StackError::Invalid(message.to_owned()).into());
+        }
+        self.open_in(stack, knobs, options)
+    }
+
+    fn knobs(&self, options: &TargetOptions) -> StackKnobs {
+        settled(options.knobs, options.set.over(self.stack.settings))
+    }
+
+    fn open_in(
+        &self,
+        stack: Stack,
+        knobs: StackKnobs,
+        options: &TargetOptions,
+    ) -> Result<Target, TargetError> {
         let options = TargetOptions { knobs, ..*options };
         let target = build_target(stack, &self.stack.target, &options)?;
         Ok(Target {

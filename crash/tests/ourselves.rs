@@ -12,6 +12,7 @@ use ugeom_classes::{Build, BuildContext, TargetOptions, open_target, spec};
 use ugeom_crash::{CampaignSettings, Disk, Outcome, Points, Recording, answer, campaign};
 use ugeom_format::eli::{Cipher, EliFlags};
 use ugeom_serve::nbd::{Address, Server, Settings};
+use ugeom_serve::shown::Shown;
 use ugeom_stack::{Channel, Delta, Opened, ProviderId, Stack};
 
 const SECTOR: usize = 512;
@@ -162,11 +163,10 @@ fn nbd_keeps_what_it_flushed_when_the_servers_disk_crashes() {
     let settings = Settings {
         addresses: vec![Address::Unix(socket.clone())],
         writable: true,
-        only_top: true,
         threads: 2,
         ..Settings::default()
     };
-    let server = Server::start(&stack, &name, &settings).expect("serves");
+    let server = Server::start(&stack, &Shown::only(name), &settings).expect("serves");
     recording.begin();
     let options = TargetOptions::untasted().for_writing();
     let uri = format!("nbd+unix:///?socket={}", socket.display());

@@ -11,6 +11,7 @@ use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_serve::control::ServerFacts;
 use ugeom_serve::metrics::Metrics;
 use ugeom_serve::nbd::{Address, CertificateNames, Log, Server, ServerTls, Settings, Tls};
+use ugeom_serve::shown::Shown;
 
 /// Certificates of the server's tests.
 const CERTIFICATES: &str = "../serve/src/nbd/tests/tls";
@@ -42,7 +43,8 @@ fn socket(secure: bool) -> &'static PathBuf {
             writable: true,
             ..Settings::default()
         };
-        let server = Server::start(&target.stack, &target.name, &settings).expect("a server");
+        let server =
+            Server::start(&target.stack, &Shown::all(&*target.name), &settings).expect("a server");
         Running {
             path,
             _kept: Mutex::new((server, target)),

@@ -24,6 +24,7 @@ use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_measure::ratio::log_ratio_paired;
 use ugeom_serve::fuse::{Server, Settings, Transport};
 use ugeom_serve::ranges::Ranges;
+use ugeom_serve::shown::Shown;
 
 /// How often the cases of a comparison run in turn. Many short runs, close to each other: what
 /// else the machine does hits all of them alike.
@@ -69,14 +70,13 @@ fn ours(name: &'static str, transport: Transport) -> Result<Mounted, String> {
         allow_other: false,
         directory: folder.path().to_owned(),
         writable: true,
-        only_top: false,
         transport,
         threads: 2,
         ranges: Ranges::default(),
         log: Arc::new(|line| eprintln!("{line}")),
         ended: Arc::new(|| {}),
     };
-    let server = Server::start(&target.stack, &target.name, &settings);
+    let server = Server::start(&target.stack, &Shown::all(&*target.name), &settings);
     let server = server.map_err(|error| error.to_string())?;
     let file = folder.path().join("md0");
     fill(&file).map_err(|error| error.to_string())?;

@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod nbd;
 mod own_thread;
 pub mod ranges;
+pub mod shown;
 mod socket_file;
 
 /// The programs of the page for embedders are compiled and run.

@@ -51,7 +51,7 @@ pub enum Slicers {
 }
 
 /// How a stack works: all that a user can choose.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackKnobs {
     /// Let classes taste new providers.
     pub taste: bool,

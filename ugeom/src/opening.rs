@@ -2,7 +2,7 @@
 
 use crate::failure;
 use crate::output;
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use std::path::Path;
@@ -11,7 +11,7 @@ use ugeom_classes::eli::KeyOptions;
 use ugeom_classes::spec::{self, DeclaredOptions, SETTINGS};
 use ugeom_classes::{Target, TargetError, TargetOptions, TargetText, open_target, text_of};
 use ugeom_measure::units::{self, SizeUnits, TimeUnit};
-use ugeom_stack::{Opened, ProviderView, Stack, StackError, StackKnobs, TasteError};
+use ugeom_stack::{Opened, ProviderView, Stack, StackError, StackKnobs, TasteError, Tree};
 
 /// The target, as every command that works on one takes it.
 #[derive(Args)]
@@ -202,8 +202,28 @@ impl TargetArgs {
         TargetText::parse(&self.target).is_ok_and(|text| text.is_addressed())
     }
 
-    /// Opens the target to change what it describes, such as its partition table: refused while
-    /// another process has it open.
+    /// Opens the target to change its partition table: refused while another process has it open,
+    /// and where the disk ends within a sector, since tables have a copy in the last one.
+    ///
+    /// # Errors
+    /// As [`TargetArgs::open`].
+    pub fn open_for_table(&self) -> Result<Target> {
+        let target = self.open_for_change()?;
+        let view = top(&target)?;
+        let (bytes, sector_bytes) = (view.content_bytes(), u64::from(view.sectorsize_bytes));
+        if view.padding_bytes > 0 {
+            bail!(
+                "{} cannot have its table changed: it has {bytes} bytes, and the last {} make no \
+                 whole sector of {sector_bytes} (`truncate --size=%{sector_bytes}` appends zeroes \
+                 to a file)",
+                view.name,
+                bytes % sector_bytes,
+            );
+        }
+        Ok(target)
+    }
+
+    /// Opens the target to change anything of it: refused while another process has it open.
     ///
     /// # Errors
     /// As [`TargetArgs::open`].
@@ -223,20 +243,56 @@ impl TargetArgs {
 /// What the target cannot be opened for.
 pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
     let target = open_target(text, options).map_err(|error| with_file_hint(text, error))?;
-    for provider in target.stack.tree().providers() {
+    tell(&target.stack, std::slice::from_ref(&target));
+    Ok(target)
+}
+
+/// Opens several targets in one stack, each as its options say.
+///
+/// # Errors
+/// As [`open`], for the first that cannot be opened.
+pub fn open_together(wanted: &[(&str, TargetOptions)]) -> Result<Vec<Target>> {
+    let mut targets: Vec<Target> = Vec::new();
+    for (text, options) in wanted {
+        let opened = match targets.first() {
+            None => open_target(text, options),
+            Some(first) => TargetText::parse(text)
+                .map_err(TargetError::from)
+                .and_then(|text| text.open_beside(first, options)),
+        };
+        let opened = opened.map_err(|error| with_file_hint(text, error));
+        targets.push(match opened {
+            // The others name what they are about.
+            Err(error @ TargetError::Stack(_)) => {
+                Err(error).with_context(|| format!("opening `{}`", output::printable(text)))?
+            }
+            opened => opened?,
+        });
+    }
+    if let Some(first) = targets.first() {
+        tell(&first.stack, &targets);
+    }
+    Ok(targets)
+}
+
+/// Says on stderr what users must know of targets that were opened.
+fn tell(stack: &Stack, targets: &[Target]) {
+    let tree = stack.tree();
+    for provider in tree.providers() {
         let (size, sector) = (provider.mediasize_bytes, provider.sectorsize_bytes);
         let name = output::printable(&provider.name);
         log::debug!("opened {name}: {size} bytes, {sector}-byte sectors");
     }
-    warn_of_damage(&target.stack.taste_errors());
-    warn_of_padding(&target);
-    warn_of_assumptions(&target);
-    Ok(target)
+    warn_of_damage(&stack.taste_errors());
+    for target in targets {
+        warn_of_padding(&tree, target);
+    }
+    warn_of_assumptions(&tree);
 }
 
 /// What a class had to assume of a disk.
-fn warn_of_assumptions(target: &Target) {
-    for geom in target.stack.tree().geoms {
+fn warn_of_assumptions(tree: &Tree) {
+    for geom in &tree.geoms {
         if let Some(assumed) = geom.fact("hint") {
             output::warn(&output::printable(&format!(
                 "{} on {}: {assumed}",
@@ -268,8 +324,7 @@ fn warn_of_damage(errors: &[TasteError]) {
 }
 
 /// An image whose last sector is not whole: what follows its last byte is made up.
-fn warn_of_padding(target: &Target) {
-    let tree = target.stack.tree();
+fn warn_of_padding(tree: &Tree, target: &Target) {
     let bottom = tree.providers().find(|view| view.id == target.bottom);
     if let Some(view) = bottom.filter(|view| view.padding_bytes > 0) {
         output::warn(&output::printable(&format!(

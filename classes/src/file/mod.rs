@@ -112,7 +112,7 @@ fn build(
     if let FileKind::Image(format) = kind {
         let image = image::Settings {
             path: &path,
-            name: open::name_of(&path),
+            name: context.free_name(open::name_of(&path)),
             format,
             backing: settings.backing,
             shared: settings.shared || context.unlocked(),
@@ -133,7 +133,8 @@ fn build(
             _ => None,
         },
     };
-    let opened = open::open(&path, wanted)?;
+    let mut opened = open::open(&path, wanted)?;
+    opened.name = context.free_name(opened.name);
     if settings.engine == Choice::Mmap && direct {
         let problem = "a mapped file is always buffered (page cache): \
                        engine=mmap and direct=1 exclude each other";

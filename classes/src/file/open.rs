@@ -79,12 +79,10 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
         return Err(refused(path, "is empty: 0 bytes".into()));
     }
     let tail = size % u64::from(sectorsize);
-    if tail > 0 && wanted.writable {
-        // A write to the last sector would either make the image longer or lose a part of itself.
+    if tail > 0 && wanted.writable && wanted.direct {
         let problem = format!(
-            "cannot be written to: it has {size} bytes, and the last {tail} make no whole sector \
-             of {sectorsize} (`truncate --size=%{sectorsize}` appends zeroes; without --rw it can \
-             be read)"
+            "cannot be written to with direct I/O: it has {size} bytes, and the last {tail} make \
+             no whole sector of {sectorsize} (direct=0 uses buffered I/O)"
         );
         return Err(refused(path, problem));
     }

@@ -4,6 +4,7 @@ use super::FileGeom;
 use super::facts::Facts;
 use super::state::ThreadEngine;
 use crate::extents;
+use crate::odd_end;
 use rustix::fs::SeekFrom;
 use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, Request};
 
@@ -14,6 +15,9 @@ pub(super) fn start(geom: &FileGeom, request: Request<'_>, cx: &mut Cx) -> Next 
     match request.command() {
         Command::GetAttr => attribute(&geom.facts, request),
         Command::Extents => holes(geom, request),
+        Command::Write if odd_end::loses_bytes(&request, geom.facts.size_bytes) => {
+            request.fail(Errno::NOSPC, odd_end::NO_ROOM)
+        }
         Command::Read | Command::Write | Command::Delete | Command::Zero | Command::Flush => {
             match cx.local::<ThreadEngine>(geom) {
                 Ok(engine) => {

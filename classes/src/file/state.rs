@@ -133,7 +133,12 @@ impl ThreadEngine {
             kind,
             file: self.file,
             offset: bio.offset(),
-            length: bio.length(),
+            length: match changes(bio.command()) {
+                true => bio
+                    .length()
+                    .min(self.size_bytes.saturating_sub(bio.offset())),
+                false => bio.length(),
+            },
         };
         let makes_durable = matches!(kind, OpKind::Flush | OpKind::Write { durable: true });
         let generation = makes_durable.then(|| self.durable.begin());
@@ -167,12 +172,18 @@ fn is_flushed_after(bio: &Bio, shared: bool) -> bool {
     bio.flags().contains(Flags::FUA) && (written || bio.command() == Command::Zero)
 }
 
-/// Fills a READ that reaches past the last byte of the image with zeroes, if it has all bytes up to
-/// there; returns how many it has then.
+/// How many bytes of a request are done, of which `bytes` up to the last one of the image are: all
+/// if nothing is missing up to there. A READ is filled with zeroes, and changes there are none.
 fn pad(bio: &mut Bio, bytes: u64, size_bytes: u64) -> u64 {
     let inside = size_bytes.saturating_sub(bio.offset());
-    if bio.command() != Command::Read || bytes < inside || inside >= bio.length() {
+    if bytes < inside || inside >= bio.length() {
         return bytes;
+    }
+    if bio.command() != Command::Read {
+        return match changes(bio.command()) {
+            true => bio.length(),
+            false => bytes,
+        };
     }
     bio.fill(|at, piece| {
         let start = inside.saturating_sub(at).min(piece.len() as u64);

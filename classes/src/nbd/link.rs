@@ -50,6 +50,10 @@ const NONSENSE: &str = "the server violates the protocol";
 const OTHER_EXPORT: &str = "the export has another size now, or may not be written any more";
 const SILENT: &str = "the server does not answer";
 
+/// It may admit fewer clients than there are threads (nbdkit's filter `limit`).
+const LEFT_ONE_OF_MANY: &str =
+    "the server has left during the handshake (connections=1 uses one connection only)";
+
 const NO_CONNECTION: &str = "there is no connection";
 
 /// Bytes that may wait to be sent before no more requests are added to them.
@@ -387,6 +391,7 @@ impl Link {
         };
         let mut bytes = [0; ROOM_BYTES_MIN];
         match stream.read(&mut [], &mut bytes) {
+            Ok(0) if self.remote.many() => return Err(LEFT_ONE_OF_MANY),
             Ok(0) => return Err("the server has left during the handshake"),
             Ok(count) => input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -649,20 +654,15 @@ fn request(remote: &Remote, covers: u64, index: u32, flight: &mut Flight) -> Req
     };
     let writes = matches!(command, command::WRITE | command::WRITE_ZEROES);
     let fua = writes && durable && remote.has(export_flag::SEND_FUA);
-    let part = match command {
-        // The export may end in the middle of the last sector.
-        command::READ | command::BLOCK_STATUS => {
-            let at = bio.offset() + flight.done;
-            left.min(limit)
-                .min(remote.facts.size_bytes.saturating_sub(at))
-        }
-        _ => left.min(limit),
-    };
+    // The export may end in the middle of the last sector.
+    let at = bio.offset() + flight.done;
+    let exported = remote.facts.size_bytes.saturating_sub(at);
+    let part = left.min(limit).min(exported);
     let offset_bytes = if command == command::FLUSH {
         flight.covers = covers;
         0
     } else {
-        bio.offset() + flight.done
+        at
     };
     flight.part = part;
     flight.got = 0;

@@ -41,9 +41,9 @@ mod uri;
 
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::entry::{Build, ClassEntry, Role};
-use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
+use crate::{set_choice, set_field};
 use connect::Place;
 use links::Flusher;
 use service::Service;
@@ -84,6 +84,7 @@ struct Wanted {
     sector_bytes: Option<u64>,
     timeout_ns: u64,
     retry_ns: u64,
+    only_one: bool,
     name: Option<String>,
 }
 
@@ -113,6 +114,9 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
     option("retry", "TIME", Value("1m"),
         "fail requests when no server has answered for this long",
         set_field!(retry_ns = values::duration_ns)),
+    option("connections", "auto|1", Value("auto"),
+        "auto: one a thread if the server declares them coherent; 1: one for all threads",
+        set_choice!(only_one = [("auto", false), ("1", true)])),
     option("name", "NAME", Depends("nbd0, nbd1, ..."), "name of the provider",
         set_field!(name = values::provider_name)),
 ]);
@@ -131,6 +135,8 @@ pub(super) struct Remote {
     retry: Duration,
     /// Connections that may break over one request.
     breaks_max: u32,
+    /// One connection for all threads, whatever the server allows.
+    only_one: bool,
     /// Why requests fail without a server, where another reason is true than that it is
     /// unreachable.
     absent: Option<&'static str>,
@@ -140,6 +146,11 @@ pub(super) struct Remote {
 }
 
 impl Remote {
+    /// Each thread has a connection of its own.
+    fn many(&self) -> bool {
+        self.has(export_flag::CAN_MULTI_CONN) && !self.only_one
+    }
+
     fn has(&self, flag: u16) -> bool {
         self.facts.flags & flag != 0
     }
@@ -197,6 +208,7 @@ impl Geom for NbdGeom {
 
     fn config(&self) -> Vec<(String, String)> {
         let connections = match self.ways {
+            Ways::One(_) if self.remote.only_one => "one: connections=1",
             Ways::One(_) => "one: the server promises nothing for more",
             Ways::Many(_) => "one a thread",
         };
@@ -229,7 +241,7 @@ fn build(
     let (facts, stream) = connected.map_err(refused)?;
     let spare = Spare::new(stream, facts.allocation);
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
-    let sector_bytes = sector_of(&facts, sector_bytes, context.writable()).map_err(refused)?;
+    let sector_bytes = sector_of(&facts, sector_bytes).map_err(refused)?;
     let losses = Arc::default();
     let remote = Arc::new(Remote {
         place,
@@ -241,6 +253,7 @@ fn build(
         timeout,
         retry,
         breaks_max: u32::MAX,
+        only_one: wanted.only_one,
         absent: None,
         together: Together::new(&losses, timeout),
         losses,
@@ -260,7 +273,7 @@ fn build(
 }
 
 /// The sector size of an export.
-fn sector_of(facts: &Facts, wanted: u64, writable: bool) -> Result<u32, String> {
+fn sector_of(facts: &Facts, wanted: u64) -> Result<u32, String> {
     let sectorsize = wanted.max(u64::from(facts.minimum_bytes));
     let size = facts.size_bytes;
     if size == 0 {
@@ -271,13 +284,6 @@ fn sector_of(facts: &Facts, wanted: u64, writable: bool) -> Result<u32, String> 
         let minimum = facts.minimum_bytes;
         return Err(format!(
             "{size} bytes in blocks of {minimum} make no sector of {sectorsize}"
-        ));
-    }
-    let tail = size % sectorsize;
-    if tail > 0 && writable && facts.flags & export_flag::READ_ONLY == 0 {
-        return Err(format!(
-            "it cannot be written to: it has {size} bytes, and the last {tail} make no whole \
-             sector of {sectorsize} (without --rw it can be read)"
         ));
     }
     Ok(sectorsize as u32)
@@ -314,7 +320,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let (facts, stream) = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
     let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
-    let sector_bytes = sector_of(&facts, wanted, private.writable)?;
+    let sector_bytes = sector_of(&facts, wanted)?;
     let losses = Arc::default();
     let remote = Arc::new(Remote {
         place,
@@ -326,6 +332,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
         breaks_max: PRIVATE_BREAKS_MAX,
+        only_one: false,
         absent: Some(PRIVATE_ABSENT),
         together: Together::new(&losses, PRIVATE_TIMEOUT),
         losses,
@@ -372,7 +379,7 @@ fn plan(
 ) -> Result<Plan, BuildError> {
     let sectorsize = u64::from(remote.sector_bytes);
     let writable = writable && !remote.has(export_flag::READ_ONLY);
-    let ways = if remote.has(export_flag::CAN_MULTI_CONN) {
+    let ways = if remote.many() {
         Flusher::start(&remote).map(Ways::Many)
     } else {
         Service::start(&remote).map(Ways::One)

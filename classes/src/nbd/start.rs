@@ -2,6 +2,7 @@
 
 use super::state::ThreadLink;
 use super::{NbdGeom, Ways};
+use crate::odd_end;
 use ugeom_format::wire::nbd::export_flag;
 use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, Request};
 
@@ -26,6 +27,9 @@ pub(super) fn start(geom: &NbdGeom, mut request: Request<'_>, cx: &mut Cx) -> Ne
             let kind = ExtentKind::Data;
             request.add_extent(Extent { length_bytes, kind });
             return request.finish();
+        }
+        Command::Write if odd_end::loses_bytes(&request, remote.facts.size_bytes) => {
+            return request.fail(Errno::NOSPC, odd_end::NO_ROOM);
         }
         _ => {}
     }

@@ -138,9 +138,19 @@ fn judge(program: &str, output: &Output) -> Result<(), String> {
     }
     let printed = [&output.stdout[..], &output.stderr[..]].concat();
     let printed = String::from_utf8_lossy(&printed);
-    let last: Vec<&str> = printed.lines().rev().take(8).collect();
-    let last: Vec<&str> = last.into_iter().rev().collect();
-    Err(format!("{program}: {}: {}", output.status, last.join("; ")))
+    Err(format!(
+        "{program}: {}: {}",
+        output.status,
+        end_of(&printed)
+    ))
+}
+
+/// The last lines of what a program printed as one line, without indents and empty lines.
+fn end_of(printed: &str) -> String {
+    let lines = printed.lines().map(str::trim).filter(|it| !it.is_empty());
+    let lines: Vec<&str> = lines.collect();
+    let last = &lines[lines.len().saturating_sub(8)..];
+    last.join("; ")
 }
 
 /// A place for the file system. Dropping it unmounts and frees the loop device.
@@ -309,5 +319,22 @@ impl Drop for Mounted {
             let _ = self.forget();
         }
         let _ = run(&self.folder, "losetup", &["-d"], &[self.device.as_os_str()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_printed_is_one_line_without_indents() {
+        let printed = "mkfs.ext4: too big for a\n\tfilesystem with 0 blocks\n\n\tor lower it.\n\n";
+        assert_eq!(
+            end_of(printed),
+            "mkfs.ext4: too big for a; filesystem with 0 blocks; or lower it."
+        );
+        let many: String = (0..20).map(|line| format!("{line}\n")).collect();
+        assert_eq!(end_of(&many), "12; 13; 14; 15; 16; 17; 18; 19");
+        assert_eq!(end_of(""), "");
     }
 }

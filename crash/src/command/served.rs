@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ugeom_serve::ranges::Ranges;
+use ugeom_serve::shown::Shown;
 use ugeom_serve::{fuse, nbd};
 use ugeom_stack::Stack;
 
@@ -28,7 +29,6 @@ impl Served {
         let settings = fuse::Settings {
             directory: directory.clone(),
             writable: true,
-            only_top: true,
             transport: fuse::Transport::Classic,
             threads: 2,
             ranges: ranges.clone(),
@@ -36,15 +36,16 @@ impl Served {
             ended: Arc::new(|| {}),
             allow_other: false,
         };
-        let files = fuse::Server::start(stack, name, &settings).map_err(|it| serving(&it))?;
+        let files =
+            fuse::Server::start(stack, &Shown::only(name), &settings).map_err(|it| serving(&it))?;
         let settings = nbd::Settings {
             addresses: vec![nbd::Address::Unix(folder.join("nbd"))],
             writable: true,
-            only_top: true,
             ranges,
             ..nbd::Settings::default()
         };
-        let nbd = nbd::Server::start(stack, name, &settings).map_err(|it| serving(&it))?;
+        let nbd =
+            nbd::Server::start(stack, &Shown::only(name), &settings).map_err(|it| serving(&it))?;
         Ok(Self {
             device: directory.join(name),
             uri: nbd.uris().first().cloned().unwrap_or_default(),

@@ -3,6 +3,7 @@
 
 use super::Settings;
 use crate::ranges::Ranges;
+use crate::shown::{Seen, Shown};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +13,7 @@ use ugeom_format::wire::fuse::{
     Attributes, Entry, FileKind, FileSystem, NAME_BYTES_MAX, Names, ROOT, SetAttributes, Transfer,
     attributes_reply, set_flag,
 };
-use ugeom_stack::{ProviderView, Stack, Tree};
+use ugeom_stack::Stack;
 
 /// What is best read and written at a time, bytes.
 const BLOCK_BYTES: u32 = 4096;
@@ -20,12 +21,11 @@ const BLOCK_BYTES: u32 = 4096;
 /// The files of a mount.
 pub(super) struct Files {
     pub stack: Stack,
-    pub writable: bool,
     pub ranges: Ranges,
-    top: String,
-    only_top: bool,
+    shown: Shown,
+    writable: bool,
     nodes: Mutex<Nodes>,
-    /// The low 12 bits of the mode of files.
+    /// The low 12 bits of the mode of files that may be written to.
     permissions: u32,
     uid: u32,
     gid: u32,
@@ -79,15 +79,14 @@ pub(super) fn file_name(provider: &str) -> Option<Vec<u8>> {
 }
 
 impl Files {
-    pub fn new(stack: &Stack, top: &str, settings: &Settings) -> Self {
+    pub fn new(stack: &Stack, shown: &Shown, settings: &Settings) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
         Self {
             stack: stack.clone(),
-            writable: settings.writable,
             ranges: settings.ranges.clone(),
-            top: top.to_owned(),
-            only_top: settings.only_top,
+            shown: shown.clone(),
+            writable: settings.writable,
             nodes: Mutex::default(),
             permissions: permissions(settings, umask()),
             uid: rustix::process::geteuid().as_raw(),
@@ -96,12 +95,16 @@ impl Files {
         }
     }
 
-    fn shown<'a>(&'a self, tree: &'a Tree) -> impl Iterator<Item = &'a ProviderView> {
-        tree.providers().filter(|view| {
-            view.error.is_none()
-                && (!self.only_top || view.name == self.top)
-                && file_name(&view.name).is_some()
-        })
+    /// What there is now, the default one first.
+    fn seen(&self) -> Vec<Seen> {
+        let mut seen = self.shown.of_tree(&self.stack.tree());
+        seen.retain(|it| it.view.error.is_none() && file_name(&it.view.name).is_some());
+        seen
+    }
+
+    /// Whether programs may write to it.
+    pub fn is_writable(&self, seen: &Seen) -> bool {
+        self.writable && !seen.read_only
     }
 
     fn node_of(&self, name: &str) -> u64 {
@@ -110,17 +113,13 @@ impl Files {
     }
 
     /// The provider of a node, as it is now.
-    pub fn provider(&self, node: u64) -> Result<ProviderView, Errno> {
+    pub fn provider(&self, node: u64) -> Result<Seen, Errno> {
         let name = {
             let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
             nodes.name(node).ok_or(Errno::STALE)?.to_owned()
         };
-        let tree = self.stack.tree();
-        let mut shown = self.shown(&tree);
-        shown
-            .find(|view| view.name == name)
-            .cloned()
-            .ok_or(Errno::STALE)
+        let mut seen = self.seen().into_iter();
+        seen.find(|it| it.view.name == name).ok_or(Errno::STALE)
     }
 
     fn of_root(&self) -> Attributes {
@@ -137,11 +136,15 @@ impl Files {
         }
     }
 
-    fn of_provider(&self, view: &ProviderView) -> Attributes {
+    fn of_provider(&self, seen: &Seen) -> Attributes {
+        let view = &seen.view;
         Attributes {
             node: self.node_of(&view.name),
             kind: FileKind::File,
-            permissions: self.permissions,
+            permissions: match self.is_writable(seen) {
+                true => self.permissions,
+                false => self.permissions & !0o222,
+            },
             size_bytes: view.content_bytes(),
             allocated_bytes: view.content_bytes(),
             block_bytes: BLOCK_BYTES.max(view.sectorsize_bytes),
@@ -151,11 +154,10 @@ impl Files {
 
     /// Answers LOOKUP: the attributes of a name of the directory.
     pub fn look_up(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
-        let tree = self.stack.tree();
-        let mut shown = self.shown(&tree);
-        let found = shown.find(|view| file_name(&view.name).is_some_and(|file| file == name));
-        let view = found.ok_or(Errno::NOENT)?;
-        Ok(Entry(self.of_provider(view)).encode())
+        let mut seen = self.seen().into_iter();
+        let found = seen.find(|it| file_name(&it.view.name).is_some_and(|file| file == name));
+        let found = found.ok_or(Errno::NOENT)?;
+        Ok(Entry(self.of_provider(&found)).encode())
     }
 
     /// GETATTR of a file that is open and of which so many bytes are no hole.
@@ -189,7 +191,7 @@ impl Files {
         if set.which & (set_flag::MODE | set_flag::UID | set_flag::GID) != 0 || node == ROOT {
             return Err(Errno::PERM);
         }
-        let size = self.provider(node)?.content_bytes();
+        let size = self.provider(node)?.view.content_bytes();
         if set.which & set_flag::SIZE != 0 && set.size_bytes != 0 && set.size_bytes != size {
             return Err(Errno::INVAL);
         }
@@ -209,10 +211,9 @@ impl Files {
                 return Ok(names.encode());
             }
         }
-        let tree = self.stack.tree();
-        let mut files: Vec<(u64, Vec<u8>)> = self
-            .shown(&tree)
-            .filter_map(|view| Some((self.node_of(&view.name), file_name(&view.name)?)))
+        let seen = self.seen().into_iter();
+        let mut files: Vec<(u64, Vec<u8>)> = seen
+            .filter_map(|it| Some((self.node_of(&it.view.name), file_name(&it.view.name)?)))
             .collect();
         files.sort_unstable();
         for (node, name) in files {
@@ -227,27 +228,22 @@ impl Files {
 
     /// STATFS: the size of the largest provider, all of it in use.
     pub fn file_system(&self) -> Vec<u8> {
-        let tree = self.stack.tree();
-        let largest_bytes = self
-            .shown(&tree)
-            .map(ProviderView::content_bytes)
-            .max()
-            .unwrap_or(0);
+        let seen = self.seen();
+        let sizes = seen.iter().map(|it| it.view.content_bytes());
+        let largest_bytes = sizes.max().unwrap_or(0);
         let reply = FileSystem {
             blocks: largest_bytes / u64::from(BLOCK_BYTES),
             block_bytes: BLOCK_BYTES,
-            files: self.shown(&tree).count() as u64,
+            files: seen.len() as u64,
         };
         reply.encode()
     }
 
-    /// The names of all files, the one on top first.
+    /// The names of all files, the default one first.
     pub fn names(&self) -> Vec<String> {
-        let tree = self.stack.tree();
-        let named = |view: &ProviderView| Some(from_bytes(&file_name(&view.name)?));
-        let (top, others): (Vec<_>, Vec<_>) =
-            self.shown(&tree).partition(|view| view.name == self.top);
-        top.into_iter().chain(others).filter_map(named).collect()
+        let seen = self.seen().into_iter();
+        seen.filter_map(|it| Some(from_bytes(&file_name(&it.view.name)?)))
+            .collect()
     }
 }
 

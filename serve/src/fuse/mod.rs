@@ -45,6 +45,7 @@ pub use passages::{Passage, Passages};
 pub use start::Used;
 
 use crate::ranges::Ranges;
+use crate::shown::Shown;
 use files::Files;
 use handles::Tables;
 use interrupts::Interrupts;
@@ -91,12 +92,10 @@ const NUDGE: Duration = Duration::from_millis(5);
 pub struct Settings {
     /// What to mount on: an empty directory.
     pub directory: PathBuf,
-    /// Whether the files may be opened for writing.
+    /// Whether the files may be opened for writing, but for those that are shown read-only.
     pub writable: bool,
     /// Other users may use the mount, too, as far as the permissions of files go.
     pub allow_other: bool,
-    /// Only the provider on top is a file, and not all that there are.
-    pub only_top: bool,
     /// How kernel and server are to talk.
     pub transport: Transport,
     /// Threads of the classic transport, at least 1.
@@ -149,20 +148,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Mounts, and serves the providers of `stack` as files from now on; `top` names the one on
-    /// top.
+    /// Mounts, and serves the providers of `stack` that are `shown` as files from now on.
     ///
     /// # Errors
     /// See [`FuseError`]; nothing is mounted then.
-    pub fn start(stack: &Stack, top: &str, settings: &Settings) -> Result<Self, FuseError> {
-        match Self::start_with(stack, top, settings) {
+    pub fn start(stack: &Stack, shown: &Shown, settings: &Settings) -> Result<Self, FuseError> {
+        match Self::start_with(stack, shown, settings) {
             // What was agreed on with the kernel cannot be taken back, but a new mount can be made.
             Err(FuseError::Transport(why)) if settings.transport == Transport::Auto => {
                 let classic = Settings {
                     transport: Transport::Classic,
                     ..settings.clone()
                 };
-                let mut server = Self::start_with(stack, top, &classic)?;
+                let mut server = Self::start_with(stack, shown, &classic)?;
                 server.used.why = Some(why);
                 Ok(server)
             }
@@ -170,10 +168,10 @@ impl Server {
         }
     }
 
-    fn start_with(stack: &Stack, top: &str, settings: &Settings) -> Result<Self, FuseError> {
+    fn start_with(stack: &Stack, shown: &Shown, settings: &Settings) -> Result<Self, FuseError> {
         let directory = mount::check(&settings.directory)?;
         let shared = Arc::new(Shared {
-            files: Files::new(stack, top, settings),
+            files: Files::new(stack, shown, settings),
             log: Arc::clone(&settings.log),
             closing: AtomicUsize::new(0),
             complaints: AtomicUsize::new(0),

@@ -180,11 +180,12 @@ impl Opener {
 
     fn open(&mut self, node: u64, flags: u32) -> Result<Vec<u8>, Errno> {
         let files = &self.shared.files;
-        let view = files.provider(node)?;
+        let seen = files.provider(node)?;
         let writes = flags & ACCESS_MODE != 0;
-        if writes && !files.writable {
+        if writes && !files.is_writable(&seen) {
             return Err(Errno::ROFS);
         }
+        let view = seen.view;
         if writes && let Some(lost) = files.stack.lost_to_writer(view.id) {
             let name = &view.name;
             self.shared.say(&format!(

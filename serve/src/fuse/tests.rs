@@ -61,7 +61,6 @@ fn start(target: &str, change: impl FnOnce(&mut Settings)) -> Result<Running, Fu
     let mut settings = Settings {
         directory: folder.path().to_owned(),
         writable: true,
-        only_top: false,
         transport: Transport::Auto,
         threads: 2,
         ranges: Ranges::default(),
@@ -72,7 +71,7 @@ fn start(target: &str, change: impl FnOnce(&mut Settings)) -> Result<Running, Fu
         }),
     };
     change(&mut settings);
-    let server = Server::start(&target.stack, &target.name, &settings)?;
+    let server = Server::start(&target.stack, &Shown::all(target.name), &settings)?;
     Ok(Running {
         server: Some(server),
         stack: target.stack,

@@ -4,6 +4,7 @@
 use super::Settings;
 use super::allow::{Identity, Rule};
 use crate::ranges::Ranges;
+use crate::shown::{Seen, Shown};
 use std::sync::Arc;
 use ugeom_format::wire::nbd::{PAYLOAD_BYTES_MAX, export_flag, option_reply};
 use ugeom_stack::{Delta, Opened, ProviderId, ProviderView, RangeLock, Stack, StackError};
@@ -16,8 +17,7 @@ const PREFERRED_BYTES_MIN: u32 = 4096;
 
 pub(super) struct Exports {
     stack: Stack,
-    top: String,
-    only_top: bool,
+    shown: Shown,
     writable: bool,
     allow: Vec<Rule>,
     ranges: Ranges,
@@ -86,11 +86,10 @@ impl Export {
 }
 
 impl Exports {
-    pub fn new(stack: &Stack, top: &str, settings: &Settings) -> Self {
+    pub fn new(stack: &Stack, shown: &Shown, settings: &Settings) -> Self {
         Self {
             stack: stack.clone(),
-            top: top.to_owned(),
-            only_top: settings.only_top,
+            shown: shown.clone(),
             writable: settings.writable,
             allow: settings.allow.clone(),
             ranges: settings.ranges.clone(),
@@ -110,10 +109,10 @@ impl Exports {
 
     /// Names in rules that no export has now. It may come: classes taste again.
     pub fn missing(&self) -> Vec<&str> {
-        let tree = self.stack.tree();
-        let names = self.allow.iter().filter_map(|rule| rule.export(&self.top));
-        let is_missing =
-            |name: &&str| tree.provider(name).is_none() || (self.only_top && *name != self.top);
+        let shown = self.shown.of_tree(&self.stack.tree());
+        let default = self.shown.default_name();
+        let names = self.allow.iter().filter_map(|rule| rule.export(default));
+        let is_missing = |name: &&str| shown.iter().all(|it| it.view.name != *name);
         names.filter(is_missing).collect()
     }
 
@@ -121,7 +120,7 @@ impl Exports {
         &self.stack
     }
 
-    fn export(&self, view: &ProviderView) -> Export {
+    fn export(&self, Seen { view, read_only }: &Seen) -> Export {
         let sector_bytes = view.sectorsize_bytes.max(1);
         let stripe_bytes = u32::try_from(view.stripesize_bytes).unwrap_or(0);
         let preferred = PREFERRED_BYTES_MIN.max(sector_bytes).max(stripe_bytes);
@@ -136,48 +135,52 @@ impl Exports {
             size_bytes: view.content_bytes(),
             sector_bytes,
             preferred_bytes: preferred.min(PAYLOAD_BYTES_MAX),
-            writable: self.writable,
+            writable: self.writable && !read_only,
         }
     }
 }
 
 impl Visible<'_> {
     fn sees(&self, name: &str) -> bool {
-        let Exports { top, allow, .. } = self.exports;
-        (!self.exports.only_top || name == top) && self.client.sees(allow, name, top)
+        let Exports { shown, allow, .. } = self.exports;
+        self.client.sees(allow, name, shown.default_name())
+    }
+
+    /// The providers that it sees now, the default one first.
+    fn seen(&self) -> Vec<Seen> {
+        let Exports { shown, stack, .. } = self.exports;
+        let mut seen = shown.of_tree(&stack.tree());
+        seen.retain(|it| it.view.error.is_none() && self.sees(&it.view.name));
+        seen
     }
 
     /// All exports, the default one first.
     pub fn all(&self) -> Vec<Export> {
         let exports = self.exports;
-        let tree = exports.stack.tree();
-        let top = tree.provider(&exports.top).into_iter();
-        let others = tree
-            .providers()
-            .filter(|view| view.name != exports.top && view.error.is_none());
-        let seen = top.chain(others).filter(|view| self.sees(&view.name));
-        seen.map(|view| exports.export(view)).collect()
+        self.seen().iter().map(|it| exports.export(it)).collect()
     }
 
     /// The export of that name; the default one for an empty name. A name that ends with `:ro`, and
     /// is not itself that of a provider, is the export before it, for reading.
     pub fn find(&self, name: &str) -> Result<Export, Refusal> {
         let exports = self.exports;
-        let tree = exports.stack.tree();
+        let seen = self.seen();
         let named = |name: &str| {
-            let wanted = if name.is_empty() { &exports.top } else { name };
-            tree.provider(wanted)
-                .filter(|view| view.error.is_none() && self.sees(&view.name))
+            let wanted = match name {
+                "" => exports.shown.default_name(),
+                name => name,
+            };
+            seen.iter().find(|it| it.view.name == wanted)
         };
-        if let Some(view) = named(name) {
-            return Ok(exports.export(view));
+        if let Some(found) = named(name) {
+            return Ok(exports.export(found));
         }
         let read_only = name.strip_suffix(READ_ONLY_SUFFIX).and_then(named);
-        if let Some(view) = read_only {
+        if let Some(found) = read_only {
             return Ok(Export {
                 name: name.to_owned(),
                 writable: false,
-                ..exports.export(view)
+                ..exports.export(found)
             });
         }
         let missing = match name {
@@ -185,7 +188,7 @@ impl Visible<'_> {
             "" => "there is no default export".to_owned(),
             name => format!("there is no export `{name}`"),
         };
-        let names: Vec<String> = self.all().into_iter().map(|export| export.name).collect();
+        let names: Vec<&str> = seen.iter().map(|it| it.view.name.as_str()).collect();
         Err(Refusal {
             reply: option_reply::ERR_UNKNOWN,
             message: format!("{missing}; there are: {}", names.join(", ")),
@@ -195,7 +198,8 @@ impl Visible<'_> {
     /// Why an export is not opened for writing.
     fn kept(&self, export: &Export, lost: &str) -> Refusal {
         let name = &export.name;
-        let above = if self.sees(lost) { lost } else { "a layer" };
+        let sees = self.seen().iter().any(|it| it.view.name == lost);
+        let above = if sees { lost } else { "a layer" };
         Refusal {
             reply: option_reply::ERR_POLICY,
             message: format!(

@@ -66,6 +66,7 @@ pub use given::{Given, OnlyClient};
 pub use ugeom_tls::ServerTls;
 
 use crate::ranges::Ranges;
+use crate::shown::Shown;
 use control::Control;
 use exports::Exports;
 use std::sync::Arc;
@@ -136,10 +137,8 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// Which clients see which exports; without rules every client sees all.
     pub allow: Vec<Rule>,
-    /// Whether exports are opened for writing.
+    /// Whether exports are opened for writing, but for those that are shown read-only.
     pub writable: bool,
-    /// Only the provider on top is an export, and not all that there are.
-    pub only_top: bool,
     /// Worker threads, at least 1.
     pub threads: usize,
     /// How long a worker polls for more requests before it sleeps, which takes a core and saves
@@ -162,7 +161,6 @@ impl Default for Settings {
             tls: None,
             allow: Vec::new(),
             writable: false,
-            only_top: false,
             threads: 1,
             spin: Duration::ZERO,
             limits: Limits::default(),
@@ -180,12 +178,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and serves the providers of `stack` from now on; `top` names the default export.
+    /// Listens, and serves the providers of `stack` that are `shown` from now on.
     ///
     /// # Errors
     /// See [`ServeError`]; nothing is listened to then.
-    pub fn start(stack: &Stack, top: &str, settings: &Settings) -> Result<Self, ServeError> {
-        let exports = Exports::new(stack, top, settings);
+    pub fn start(stack: &Stack, shown: &Shown, settings: &Settings) -> Result<Self, ServeError> {
+        let exports = Exports::new(stack, shown, settings);
         let verifies = settings.tls.as_ref().is_some_and(|tls| tls.server.verifies);
         if let Some(rule) = settings.allow.iter().find(|rule| rule.needs_certificate())
             && !verifies

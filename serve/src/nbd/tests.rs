@@ -49,7 +49,8 @@ fn serve(target: &str, change: impl FnOnce(&mut Settings)) -> Running {
         ..Settings::default()
     };
     change(&mut settings);
-    let server = Server::start(&target.stack, &target.name, &settings).expect("a server");
+    let server =
+        Server::start(&target.stack, &Shown::all(&*target.name), &settings).expect("a server");
     Running {
         server: Some(server),
         stack: target.stack,

@@ -68,10 +68,10 @@ fn an_image_that_is_no_whole_sectors_is_read_to_its_last_byte_with_a_warning() {
     let info = ugeom(&["diskinfo", &target]);
     has(&info.text(), "1000448");
     has(&info.stderr, warning);
+    let direct = format!("{target}?direct=1");
     for writing in [
-        &["write", &target][..],
-        &["part", "create", "-s", "mbr", &target],
-        &["serve", &target, "--rw", "--run", "true"],
+        &["part", "create", "-s", "mbr", &target][..],
+        &["serve", &direct, "--rw", "--run", "true"],
     ] {
         let error = ugeom(writing).failed(1);
         has(&error, "make no whole sector of 512");

@@ -16,6 +16,7 @@ mod crash_misuse;
 mod diskinfo;
 mod disks;
 mod eli_killed;
+mod exports;
 mod files;
 mod fio;
 mod fio_calls;

@@ -1,8 +1,10 @@
 //! Images that are no whole number of sectors, over NBD and as files: no byte is lost or made up.
 
 use crate::disks;
-use crate::run::{has, other, ugeom};
+use crate::files::Mounted;
+use crate::run::{has, other, ugeom, ugeom_with};
 use crate::serve::{Served, noise};
+use rustix::fs::{FallocateFlags, fallocate};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -96,4 +98,94 @@ fn an_odd_image_is_a_file_of_its_own_size() {
         assert!(ended.stdout == expected, "{transport}");
         std::fs::remove_dir(&mount).expect("it is free");
     }
+}
+
+/// What is written stays within the image, which keeps its size; every byte of it can be written.
+#[test]
+fn an_odd_image_is_written_to_its_last_byte() {
+    let Some(nbdcopy) = program("nbdcopy") else { return };
+    let (folder, path, _) = image();
+    let (image, upstream) = (disks::text(&path), folder.path().join("upstream"));
+    std::fs::write(&upstream, noise(1, 998_324)).expect("an image");
+    let other_folder = tempfile::tempdir().expect("a folder");
+    let served = Served::start(other_folder, &disks::text(&upstream), &["--rw"]);
+    let source = disks::text(&folder.path().join("source"));
+    let copy = format!("{} --flush {source} \"$uri\"", disks::text(&nbdcopy));
+    let options = [
+        "engine=sync",
+        "engine=guasi",
+        "engine=libaio",
+        "engine=mmap",
+    ];
+    let mut targets: Vec<(String, &PathBuf)> = options
+        .map(|option| (format!("{image}?{option}"), &path))
+        .to_vec();
+    targets.extend([
+        (image.clone(), &path),
+        (format!("{image}?sectorsize=4096"), &path),
+        (format!("{image} | cache:256k,write=back | nop"), &path),
+        (served.uri.clone(), &upstream),
+        (format!("{}&connections=1", served.uri), &upstream),
+        (format!("{} | cache:256k,write=back", served.uri), &upstream),
+    ]);
+    let data = [noise(2, 998_324), vec![0; 998_324], noise(3, 998_324)];
+    for (target, image) in &targets {
+        for data in &data {
+            std::fs::write(&source, data).expect("a source");
+            let ended = ugeom(&["serve", target, "--rw", "--run", &copy]);
+            assert_eq!(ended.code, 0, "{target}: {}", ended.stderr);
+            let found = std::fs::read(image).expect("the image");
+            assert!(found == *data, "{target}: {} bytes", found.len());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_behind_the_last_byte_of_an_odd_image() {
+    let (_folder, path, mut bytes) = image();
+    let image = disks::text(&path);
+    // The last sector is padded with 76 bytes.
+    let write = |data: &[u8]| ugeom_with(&["write", &image, "--offset", "997888"], data);
+    let mut sector = vec![7; 512];
+    let refused = write(&sector);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    has(
+        &refused.stderr,
+        "only zeroes can be written behind its last byte",
+    );
+    assert!(std::fs::read(&path).expect("the image") == bytes);
+    sector[512 - 76..].fill(0);
+    let written = write(&sector);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    bytes[997_888..].fill(7);
+    assert!(std::fs::read(&path).expect("the image") == bytes);
+}
+
+#[test]
+fn an_odd_file_of_a_mount_is_written_as_others_are() {
+    let (folder, path, bytes) = image();
+    for transport in ["classic", "auto"] {
+        let arguments = ["--rw", "--fuse-transport", transport];
+        let lent = tempfile::tempdir().expect("a folder");
+        let Some(served) = Mounted::start(lent, &disks::text(&path), &arguments) else { return };
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(served.file("odd.img"))
+            .expect("an open file");
+        let end = bytes.len() as u64;
+        file.write_all_at(&[9; 1000], end - 1000).expect("a write");
+        assert!(file.write_at(&[9; 2], end).is_err(), "behind the end");
+        file.sync_all().expect("flushed");
+        let mut expected = bytes.clone();
+        expected[998_324 - 1000..].fill(9);
+        assert!(std::fs::read(&path).expect("the image") == expected);
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, hole, end - 900, 900).expect("a hole");
+        expected[998_324 - 900..].fill(0);
+        assert!(std::fs::read(&path).expect("the image") == expected);
+        file.write_all_at(&bytes[998_324 - 1000..], end - 1000)
+            .expect("a write");
+    }
+    drop(folder);
 }

@@ -45,11 +45,11 @@ impl Served {
     }
 
     /// The URI of another export than the default.
-    fn export(&self, name: &str) -> String {
+    pub fn export(&self, name: &str) -> String {
         self.uri.replacen("///", &format!("///{name}"), 1)
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         disks::text(&self.folder.path().join(name))
     }
 
@@ -369,4 +369,21 @@ fn a_command_that_a_signal_ends_early_is_no_success() {
         BufReader::new(stdout).read_line(&mut line).expect("a line");
         assert_eq!(server.signal(signal).code(), Some(code), "{signal} {work}");
     }
+}
+
+/// `sh -c` waits for its children and does not pass signals on.
+#[test]
+fn a_signal_ends_what_the_command_has_started() {
+    let work = "(sleep 61; true) & sleep 62 & echo $!; wait; true";
+    let mut serve = command(UGEOM, &["serve", "md:1m", "--run", work]);
+    let mut server = Server(serve.stderr(Stdio::null()).spawn().expect("a server"));
+    let stdout = server.stdout.take().expect("stdout");
+    let mut reader = BufReader::new(stdout);
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("a line");
+    let sleep = Path::new("/proc").join(line.trim());
+    assert!(sleep.exists(), "{line}");
+    assert_eq!(server.signal("-TERM").code(), Some(143));
+    // The pipe ends with its last writer, which are all that the command has started.
+    assert_eq!(reader.read_line(&mut line).expect("the end"), 0);
 }

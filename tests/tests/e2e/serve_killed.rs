@@ -223,6 +223,7 @@ fn a_job_goes_on_with_the_next_server_and_reads_what_it_has_written() {
             "--iodepth=16",
             "--rate_iops=2000",
             "--verify=crc32c",
+            "--verify_state_save=0",
         ];
         run(process(UGEOM, &job), b"")
     });

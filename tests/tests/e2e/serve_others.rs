@@ -1,12 +1,36 @@
 //! More programs that speak NBD, at `ugeom serve`: copies between servers, measuring, mounting.
 
-use crate::run::{command, has, other, run, ugeom};
+use crate::run::{command, has, other, run, ugeom, wait_for};
 use crate::serve::{Served, noise};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use ugeom_testkit::{Server, program};
+
+/// nbdkit's memory is coherent over several connections, and the filter admits one client.
+#[test]
+fn one_connection_serves_many_threads_of_a_server_that_admits_one() {
+    let (Some(kit), Some(_)) = (program("nbdkit"), program("nbdcopy")) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (socket, source) = (folder.path().join("up"), folder.path().join("in"));
+    std::fs::write(&source, noise(6, 4 << 20)).expect("a source");
+    let mut upstream = command(
+        &kit,
+        &["-f", "--filter=limit", "memory", "4m", "limit=1", "-U"],
+    );
+    let upstream = upstream.arg(&socket).stderr(Stdio::null()).spawn();
+    let _upstream = Server(upstream.expect("nbdkit"));
+    wait_for("nbdkit listens", || socket.exists());
+    let target = format!("nbd+unix:///?socket={}&connections=1", socket.display());
+    let source = source.display();
+    let copies = format!(
+        "nbdcopy --connections=4 --flush {source} $uri && nbdcopy --connections=4 $uri - | \
+         cmp - {source}"
+    );
+    let serve = ["serve", &target, "--rw", "--threads", "4", "--run", &copies];
+    assert_eq!(ugeom(&serve).quiet(), "");
+}
 
 #[test]
 fn nbdcopy_copies_from_server_to_server_in_every_way() {

@@ -93,7 +93,7 @@ const STACKS: &str = "truncate -s 64M disk.img; \
     printf '[stack.slow]\nlayers = [\"disk.img\", \"nop:delay=1ms\", \"mbr\"]\n' > stacks.toml";
 
 /// Transcripts that are not repeated here: how the first command begins, and why.
-const ELSEWHERE: [(&str, &str, &str); 33] = [
+const ELSEWHERE: [(&str, &str, &str); 34] = [
     (
         "tour.md",
         "ugeom iostat vda",
@@ -132,6 +132,11 @@ const ELSEWHERE: [(&str, &str, &str); 33] = [
         "serve.md",
         "ugeom serve disk.img --nbd unix",
         "serves until it is ended; serve.rs",
+    ),
+    (
+        "serve.md",
+        "ugeom serve root=",
+        "serves until it is ended; exports.rs",
     ),
     (
         "serve.md",

@@ -1,27 +1,25 @@
 //! `ugeom serve`: the providers of a target, to any program, over NBD and as files.
 
+mod exports;
 mod files;
 mod metrics;
+mod running;
 mod sockets;
 mod tls;
 
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
-use crate::failure::{CommandFailed, Interrupted};
-use crate::opening::{self, TargetArgs};
+use crate::opening;
 use crate::output;
 use anyhow::{Context, Result};
 use clap::Args;
+use exports::Exports;
 use serde::Serialize;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
-use ugeom_classes::Target;
-use ugeom_machine::inherited::VARIABLES;
 use ugeom_machine::temporary::PrivateFolder;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
@@ -33,7 +31,9 @@ const LONG_ABOUT: &str = "\
 Serves every provider of a target over NBD, the network block device protocol. Each provider is an \
 export under its name; the top one, or the addressed one, is also the default export. qemu, \
 nbdcopy, fio and the kernel's nbd-client can then use a partition of an image, or a stack of \
-layers, like any other disk. With --fuse, each provider is a file of a mount.
+layers, like any other disk. With --fuse, each provider is a file of a mount. Several targets are \
+served together; the default export is that of the first. NAME=TARGET serves the top of a target \
+only, as NAME.
 
 The server prints the URI of each address and the directory of --fuse as soon as clients can use \
 them. On SIGTERM or Ctrl-C it answers the requests that it has read, flushes writes, and exits. \
@@ -55,6 +55,7 @@ Examples:
   ugeom serve disk.img@s1a --run 'nbdcopy $uri a.img'  copy one of them out
   ugeom serve md:1g --nbd tcp:localhost:10809 --rw  a disk in memory, for this machine
   ugeom serve disk.img --fuse /mnt/geom             all partitions, as files
+  ugeom serve root=a.img home=b.qcow2 --nbd unix:/tmp/u.sock   two disks, by name
   ugeom serve 'disk.img | nop:delay=5ms' --run 'qemu-img bench -f raw $uri'   a slow disk";
 
 /// Serve the providers of a target to any program, over NBD and as files
@@ -62,7 +63,7 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Serve {
     #[command(flatten)]
-    target: TargetArgs,
+    targets: exports::ExportArgs,
 
     /// Address to listen on: unix:PATH or tcp:HOST:PORT (port 0: a free port); may be repeated
     #[arg(long, value_name = "ADDRESS")]
@@ -183,14 +184,7 @@ struct Served {
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
     writable: bool,
-    exports: Vec<Export>,
-}
-
-#[derive(Serialize)]
-struct Export {
-    name: String,
-    default: bool,
-    size_bytes: u64,
+    exports: Vec<exports::Export>,
 }
 
 /// Why the server is to end.
@@ -228,11 +222,7 @@ impl Serve {
         if let Some(folder) = &folder {
             addresses.push(Address::Unix(folder.socket("nbd")?));
         }
-        let open = if self.rw {
-            self.target.open_writable()?
-        } else {
-            self.target.open()?
-        };
+        let open = self.targets.open(self.rw)?;
         let signals = interrupt::end_signals().context("listening for signals")?;
         let (tell, ends) = mpsc::channel();
         let stdio = stdio.then(sockets::Stdio::take).transpose()?;
@@ -247,7 +237,7 @@ impl Serve {
             }
         });
         let servers = self.start(&open, (addresses, given, rules), &tell)?;
-        let (stack, target) = (&open.stack, &self.target.target);
+        let (stack, target) = (&open.stack, &self.targets.text());
         let metrics = self.metrics.start(stack, target)?;
         let watched = (self.control.start(stack, target, &servers.files)?, metrics);
         let told = tell.clone();
@@ -267,10 +257,10 @@ impl Serve {
             }
             return opening::ended(stack, Ok(()));
         };
-        let child = start(command, &servers)?;
-        let status = wait(child, &tell, &ends);
+        let child = running::start(command, &servers)?;
+        let status = running::wait(child, &tell, &ends);
         servers.stop();
-        let outcome = status.and_then(|(end, status)| judge(command, &end, status));
+        let outcome = status.and_then(|(end, status)| running::judge(command, &end, status));
         opening::ended(stack, outcome)
     }
 
@@ -292,20 +282,20 @@ impl Serve {
     /// Starts what was asked for.
     fn start(
         &self,
-        open: &Target,
+        open: &Exports,
         (addresses, given, rules): (Vec<Address>, Given, Vec<Rule>),
         tell: &mpsc::Sender<End>,
     ) -> Result<Servers> {
-        let (stack, name) = (&open.stack, &open.name);
+        let Exports { stack, shown } = open;
         let ranges = Ranges::default();
         let alone = addresses.is_empty() && given.listening.is_empty() && given.client.is_none();
         let nbd = if alone {
             None
         } else {
-            let mut settings = self.settings((addresses, given), open.addressed, ranges.clone());
+            let mut settings = self.settings((addresses, given), ranges.clone());
             settings.tls = self.tls.open()?;
             settings.allow = rules;
-            Some(Server::start(stack, name, &settings)?)
+            Some(Server::start(stack, shown, &settings)?)
         };
         let tell = tell.clone();
         let ended = move || {
@@ -315,8 +305,8 @@ impl Serve {
                 let _ = tell.send(End::Unmounted);
             }
         };
-        let settings = self.files.settings(self.rw, open.addressed, ranges, ended);
-        let files = settings.map(|it| ugeom_serve::fuse::Server::start(stack, name, &it));
+        let settings = self.files.settings(self.rw, ranges, ended);
+        let files = settings.map(|it| ugeom_serve::fuse::Server::start(stack, shown, &it));
         let files = files.transpose()?;
         if let Some(files) = &files {
             match self.files.asks_for_uring() {
@@ -327,12 +317,7 @@ impl Serve {
         Ok(Servers { nbd, files })
     }
 
-    fn settings(
-        &self,
-        (addresses, given): (Vec<Address>, Given),
-        only_top: bool,
-        ranges: Ranges,
-    ) -> Settings {
+    fn settings(&self, (addresses, given): (Vec<Address>, Given), ranges: Ranges) -> Settings {
         let bytes = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
         Settings {
             addresses,
@@ -340,7 +325,6 @@ impl Serve {
             tls: None,
             allow: Vec::new(),
             writable: self.rw,
-            only_top,
             threads: self.threads.map_or_else(cores, usize::from),
             spin: Duration::from_nanos(self.spin),
             limits: Limits {
@@ -361,26 +345,11 @@ impl Serve {
     /// Says how clients reach what; on stdout only where that is not for the client.
     fn announce(
         &self,
-        open: &Target,
+        open: &Exports,
         servers: &Servers,
         (control, metrics): &(Option<Control>, Option<Metrics>),
         silent: bool,
     ) -> Result<()> {
-        let tree = open.stack.tree();
-        let top = &open.name;
-        let (mut first, mut others) = (Vec::new(), Vec::new());
-        for provider in tree.providers().filter(|it| it.error.is_none()) {
-            let default = provider.name == *top;
-            let list = if default { &mut first } else { &mut others };
-            list.push(Export {
-                name: provider.name.clone(),
-                default,
-                size_bytes: provider.mediasize_bytes,
-            });
-        }
-        if !open.addressed {
-            first.append(&mut others);
-        }
         let served = Served {
             uris: servers.uris().to_vec(),
             directory: servers.directory(),
@@ -389,15 +358,12 @@ impl Serve {
                 .map(|control| control.path().display().to_string()),
             metrics: metrics.as_ref().map(|it| it.url().to_owned()),
             writable: self.rw,
-            exports: first,
+            exports: open.list(self.rw),
         };
         if self.json {
             return output::print_json(&served);
         }
-        let names = served.exports.iter().map(|it| output::printable(&it.name));
-        let names: Vec<String> = names.collect();
-        let how = if self.rw { "read-write" } else { "read-only" };
-        output::remark(&format!("serving {} {how}", names.join(", ")));
+        output::remark(&format!("serving {}", exports::in_words(&served.exports)));
         if silent {
             return Ok(());
         }
@@ -438,65 +404,4 @@ impl Servers {
 /// The cores that this process may use.
 pub(super) fn cores() -> usize {
     cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1))
-}
-
-fn start(command: &str, servers: &Servers) -> Result<Child> {
-    let child = Command::new("/bin/sh")
-        .args(["-c", command])
-        .env("uri", servers.uris().first().map_or("", String::as_str))
-        .env_remove(VARIABLES[0])
-        .env_remove(VARIABLES[1])
-        .env_remove(VARIABLES[2])
-        .env("mnt", servers.directory().unwrap_or_default())
-        .spawn();
-    child.with_context(|| format!("starting `{command}`"))
-}
-
-/// Waits for the end of the command, which is terminated when the server is to end before. Why the
-/// server ends, and how the command has ended.
-fn wait(
-    mut child: Child,
-    tell: &mpsc::Sender<End>,
-    ends: &mpsc::Receiver<End>,
-) -> Result<(End, ExitStatus)> {
-    let pid = rustix::process::Pid::from_child(&child);
-    let tell = tell.clone();
-    let waiting = std::thread::Builder::new().spawn(move || {
-        let status = child.wait();
-        // The receiver is gone once all is over.
-        let _ = tell.send(End::Command);
-        status
-    });
-    let terminate = || rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    let waiting = waiting.inspect_err(|_| {
-        // It may have ended already.
-        let _ = terminate();
-    });
-    let waiting = waiting.context("starting a thread that waits for the command")?;
-    let end = ends.recv().unwrap_or(End::Signal);
-    if !matches!(end, End::Command) {
-        // It may have ended meanwhile.
-        let _ = terminate();
-    }
-    // The thread does nothing that could panic.
-    let status = waiting
-        .join()
-        .unwrap_or_else(|_| Err(std::io::Error::other("a panic")));
-    Ok((end, status.context("waiting for the command")?))
-}
-
-/// A command that was terminated has not done its work: its caller must not go on as after success.
-fn judge(command: &str, end: &End, status: ExitStatus) -> Result<()> {
-    if status.success() {
-        return Ok(());
-    }
-    if matches!(end, End::Signal) && status.signal().is_some() {
-        let message = format!("a signal ended `{command}`");
-        return Err(Interrupted(message).into());
-    }
-    let message = format!("`{command}` failed: {status}");
-    // As shells have it for a signal.
-    let code = status.code().or_else(|| Some(128 + status.signal()?));
-    let code = code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Err(CommandFailed { message, code }.into())
 }

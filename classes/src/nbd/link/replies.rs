@@ -348,13 +348,6 @@ impl Link {
             return self.finish(index, outcome);
         }
         flight.done += flight.part;
-        let exported = self.remote.facts.size_bytes;
-        if command == Command::Read && flight.bio.offset() + flight.done == exported {
-            // The rest of the last sector is no part of the export.
-            let padding = length - flight.done;
-            zero(&mut flight.bio, flight.done, padding);
-            flight.done = length;
-        }
         let writes = matches!(command, Command::Write | Command::Zero);
         if is_flush {
             let generation = flight.generation;
@@ -366,6 +359,14 @@ impl Link {
             let end = flight.bio.offset() + flight.done;
             let range = end - flight.part..end;
             self.durability.wrote(range, flight.failures);
+        }
+        if flight.bio.offset() + flight.done == self.remote.facts.size_bytes {
+            // The rest of the last sector is no part of the export.
+            if command == Command::Read {
+                let padding = length - flight.done;
+                zero(&mut flight.bio, flight.done, padding);
+            }
+            flight.done = length;
         }
         if flight.done < length {
             self.queue.push_back(index);

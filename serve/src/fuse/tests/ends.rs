@@ -35,10 +35,6 @@ fn the_directory_holds_what_the_stack_has_and_nothing_else() {
         }
         assert_eq!(running.names(), ["md0", "md0.nop"]);
     });
-    let top = |settings: &mut Settings| settings.only_top = true;
-    each_transport("md:1m | nop", top, |running| {
-        assert_eq!(running.names(), ["md0.nop"]);
-    });
 }
 
 #[test]

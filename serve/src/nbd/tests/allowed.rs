@@ -87,7 +87,7 @@ fn a_rule_about_certificates_needs_verified_ones() {
         allow: vec!["md0=cn:laptop".parse().expect("a rule")],
         ..Settings::default()
     };
-    let refused = Server::start(&target.stack, &target.name, &settings);
+    let refused = Server::start(&target.stack, &Shown::all(target.name), &settings);
     let refused = refused.err().expect("refused").to_string();
     assert!(refused.contains("--tls-verify-peer"), "{refused}");
 }

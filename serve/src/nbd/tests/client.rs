@@ -87,7 +87,7 @@ fn requests_wait_for_a_server_that_is_started_again() {
             log: Arc::new(move |line| lines.lock().expect("the log").push(line.to_owned())),
             ..Settings::default()
         };
-        Server::start(&disk, "md0", &settings).expect("a server")
+        Server::start(&disk, &Shown::all("md0"), &settings).expect("a server")
     });
     check(&mut channel, &opened, 0, 8);
     drop((channel, opened, stack));

@@ -7,6 +7,7 @@ use ugeom_experiment::served::{Address, Served, ServerKind};
 use ugeom_machine::cpu;
 use ugeom_machine::temporary::PrivateFolder;
 use ugeom_serve::ranges::Ranges;
+use ugeom_serve::shown::Shown;
 use ugeom_serve::{fuse, nbd};
 use ugeom_stack::Stack;
 
@@ -33,11 +34,11 @@ fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
     let socket = folder.socket("nbd").map_err(|error| error.to_string())?;
     let settings = nbd::Settings {
         addresses: vec![nbd::Address::Unix(socket)],
-        only_top: true,
         threads: threads(),
         ..nbd::Settings::default()
     };
-    let server = nbd::Server::start(stack, name, &settings).map_err(|error| error.to_string())?;
+    let server = nbd::Server::start(stack, &Shown::only(name), &settings)
+        .map_err(|error| error.to_string())?;
     let uri = server.uris().first().cloned().unwrap_or_default();
     Ok(Served {
         address: Address::Target(uri),
@@ -54,14 +55,14 @@ fn by_fuse(stack: &Stack, name: &str) -> Result<Served, String> {
         allow_other: false,
         directory: directory.clone(),
         writable: false,
-        only_top: true,
         transport: fuse::Transport::Auto,
         threads: threads(),
         ranges: Ranges::default(),
         log: Arc::new(|_| {}),
         ended: Arc::new(|| {}),
     };
-    let server = fuse::Server::start(stack, name, &settings).map_err(|error| error.to_string())?;
+    let server = fuse::Server::start(stack, &Shown::only(name), &settings)
+        .map_err(|error| error.to_string())?;
     Ok(Served {
         address: Address::File(directory.join(path_of(name))),
         server: Box::new((server, folder)),

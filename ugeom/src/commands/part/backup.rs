@@ -152,7 +152,7 @@ impl Restore {
     }
 
     fn open(&self, target: &TargetArgs) -> Result<Ready> {
-        let target = target.open_for_change()?;
+        let target = target.open_for_table()?;
         if !self.force {
             safety::refuse_content_below(&target)?;
         }

@@ -178,7 +178,7 @@ impl Common {
 
     /// Opens the provider once `refused` has nothing against the target.
     fn ready_for(&self, refused: impl FnOnce(&Target) -> Result<()>) -> Result<Ready> {
-        let target = self.target.open_for_change()?;
+        let target = self.target.open_for_table()?;
         refused(&target)?;
         Ok(Ready {
             provider: opening::top(&target)?,

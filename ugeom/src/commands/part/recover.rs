@@ -93,7 +93,7 @@ impl Recover {
             let recovery = edit::plan_recovery(&mut channel, &opened, self.from)?;
             return self.report(&recovery, None);
         }
-        let target = self.common.target.open_for_change()?;
+        let target = self.common.target.open_for_table()?;
         if !self.destroy {
             safety::refuse_table_within(&target)?;
         }

@@ -50,7 +50,6 @@ impl FilesArgs {
     pub fn settings(
         &self,
         writable: bool,
-        only_top: bool,
         ranges: Ranges,
         ended: impl Fn() + Send + Sync + 'static,
     ) -> Option<Settings> {
@@ -58,7 +57,6 @@ impl FilesArgs {
             directory: self.fuse.clone()?,
             writable,
             allow_other: self.allow_other,
-            only_top,
             transport: match self.fuse_transport {
                 How::Auto => Transport::Auto,
                 How::Classic => Transport::Classic,

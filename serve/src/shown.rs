@@ -1,0 +1,199 @@
+//! What of a stack a server shows, and under which names.
+//!
+//! ```text
+//!   Shown::all("disk.img")        disk.img, disk.imgs1, ...   the first is the default one
+//!   Shown::only("disk.imgs1")     disk.imgs1
+//!   several targets               those of each; one with a name of its own: its top, as that name
+//! ```
+
+use std::collections::HashSet;
+use ugeom_stack::{ProviderId, ProviderView, Tree};
+
+/// What a server shows of a stack: the providers of one target or of several.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    targets: Vec<ShownTarget>,
+}
+
+/// The providers of one target.
+#[derive(Clone, Debug)]
+pub struct ShownTarget {
+    /// The name of its provider on top.
+    pub top: String,
+    /// Which of its providers are shown.
+    pub extent: Extent,
+    /// Clients only read it, whatever the server lets them do with others.
+    pub read_only: bool,
+}
+
+/// Which providers of a target are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of the stack.
+    All,
+    /// All that stand on this one, and itself.
+    Above(ProviderId),
+    /// The one on top.
+    Top,
+    /// The one on top, under this name.
+    Named(String),
+}
+
+/// A provider as it is shown.
+pub struct Seen {
+    /// The provider; its `name` is the one that it is shown under.
+    pub view: ProviderView,
+    /// Clients only read it.
+    pub read_only: bool,
+}
+
+impl Shown {
+    /// All providers of a stack, of which `top` is the default one.
+    #[must_use]
+    pub fn all(top: impl Into<String>) -> Self {
+        Self::of(vec![ShownTarget::new(top, Extent::All)])
+    }
+
+    /// One provider.
+    #[must_use]
+    pub fn only(top: impl Into<String>) -> Self {
+        Self::of(vec![ShownTarget::new(top, Extent::Top)])
+    }
+
+    /// Several targets of one stack. The top of the first is the default provider.
+    #[must_use]
+    pub fn of(targets: Vec<ShownTarget>) -> Self {
+        Self { targets }
+    }
+
+    /// The name of the default provider.
+    pub(crate) fn default_name(&self) -> &str {
+        self.targets.first().map_or("", ShownTarget::name)
+    }
+
+    /// What is shown of a stack as it is now: the top of each target, then the others. A name is
+    /// shown once.
+    #[must_use]
+    pub fn of_tree(&self, tree: &Tree) -> Vec<Seen> {
+        let mut seen: Vec<Seen> = Vec::new();
+        let mut names = HashSet::new();
+        let mut add = |view: &ProviderView, name: &str, read_only: bool| {
+            if names.insert(name.to_owned()) {
+                let mut view = view.clone();
+                name.clone_into(&mut view.name);
+                seen.push(Seen { view, read_only });
+            }
+        };
+        for target in &self.targets {
+            if let Some(view) = tree.provider(&target.top) {
+                add(view, target.name(), target.read_only);
+            }
+        }
+        for target in &self.targets {
+            for view in target.others(tree) {
+                add(view, &view.name, target.read_only);
+            }
+        }
+        seen
+    }
+}
+
+impl ShownTarget {
+    /// A target that clients may write to if the server lets them.
+    #[must_use]
+    pub fn new(top: impl Into<String>, extent: Extent) -> Self {
+        let (top, read_only) = (top.into(), false);
+        Self {
+            top,
+            extent,
+            read_only,
+        }
+    }
+
+    /// The name under which its top is shown.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.extent {
+            Extent::Named(name) => name,
+            _ => &self.top,
+        }
+    }
+
+    /// What is shown of it beside the top.
+    fn others<'a>(&self, tree: &'a Tree) -> Vec<&'a ProviderView> {
+        match self.extent {
+            Extent::All => tree.providers().collect(),
+            Extent::Above(bottom) => standing_on(tree, bottom),
+            Extent::Top | Extent::Named(_) => Vec::new(),
+        }
+    }
+}
+
+/// A provider, and all that stand on it. Geoms come in the order in which they were made: each
+/// behind those that it stands on.
+fn standing_on(tree: &Tree, bottom: ProviderId) -> Vec<&ProviderView> {
+    let mut ids = HashSet::from([bottom]);
+    let mut found = Vec::new();
+    for geom in &tree.geoms {
+        let mut below = geom.consumers.iter().filter_map(|it| it.provider);
+        if below.any(|id| ids.contains(&id)) {
+            ids.extend(geom.providers.iter().map(|view| view.id));
+        }
+        found.extend(geom.providers.iter().filter(|view| ids.contains(&view.id)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ugeom_classes::{TargetOptions, TargetText};
+
+    fn opened(texts: [&str; 2]) -> [ugeom_classes::Target; 2] {
+        let texts = texts.map(|text| TargetText::parse(text).expect("a target"));
+        let options = TargetOptions::default();
+        let first = texts[0].open(&options).expect("opens");
+        let second = texts[1].open_beside(&first, &options).expect("opens");
+        [first, second]
+    }
+
+    fn names(shown: &Shown, tree: &Tree) -> Vec<String> {
+        let seen = shown.of_tree(tree).into_iter();
+        seen.map(|it| it.view.name).collect()
+    }
+
+    #[test]
+    fn each_target_shows_what_stands_on_it() {
+        let [first, second] = opened(["md:1m | nop", "md:2m | nop | nop"]);
+        let tree = first.stack.tree();
+        assert_eq!(
+            names(&Shown::all(&*first.name), &tree),
+            ["md0.nop", "md0", "md1", "md1.nop", "md1.nop.nop"]
+        );
+        assert_eq!(names(&Shown::only(&*second.name), &tree), ["md1.nop.nop"]);
+        let above = |target: &ugeom_classes::Target| {
+            ShownTarget::new(&*target.name, Extent::Above(target.bottom))
+        };
+        assert_eq!(
+            names(&Shown::of(vec![above(&second)]), &tree),
+            ["md1.nop.nop", "md1", "md1.nop"]
+        );
+        let named = ShownTarget::new(&*first.name, Extent::Named("a".to_owned()));
+        let both = Shown::of(vec![named, above(&second)]);
+        assert_eq!(both.default_name(), "a");
+        assert_eq!(names(&both, &tree), ["a", "md1.nop.nop", "md1", "md1.nop"]);
+    }
+
+    #[test]
+    fn a_name_that_was_given_is_not_taken_by_another_provider() {
+        let [first, second] = opened(["md:1m | nop", "md:2m"]);
+        let all = ShownTarget::new(&*first.name, Extent::Above(first.bottom));
+        let named = ShownTarget::new(&*second.name, Extent::Named("md0".to_owned()));
+        let both = Shown::of(vec![all, named]);
+        let tree = first.stack.tree();
+        assert_eq!(names(&both, &tree), ["md0.nop", "md0"]);
+        let sizes = both.of_tree(&tree).into_iter();
+        let sizes: Vec<u64> = sizes.map(|it| it.view.mediasize_bytes).collect();
+        assert_eq!(sizes, [1 << 20, 2 << 20]);
+    }
+}
