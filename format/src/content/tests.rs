@@ -46,6 +46,9 @@ impl Medium {
     }
 }
 
+/// Bytes of a medium, each with its offset.
+type Places<'a> = &'a [(u64, &'a [u8])];
+
 fn rows() -> impl Iterator<Item = &'static Signature> {
     let file_systems = file_systems::SIGNATURES.iter();
     file_systems
@@ -190,7 +193,7 @@ fn tables_that_are_not_listed_are_recognised() {
     let big_label = [0x82_u8, 0x56, 0x45, 0x57];
     let atari = b"\x01GEM\0\0\0\x02\0\0\x01\0";
     let (mbr, boot) = (mbr(0x42), b"\x55\xaa");
-    let cases: [(&[(u64, &[u8])], &str); 11] = [
+    let cases: [(Places<'_>, &str); 11] = [
         (&[(446, &mbr)], "an MBR with unusual flags"),
         (&[(510, boot)], "an MBR without partitions"),
         (&[(508, b"\xda\xbe\xda\xbe")], "a Sun disk label"),
