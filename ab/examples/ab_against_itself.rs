@@ -10,7 +10,6 @@
 
 use std::io::Read;
 use std::process::{Command, ExitCode};
-use std::sync::atomic::AtomicBool;
 use ugeom_ab::{AbOptions, Candidate, Jobs, Side, Subject, answer, run, worker};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Control, Machine};
@@ -47,11 +46,7 @@ const WORKER: &str = "worker";
 /// One process of an experiment.
 fn process() -> ExitCode {
     let mut request = String::new();
-    let cancelled = AtomicBool::new(false);
-    let mut control = Control {
-        progress: &mut |_| (),
-        cancelled: &cancelled,
-    };
+    let mut control = Control::silent();
     let read = std::io::stdin().read_to_string(&mut request);
     let read = read.map_err(HarnessError::os("standard input", "reading"));
     let done = read.and_then(|_| worker(&request, &|_| Ok(Jobs::none()), &Machine, &mut control));
@@ -92,11 +87,7 @@ fn count(experiments: u64, target: &str, seed: u64) -> Result<u64, HarnessError>
             seed: Some(seed.wrapping_add(number)),
             destroy: false,
         };
-        let cancelled = AtomicBool::new(false);
-        let mut control = Control {
-            progress: &mut |_| (),
-            cancelled: &cancelled,
-        };
+        let mut control = Control::silent();
         let document = run(&options, &Jobs::none(), &launch, &Machine, &mut control)?;
         let answer = answer(&document);
         if matches!(answer.claims[..], [Claim::Faster | Claim::Slower]) {

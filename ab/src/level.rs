@@ -105,7 +105,6 @@ fn cost_ns(case: &mut Case<'_>, iterations: u64) -> Result<f64, HarnessError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicBool;
     use ugeom_harness::RunResult;
 
     fn leveled(costs_ns: [u64; 3]) -> Vec<Length> {
@@ -121,11 +120,7 @@ mod tests {
                 })
             })
             .collect();
-        let cancelled = AtomicBool::new(false);
-        let control = Control {
-            progress: &mut |_| (),
-            cancelled: &cancelled,
-        };
+        let control = Control::silent();
         level(&mut cases, 2_000_000, &control).unwrap();
         cases.iter().map(|case| case.length).collect()
     }

@@ -2,7 +2,6 @@
 
 use super::*;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 use ugeom_harness::compare::Loaded;
 use ugeom_harness::document::Document as Json;
 use ugeom_harness::{Control, Machine};
@@ -32,11 +31,7 @@ fn options(sides: impl IntoIterator<Item = Side>) -> AbOptions {
 }
 
 fn measured(options: &AbOptions) -> Result<Document, HarnessError> {
-    let cancelled = AtomicBool::new(false);
-    let mut control = Control {
-        progress: &mut |_| (),
-        cancelled: &cancelled,
-    };
+    let mut control = Control::silent();
     // No process is started where one is asked for.
     let launch = || Command::new("false");
     run(options, &Jobs::none(), &launch, &Machine, &mut control)

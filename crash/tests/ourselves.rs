@@ -127,6 +127,28 @@ fn every_crash_of_a_log_of_the_class_is_tried() {
     assert_eq!(outcome.failures.len(), 0);
 }
 
+/// Records what `run` does with a layer on a disk, and judges all crashes of it.
+fn crashed(layer: &str, run: impl FnOnce(&mut Channel, &Opened, &Recording)) -> Outcome {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
+    let (stack, name) = recording.stack().expect("a stack");
+    let top = add_layer(&stack, &name, layer);
+    recording.begin();
+    let mut channel = stack.channel(4).expect("a channel");
+    let opened = stack.open(top, Delta::READ_WRITE).expect("opens");
+    run(&mut channel, &opened, &recording);
+    drop((opened, channel, stack));
+    recording.finish().expect("a log");
+    judged(&log)
+}
+
+/// Of many crashes none has lost anything.
+fn has_lost_nothing(outcome: &Outcome) {
+    assert!(outcome.states > 100, "{} states", outcome.states);
+    assert_eq!(outcome.failed, 0, "{:#?}", outcome.smallest);
+}
+
 #[test]
 fn a_write_back_cache_keeps_what_it_flushed() {
     for (seed, layer) in [
@@ -136,20 +158,10 @@ fn a_write_back_cache_keeps_what_it_flushed() {
             "cache:64k,block=4k,index=splay,write=back,idle=1ms,age=2ms",
         ),
     ] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let log = folder.path().join("log");
-        let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
-        let (stack, name) = recording.stack().expect("a stack");
-        let top = add_layer(&stack, &name, layer);
-        recording.begin();
-        let mut channel = stack.channel(4).expect("a channel");
-        let opened = stack.open(top, Delta::READ_WRITE).expect("opens");
-        work(&mut channel, &opened, &recording, seed);
-        drop((opened, channel, stack));
-        recording.finish().expect("a log");
-        let outcome = judged(&log);
-        assert!(outcome.states > 100, "{layer}: {} states", outcome.states);
-        assert_eq!(outcome.failed, 0, "{layer}: {:#?}", outcome.smallest);
+        println!("{layer}");
+        has_lost_nothing(&crashed(layer, |channel, opened, recording| {
+            work(channel, opened, recording, seed);
+        }));
     }
 }
 
@@ -181,31 +193,21 @@ fn nbd_keeps_what_it_flushed_when_the_servers_disk_crashes() {
     server.stop();
     drop(stack);
     recording.finish().expect("a log");
-    let outcome = judged(&log);
-    assert!(outcome.states > 100, "{} states", outcome.states);
-    assert_eq!(outcome.failed, 0, "{:#?}", outcome.smallest);
+    has_lost_nothing(&judged(&log));
 }
 
 #[test]
 fn a_cache_that_flushes_nothing_is_caught() {
     // A promise for each write, as a user would make it who takes a write for durable.
-    let folder = tempfile::tempdir().expect("a folder");
-    let log = folder.path().join("log");
-    let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
-    let (stack, name) = recording.stack().expect("a stack");
-    let top = add_layer(&stack, &name, "cache:16k,block=4k,write=back");
-    recording.begin();
-    let mut channel = stack.channel(4).expect("a channel");
-    let opened = stack.open(top, Delta::READ_WRITE).expect("opens");
-    for number in 0..8 {
-        let at = number * SECTOR as u64;
-        channel.write(&opened, at, &content(1)).expect("writes");
-        recording.promise(&format!("s{number}v1"));
-    }
-    channel.flush(&opened).expect("flushes");
-    drop((opened, channel, stack));
-    recording.finish().expect("a log");
-    let outcome = judged(&log);
+    let layer = "cache:16k,block=4k,write=back";
+    let outcome = crashed(layer, |channel, opened, recording| {
+        for number in 0..8 {
+            let at = number * SECTOR as u64;
+            channel.write(opened, at, &content(1)).expect("writes");
+            recording.promise(&format!("s{number}v1"));
+        }
+        channel.flush(opened).expect("flushes");
+    });
     assert!(outcome.smallest.is_some(), "{outcome:?}");
 }
 
@@ -278,6 +280,5 @@ fn eli_keeps_what_it_flushed() {
     };
     let outcome = campaign(&log, &settings, &answer(look_below)).expect("a campaign");
     println!("{} states", outcome.states);
-    assert!(outcome.states > 100, "{} states", outcome.states);
-    assert_eq!(outcome.failed, 0, "{:#?}", outcome.smallest);
+    has_lost_nothing(&outcome);
 }

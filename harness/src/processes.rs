@@ -449,12 +449,7 @@ mod tests {
         round_ns: u64,
         around_ns: impl Fn(u32) -> u64,
     ) -> (Vec<Share>, u64) {
-        let (clock, cancelled) = (Simulated::default(), AtomicBool::new(false));
-        let mut progress = |_: &Progress<'_>| {};
-        let mut control = Control {
-            progress: &mut progress,
-            cancelled: &cancelled,
-        };
+        let (clock, mut control) = (Simulated::default(), Control::silent());
         let mut shares = Vec::new();
         let done = run(protocol, &clock, &mut control, |share, _| {
             let settings = share.settings(0);
@@ -571,10 +566,9 @@ mod tests {
     #[test]
     fn what_was_measured_before_a_stop_is_kept() {
         let cancelled = AtomicBool::new(false);
-        let mut progress = |_: &Progress<'_>| {};
         let mut control = Control {
-            progress: &mut progress,
             cancelled: &cancelled,
+            ..Control::silent()
         };
         let done = run(
             &protocol(),

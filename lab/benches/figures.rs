@@ -5,9 +5,8 @@
 
 use std::error::Error;
 use std::io::Write;
-use std::sync::atomic::AtomicBool;
 use ugeom_experiment::Common;
-use ugeom_harness::{Control, Machine, Progress};
+use ugeom_harness::{Control, Machine};
 use ugeom_lab::layers::{self, LayersOptions};
 use ugeom_report::Page;
 use ugeom_testkit::{bench_budget_ns, is_bench};
@@ -21,12 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         },
         ..LayersOptions::default()
     };
-    let cancelled = AtomicBool::new(false);
-    let mut progress = |_: &Progress<'_>| {};
-    let mut control = Control {
-        progress: &mut progress,
-        cancelled: &cancelled,
-    };
+    let mut control = Control::silent();
     let document = layers::run_goals(&options, &Machine, &mut control)?;
     let report = Page::of_goals(layers::EXPERIMENT, &document.figures).to_text(100);
     std::io::stdout().write_all(report.as_bytes())?;

@@ -7,8 +7,7 @@
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use ugeom_harness::{Control, Machine, Progress};
+use ugeom_harness::{Control, Machine};
 use ugeom_lab::load::{LoadOptions, goals_page, run_goals};
 use ugeom_testkit::{bench_budget_ns, is_bench};
 
@@ -20,12 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         seed: None,
         fio: as_bench.then(fio).flatten(),
     };
-    let cancelled = AtomicBool::new(false);
-    let mut progress = |_: &Progress<'_>| {};
-    let mut control = Control {
-        progress: &mut progress,
-        cancelled: &cancelled,
-    };
+    let mut control = Control::silent();
     let document = run_goals(&options, &Machine, &mut control)?;
     let report = goals_page(&document).to_text(100);
     std::io::stdout().write_all(report.as_bytes())?;

@@ -155,13 +155,9 @@ mod tests {
 
     #[test]
     fn a_request_is_measured_and_others_are_refused() {
-        use std::sync::atomic::AtomicBool;
         use ugeom_harness::Machine;
         use ugeom_harness::processes::Share;
-        let mut control = Control {
-            progress: &mut |_| {},
-            cancelled: &AtomicBool::new(false),
-        };
+        let mut control = Control::silent();
         let request = WorkerRequest {
             experiment: scaling::EXPERIMENT.to_owned(),
             options: scaling::ScalingOptions {

@@ -7,7 +7,6 @@ mod targets;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::sync::atomic::AtomicBool;
 use ugeom_ab as ab;
 use ugeom_devices::{engines, sweep};
 use ugeom_experiment::{Common, run_here};
@@ -109,10 +108,7 @@ fn survives(result: &str) {
 fn of<S: Serialize + DeserializeOwned>(
     run: impl FnOnce(&dyn Meter, &mut Control<'_>) -> Result<Document<S>, HarnessError>,
 ) {
-    let mut control = Control {
-        progress: &mut |_| {},
-        cancelled: &AtomicBool::new(false),
-    };
+    let mut control = Control::silent();
     match run(&Machine, &mut control) {
         Ok(document) => survives(&document.to_json().unwrap()),
         Err(HarnessError::Os { operation, .. }) if operation.contains("O_DIRECT") => {}
@@ -206,10 +202,7 @@ fn of_engines() {
 
 #[test]
 fn a_sweep_of_blocks_of_nothing_ends() {
-    let mut control = Control {
-        progress: &mut |_| {},
-        cancelled: &AtomicBool::new(false),
-    };
+    let mut control = Control::silent();
     let document = run_here::<sweep::Sweep>(&sweep_of_little(), &Machine, &mut control).unwrap();
     let mut whole: Value = serde_json::from_str(&document.to_json().unwrap()).unwrap();
     for case in whole["subject"]["cells"].as_array_mut().unwrap() {

@@ -27,11 +27,7 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
         ..EnginesOptions::default()
     };
     let before = std::fs::read(scratch.path()).unwrap();
-    let mut progress = |_: &ugeom_harness::Progress<'_>| {};
-    let mut control = Control {
-        progress: &mut progress,
-        cancelled: &GO_ON,
-    };
+    let mut control = Control::silent();
     let document = match run_here::<Engines>(&options, &Machine, &mut control) {
         Ok(document) => document,
         // Some file systems have no O_DIRECT.
@@ -172,11 +168,7 @@ fn a_target_that_is_too_small_or_missing_is_refused_by_name() {
             target: Some(path),
             ..EnginesOptions::default()
         };
-        let mut progress = |_: &ugeom_harness::Progress<'_>| {};
-        let mut control = Control {
-            progress: &mut progress,
-            cancelled: &GO_ON,
-        };
+        let mut control = Control::silent();
         let error = run_here::<Engines>(&options, &Machine, &mut control)
             .unwrap_err()
             .to_string();

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_classes::disk::{Drive, Parameters, Work as DriveWork};
 use ugeom_experiment::{run_here, saved};
 use ugeom_harness::processes::Share;
-use ugeom_harness::{Case, CpuTimes, DeviceCounts, Length, Progress, Reading, RunResult, Work};
+use ugeom_harness::{Case, CpuTimes, DeviceCounts, Length, Reading, RunResult, Work};
 use ugeom_load::places::Sequence;
 use ugeom_report::to_html;
 
@@ -49,12 +49,8 @@ fn parameters(overhead_ns: u64, rate_bytes_per_second: u64) -> Parameters {
     }
 }
 
-fn control<T>(work: impl FnOnce(&mut Control<'_>) -> T) -> T {
-    let mut progress = |_: &Progress<'_>| {};
-    work(&mut Control {
-        progress: &mut progress,
-        cancelled: &GO_ON,
-    })
+fn sweep_here(options: &SweepOptions) -> Result<Document, HarnessError> {
+    run_here::<Sweep>(options, &harness::Machine, &mut Control::silent())
 }
 
 /// Sweeps a drive in simulated time.
@@ -109,9 +105,9 @@ fn swept(parameters: Parameters, options: &SweepOptions) -> Document {
         ..Share::alone(1, options.common.limit_ns())
     };
     let settings = share.settings(0);
-    let measured =
-        |control: &mut Control<'_>| measure(matrix, Host::now(), &settings, &clock, control);
-    let mut document = control(measured).unwrap();
+    let host = Host::now();
+    let measured = measure(matrix, host, &settings, &clock, &mut Control::silent());
+    let mut document = measured.unwrap();
     compute(&mut document);
     document
 }
@@ -269,9 +265,7 @@ fn target(text: &str) -> SweepOptions {
 }
 
 fn run_target(text: &str) -> Document {
-    let run =
-        |control: &mut Control<'_>| run_here::<Sweep>(&target(text), &harness::Machine, control);
-    control(run).unwrap_or_else(|error| panic!("{text}: {error}"))
+    sweep_here(&target(text)).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[test]
@@ -375,14 +369,8 @@ fn a_target_that_fails_in_the_middle_leaves_what_was_measured() {
     let limits = text.contains("with p = ");
     let doubted = text.contains("too few rounds for intervals");
     assert!(!limits || doubted || document.rounds() > 1, "{text}");
-    let refused = |control: &mut Control<'_>| {
-        run_here::<Sweep>(
-            &target("md:256k | nop:count_until_fail=0"),
-            &harness::Machine,
-            control,
-        )
-    };
-    assert!(control(refused).is_err(), "nothing was measured");
+    let refused = sweep_here(&target("md:256k | nop:count_until_fail=0"));
+    assert!(refused.is_err(), "nothing was measured");
 }
 
 #[test]
@@ -395,8 +383,7 @@ fn a_file_is_read_both_ways_and_random_blocks_too() {
         random: true,
         ..target(&text)
     };
-    let document =
-        control(|control| run_here::<Sweep>(&random, &harness::Machine, control)).unwrap();
+    let document = sweep_here(&random).unwrap();
     let ways = |way| {
         document
             .subject
@@ -420,8 +407,7 @@ fn one_sweep_does_not_keep_itself_out() {
             write: true,
             ..target(&text)
         };
-        let document =
-            control(|control| run_here::<Sweep>(&options, &harness::Machine, control)).unwrap();
+        let document = sweep_here(&options).unwrap();
         let left_out = document.subject.left_out.join("; ");
         assert!(!left_out.contains("open for writing"), "{left_out}");
         let ways = document.subject.cases.iter().map(|case| case.way);
@@ -441,9 +427,7 @@ fn what_holds_no_blocks_is_refused_with_the_reason() {
     std::fs::write(&empty, []).unwrap();
     let refused = |text: &str| {
         let options = target(text);
-        let run =
-            |control: &mut Control<'_>| run_here::<Sweep>(&options, &harness::Machine, control);
-        match control(run) {
+        match sweep_here(&options) {
             Ok(_) => format!("{text} was measured"),
             Err(error) => error.to_string(),
         }
@@ -461,8 +445,7 @@ fn writing_moves_what_it_says() {
         write: true,
         ..target("md:256k")
     };
-    let document =
-        control(|control| run_here::<Sweep>(&options, &harness::Machine, control)).unwrap();
+    let document = sweep_here(&options).unwrap();
     let sample = &document.processes[0].rounds[0].samples[0];
     assert_eq!(sample.device.unwrap().write_bytes, sample.work.bytes);
 }

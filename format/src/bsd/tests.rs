@@ -122,46 +122,22 @@ fn damaged(damage: impl FnOnce(&mut Vec<u8>)) -> Error {
 
 #[test]
 fn each_damage_is_named() {
-    assert_eq!(
-        damaged(|d| d[0] = 0),
-        Error::Magic {
+    let magic = |field, found| Error::Magic {
+        offset: 512,
+        field,
+        found,
+    };
+    assert_eq!(damaged(|d| d[0] = 0), magic(0, 0x8256_4500));
+    assert_eq!(damaged(|d| d[132] = 0), magic(132, 0x8256_4500));
+    assert_eq!(damaged(|d| d[..4].reverse()), magic(132, 0x5745_5682));
+    for found in [23, 0] {
+        let expected = Error::PartitionCount {
             offset: 512,
-            field: 0,
-            found: 0x8256_4500
-        }
-    );
-    assert_eq!(
-        damaged(|d| d[132] = 0),
-        Error::Magic {
-            offset: 512,
-            field: 132,
-            found: 0x8256_4500
-        }
-    );
-    assert_eq!(
-        damaged(|d| d[..4].reverse()),
-        Error::Magic {
-            offset: 512,
-            field: 132,
-            found: 0x5745_5682
-        }
-    );
-    assert_eq!(
-        damaged(|d| d[138] = 23),
-        Error::PartitionCount {
-            offset: 512,
-            found: 23,
-            most: 22
-        }
-    );
-    assert_eq!(
-        damaged(|d| d[138] = 0),
-        Error::PartitionCount {
-            offset: 512,
-            found: 0,
-            most: 22
-        }
-    );
+            found,
+            most: 22,
+        };
+        assert_eq!(damaged(|d| d[138] = found as u8), expected);
+    }
     assert_eq!(
         damaged(|d| d.truncate(147)),
         Error::Short {

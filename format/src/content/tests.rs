@@ -46,6 +46,9 @@ impl Medium {
     }
 }
 
+/// Bytes of a medium, each with its offset.
+type Places<'a> = &'a [(u64, &'a [u8])];
+
 fn rows() -> impl Iterator<Item = &'static Signature> {
     let file_systems = file_systems::SIGNATURES.iter();
     file_systems
@@ -189,56 +192,30 @@ fn tables_that_are_not_listed_are_recognised() {
     };
     let big_label = [0x82_u8, 0x56, 0x45, 0x57];
     let atari = b"\x01GEM\0\0\0\x02\0\0\x01\0";
-    let cases = [
+    let (mbr, boot) = (mbr(0x42), b"\x55\xaa");
+    let cases: [(Places<'_>, &str); 11] = [
+        (&[(446, &mbr)], "an MBR with unusual flags"),
+        (&[(510, boot)], "an MBR without partitions"),
+        (&[(508, b"\xda\xbe\xda\xbe")], "a Sun disk label"),
+        (&[(1024, b"RDSK\0\0\0\x40")], "an Amiga rigid disk block"),
+        (&[(0x1c6, atari)], "an Atari partition table"),
+        (&[(0x1c6, b"\0PARTEDATARI")], "an Atari partition table"),
         (
-            Medium::new(1 << 20).with(446, &mbr(0x42)),
-            "an MBR with unusual flags",
-        ),
-        (
-            Medium::new(1 << 20).with(510, b"\x55\xaa"),
-            "an MBR without partitions",
-        ),
-        (
-            Medium::new(1 << 20).with(508, b"\xda\xbe\xda\xbe"),
-            "a Sun disk label",
-        ),
-        (
-            Medium::new(1 << 20).with(1024, b"RDSK\0\0\0\x40"),
-            "an Amiga rigid disk block",
-        ),
-        (
-            Medium::new(1 << 20).with(0x1c6, atari),
-            "an Atari partition table",
-        ),
-        (
-            Medium::new(1 << 20).with(0x1c6, b"\0PARTEDATARI"),
-            "an Atari partition table",
-        ),
-        (
-            Medium::new(1 << 20)
-                .with(64, &big_label)
-                .with(196, &big_label),
+            &[(64, &big_label), (196, &big_label)],
             "a big-endian BSD disklabel",
         ),
+        (&[(4, b"IPL1"), (510, boot)], "a PC-98 partition table"),
+        (&[(0, b"\x0b\xe5\xa9\x41")], "an SGI volume header"),
+        (&[(512, b"\x59\x4c\x46\xc4")], "a DragonFly disklabel64"),
         (
-            Medium::new(1 << 20).with(4, b"IPL1").with(510, b"\x55\xaa"),
-            "a PC-98 partition table",
-        ),
-        (
-            Medium::new(1 << 20).with(0, b"\x0b\xe5\xa9\x41"),
-            "an SGI volume header",
-        ),
-        (
-            Medium::new(1 << 20).with(512, b"\x59\x4c\x46\xc4"),
-            "a DragonFly disklabel64",
-        ),
-        (
-            Medium::new(1 << 20).with(3072, b"PRIVHEAD"),
+            &[(3072, b"PRIVHEAD")],
             "an LDM database (Windows dynamic disk)",
         ),
     ];
-    for (medium, title) in cases {
-        let contents = medium.identify();
+    for (puts, title) in cases {
+        let medium = Medium::new(1 << 20);
+        let put = |medium: Medium, (at, bytes): &(u64, &[u8])| medium.with(*at, bytes);
+        let contents = puts.iter().fold(medium, put).identify();
         let titles: Vec<&str> = contents.iter().map(|c| c.title.as_str()).collect();
         assert_eq!(titles, [title]);
         assert_eq!(contents[0].usage, ContentUse::Table);

@@ -11,6 +11,10 @@ fn entry(kind: u8, start: u32, sectors: u32) -> Option<Entry> {
     Some(Entry::new(PartType(kind), start, sectors, GEOMETRY))
 }
 
+fn record(logical: Option<Entry>, next: Option<Entry>) -> [u8; 512] {
+    Ebr { logical, next }.encode()
+}
+
 /// Walks a disk of which only the listed sectors are not zero.
 fn walk(mut walk: EbrWalk, disk: &BTreeMap<u64, [u8; 512]>) -> (Vec<Logical>, Vec<Error>) {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
@@ -25,30 +29,9 @@ fn walk(mut walk: EbrWalk, disk: &BTreeMap<u64, [u8; 512]>) -> (Vec<Logical>, Ve
 #[test]
 fn offsets_count_from_the_record_and_from_the_extended_start() {
     let disk = BTreeMap::from([
-        (
-            1000,
-            Ebr {
-                logical: entry(1, 63, 100),
-                next: entry(5, 500, 400),
-            }
-            .encode(),
-        ),
-        (
-            1500,
-            Ebr {
-                logical: entry(6, 2, 50),
-                next: entry(0x0f, 700, 100),
-            }
-            .encode(),
-        ),
-        (
-            1700,
-            Ebr {
-                logical: entry(0x83, 1, 9),
-                next: None,
-            }
-            .encode(),
-        ),
+        (1000, record(entry(1, 63, 100), entry(5, 500, 400))),
+        (1500, record(entry(6, 2, 50), entry(0x0f, 700, 100))),
+        (1700, record(entry(0x83, 1, 9), None)),
     ]);
     let (found, errors) = walk(EbrWalk::new(1000, 1000), &disk);
     let places: Vec<_> = found
@@ -69,23 +52,9 @@ fn a_first_record_with_only_a_link_and_a_link_before_the_partition_are_followed(
     entry(0x83, 1, 9).unwrap().encode(&mut swapped, 1);
     mbr::encode_signature(&mut swapped);
     let disk = BTreeMap::from([
-        (
-            100,
-            Ebr {
-                logical: None,
-                next: entry(5, 10, 9),
-            }
-            .encode(),
-        ),
+        (100, record(None, entry(5, 10, 9))),
         (110, swapped),
-        (
-            120,
-            Ebr {
-                logical: entry(0x83, 1, 5),
-                next: None,
-            }
-            .encode(),
-        ),
+        (120, record(entry(0x83, 1, 5), None)),
     ]);
     let (found, errors) = walk(EbrWalk::new(100, 100), &disk);
     assert_eq!(
@@ -98,22 +67,8 @@ fn a_first_record_with_only_a_link_and_a_link_before_the_partition_are_followed(
 #[test]
 fn a_loop_ends_the_walk_and_names_both_records() {
     let disk = BTreeMap::from([
-        (
-            100,
-            Ebr {
-                logical: entry(1, 1, 5),
-                next: entry(5, 10, 9),
-            }
-            .encode(),
-        ),
-        (
-            110,
-            Ebr {
-                logical: entry(1, 1, 5),
-                next: entry(5, 0, 9),
-            }
-            .encode(),
-        ),
+        (100, record(entry(1, 1, 5), entry(5, 10, 9))),
+        (110, record(entry(1, 1, 5), entry(5, 0, 9))),
     ]);
     let (found, errors) = walk(EbrWalk::new(100, 100), &disk);
     assert_eq!(found.len(), 2);
@@ -148,14 +103,7 @@ fn a_link_out_of_the_extended_partition_is_not_followed() {
 
 #[test]
 fn a_record_without_a_signature_is_named_by_its_sector() {
-    let disk = BTreeMap::from([(
-        7,
-        Ebr {
-            logical: None,
-            next: entry(5, 3, 1),
-        }
-        .encode(),
-    )]);
+    let disk = BTreeMap::from([(7, record(None, entry(5, 3, 1)))]);
     let (_, errors) = walk(EbrWalk::new(7, 9), &disk);
     let text = errors[0].to_string();
     assert!(
@@ -172,13 +120,7 @@ fn an_endless_chain_is_cut() {
     while let Some(lba) = walk.next_lba() {
         steps += 1;
         let next = (lba - 10) as u32 + 1;
-        last = walk.feed(
-            &Ebr {
-                logical: None,
-                next: entry(5, next, 1),
-            }
-            .encode(),
-        );
+        last = walk.feed(&record(None, entry(5, next, 1)));
     }
     assert_eq!(steps, MAX_LOGICALS);
     assert!(matches!(last.error, Some(Error::TooMany { .. })));

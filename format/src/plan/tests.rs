@@ -87,21 +87,6 @@ const EVERY: [Scheme; 8] = [
 ];
 
 #[test]
-fn a_table_survives_writing_and_reading() {
-    for scheme in ALL {
-        let mut table = new(scheme);
-        for sectors in [100, 200, 300] {
-            table.add(&sized(kind(scheme), sectors)).unwrap();
-        }
-        table.delete(2).unwrap();
-        let back = written(&table, &mut Vec::new()).unwrap();
-        assert_eq!(back.parts(), table.parts(), "{scheme}");
-        assert_eq!(back.parts().len(), 2);
-        assert_eq!((back.usable(), back.damage()), (table.usable(), vec![]));
-    }
-}
-
-#[test]
 fn without_size_and_start_the_largest_space_is_filled() {
     for (scheme, expected) in [
         (Scheme::Mbr, (1, 63, 20_417)),

@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::io;
-use std::sync::atomic::AtomicBool;
 use ugeom_experiment::{Common, run_here};
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
@@ -192,10 +191,7 @@ fn layers() -> io::Result<String> {
         },
         ..layers::LayersOptions::default()
     };
-    let mut control = Control {
-        progress: &mut |_| {},
-        cancelled: &AtomicBool::new(false),
-    };
+    let mut control = Control::silent();
     run_here::<layers::Layers>(&options, &Machine, &mut control)
         .and_then(|document| document.to_json())
         .map_err(io::Error::other)

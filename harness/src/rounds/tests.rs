@@ -45,16 +45,8 @@ impl Fake {
     }
 
     fn run(&self, cases: &mut [Case<'_>], settings: &Settings) -> Measured {
-        unwatched(|control| run(cases, settings, self, control)).unwrap()
+        run(cases, settings, self, &mut Control::silent()).unwrap()
     }
-}
-
-/// Runs what no one follows or cancels.
-fn unwatched<R>(work: impl FnOnce(&mut Control<'_>) -> R) -> R {
-    work(&mut Control {
-        progress: &mut |_| {},
-        cancelled: &AtomicBool::new(false),
-    })
 }
 
 fn settings() -> Settings {
@@ -365,7 +357,7 @@ fn a_case_that_fails_ends_the_measurement_with_its_reason() {
         })
     });
     let mut cases = [broken];
-    let ended = unwatched(|control| run(&mut cases, &settings(), &fake, control));
+    let ended = run(&mut cases, &settings(), &fake, &mut Control::silent());
     let error = ended.unwrap_err();
     assert_eq!(error.to_string(), "case broken: it did not start");
 }
@@ -384,7 +376,7 @@ fn failing_in_run(last: u64) -> (Measured, Option<HarnessError>) {
         Ok(RunResult::taking(100 * iterations))
     });
     let mut cases = [fake.case(0, 100, 1), breaks];
-    unwatched(|control| run_keeping(&mut cases, &settings(), &fake, control))
+    run_keeping(&mut cases, &settings(), &fake, &mut Control::silent())
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_experiment::run_here;
 use ugeom_harness::Settings;
 use ugeom_harness::scratch::Scratch;
-use ugeom_harness::{Control, CpuTimes, DeviceCounts, Machine, Measured, Progress};
+use ugeom_harness::{Control, CpuTimes, DeviceCounts, Machine, Measured};
 use ugeom_harness::{Round, Sample, Work};
 use ugeom_testkit::has;
 
@@ -275,11 +275,7 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
         servers: crate::served_tests::SERVERS.to_vec(),
         ..CachedOptions::default()
     };
-    let mut progress = |_: &Progress<'_>| {};
-    let mut control = Control {
-        progress: &mut progress,
-        cancelled: &never,
-    };
+    let mut control = Control::silent();
     let document = run_here::<Cached>(&options, &Machine, &mut control).unwrap();
     let subject = &document.subject;
     assert_eq!(subject.size_bytes, 5 << 20, "the file has no more");
@@ -336,18 +332,13 @@ fn is_documented(document: &Document, json: &str) {
 
 #[test]
 fn what_cannot_be_measured_is_refused_with_the_reason() {
-    let never = AtomicBool::new(false);
     let refused = |path: &Path| {
         let options = CachedOptions {
             file: Some(path.to_owned()),
             common: short(),
             ..CachedOptions::default()
         };
-        let mut progress = |_: &Progress<'_>| {};
-        let mut control = Control {
-            progress: &mut progress,
-            cancelled: &never,
-        };
+        let mut control = Control::silent();
         run_here::<Cached>(&options, &Machine, &mut control)
             .unwrap_err()
             .to_string()

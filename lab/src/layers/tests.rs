@@ -2,18 +2,12 @@
 //! says how fast anything is.
 
 use super::*;
-use std::sync::atomic::AtomicBool;
 use ugeom_experiment::run_here;
-use ugeom_harness::{Ended, Machine, Progress};
+use ugeom_harness::{Ended, Machine};
 use ugeom_testkit::has;
 
 fn tiny(options: &LayersOptions) -> Document {
-    let cancelled = AtomicBool::new(false);
-    let mut progress = |_: &Progress<'_>| {};
-    let mut control = Control {
-        progress: &mut progress,
-        cancelled: &cancelled,
-    };
+    let mut control = Control::silent();
     let mut options = options.clone();
     options.common.budget_ns = Some(1);
     run_here::<Layers>(&options, &Machine, &mut control).unwrap()

@@ -211,12 +211,7 @@ mod tests {
 
     #[test]
     fn without_fio_the_rest_is_measured() {
-        let cancelled = std::sync::atomic::AtomicBool::new(false);
-        let mut progress = |_: &harness::Progress<'_>| {};
-        let mut control = Control {
-            progress: &mut progress,
-            cancelled: &cancelled,
-        };
+        let mut control = Control::silent();
         let options = LoadOptions {
             budget_ns: Some(1),
             ..LoadOptions::default()

@@ -3,11 +3,10 @@
 use super::findings::Against;
 use super::knobs::{FINAL, POOLS_AWAY, REGISTRY_AWAY};
 use super::*;
-use std::sync::atomic::AtomicBool;
 use ugeom_experiment::run_here;
 use ugeom_harness::Settings;
 use ugeom_harness::host::Host;
-use ugeom_harness::{Control, CpuTimes, Machine, Measured, Progress, Round, Sample};
+use ugeom_harness::{Control, CpuTimes, Machine, Measured, Round, Sample};
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
 fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
@@ -245,12 +244,7 @@ fn the_least_that_can_be_measured_is_reported() {
         },
         ..ScalingOptions::default()
     };
-    let cancelled = AtomicBool::new(false);
-    let mut progress = |_: &Progress<'_>| {};
-    let mut control = Control {
-        progress: &mut progress,
-        cancelled: &cancelled,
-    };
+    let mut control = Control::silent();
     let document = run_here::<Scaling>(&options, &Machine, &mut control).unwrap();
     assert!(document.rounds() >= 10);
     let text = report(&document).to_text(100);

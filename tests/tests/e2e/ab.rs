@@ -2,7 +2,9 @@
 //! wrong.
 
 use crate::disks;
-use crate::run::{Ended, UGEOM, command, end, has, json_of, other, ugeom, wait_until_it_listens};
+use crate::run::{
+    Ended, UGEOM, command, end, has, json_of, other, ugeom, wait_until_it_listens, words_of,
+};
 use std::time::Duration;
 
 /// Stderr without what a debug build says before it measures, and the progress of a busy machine.
@@ -142,16 +144,8 @@ fn a_job_that_writes_spares_what_carries_something() {
     );
     std::fs::write(&job, text).expect("a job file");
     let job = disks::text(&job);
-    let ab = [
-        "ab",
-        "--job",
-        &job,
-        &job,
-        "--rounds",
-        "1",
-        "--processes",
-        "6",
-    ];
+    let ab = format!("ab --job {job} {job} --rounds 1 --processes 6");
+    let ab = words_of(&ab);
     let refused = ugeom(&ab).failed(1);
     has(&refused, "--destroy");
     assert!(
@@ -302,16 +296,7 @@ fn commands_are_scanned_gated_and_saved_as_a_table() {
     let pass = ugeom(&[&fast[..], &["sleep 0.4", "sleep 0.002"]].concat());
     assert_eq!(pass.code, 0, "{}", pass.stderr);
     has(&pass.text(), "PASS: ");
-    let few = [
-        "ab",
-        "-N",
-        "-r",
-        "2",
-        "--fail-if-slower",
-        "20%",
-        "true",
-        "true",
-    ];
+    let few = words_of("ab -N -r 2 --fail-if-slower 20% true true");
     let undecided = ugeom(&few);
     assert_eq!(undecided.code, 4, "{}", undecided.stderr);
     has(&undecided.text(), "UNDECIDED: ");

@@ -2,7 +2,7 @@
 //! partitions, repairs of tables, boot code, metadata in the last sector, and files of results.
 
 use crate::disks;
-use crate::run::{Ended, has, ugeom, ugeom_with};
+use crate::run::{Ended, has, ugeom, ugeom_with, words_of};
 use crate::serve::serve_nbd;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -88,17 +88,8 @@ fn entries_of_a_table_belong_to_it() {
     disks_of_zeroes(&path, 8 * MIB);
     let target = disks::text(&path);
     ugeom(&["part", "create", "-s", "gpt", &target]).quiet();
-    let add = [
-        "part",
-        "add",
-        "-t",
-        "linux-data",
-        "-b",
-        "2048",
-        "-s",
-        "2048",
-        &target,
-    ];
+    let add = format!("part add -t linux-data -b 2048 -s 2048 {target}");
+    let add = words_of(&add);
     ugeom(&add).quiet();
     let backup = 8 * MIB - 33 * 512;
     for window in ["offset=1k,size=16k", &format!("offset={backup},size=1k")] {
@@ -136,17 +127,8 @@ fn a_partition_beside_a_file_system_may_be_written_below_one_label() {
     let target = disks::text(&path);
     ugeom(&["part", "create", "-s", "bsd", &target]).quiet();
     for start in ["0", "8192"] {
-        let add = [
-            "part",
-            "add",
-            "-t",
-            "freebsd-ufs",
-            "-b",
-            start,
-            "-s",
-            "4096",
-            &target,
-        ];
+        let add = format!("part add -t freebsd-ufs -b {start} -s 4096 {target}");
+        let add = words_of(&add);
         ugeom(&add).quiet();
     }
     // UFS1 in the first partition, which the raw partition shows, too.
@@ -241,13 +223,7 @@ fn results_are_not_written_over_a_disk() {
     let kept = place("kept.eli");
     backup(&kept).quiet();
     backup(&kept).quiet();
-    let job = [
-        "run",
-        "--name=a",
-        "--filename=md:1m",
-        "--rw=read",
-        "--size=64k",
-    ];
+    let job = words_of("run --name=a --filename=md:1m --rw=read --size=64k");
     let run = |disk: &str| ugeom(&[&job[..], &[&format!("--output={disk}")]].concat());
     refused(&path, run, mbr);
     let before = std::fs::read(&path).expect("the disk");
@@ -415,14 +391,8 @@ fn jobs_that_read_do_not_make_an_image_longer() {
     }
     let within = ["run", "--name=a", &file, "--rw=read", "--size=1m"];
     assert_eq!(ugeom(&within).code, 0);
-    let meant = [
-        "run",
-        "--destroy",
-        "--name=a",
-        &file,
-        "--rw=read",
-        "--size=2m",
-    ];
+    let meant = format!("run --destroy --name=a {file} --rw=read --size=2m");
+    let meant = words_of(&meant);
     assert_eq!(ugeom(&meant).code, 0);
     assert!(std::fs::read(&path).expect("the image").len() == 2 << 20);
 }
@@ -440,15 +410,8 @@ fn jobs_and_sweeps_do_not_write_to_an_image_that_is_open() {
         let write = ["--rw=write", more];
         [&job[..], &write].concat()
     });
-    let sweep = [
-        "lab",
-        "sweep",
-        "--write",
-        "--destroy",
-        "--budget",
-        "1s",
-        &image,
-    ];
+    let sweep = format!("lab sweep --write --destroy --budget 1s {image}");
+    let sweep = words_of(&sweep);
     let engines = ["lab", "engines", "--destroy", "--budget", "1s", &image];
     let served = serve_nbd(folder.path(), "s", &image, &["--rw"]);
     let others = [&sweep[..], &engines];

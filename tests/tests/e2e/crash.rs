@@ -32,6 +32,11 @@ pub fn has_files() -> bool {
     there && may
 }
 
+/// A folder for a test that serves files; `None` without FUSE.
+pub fn folder() -> Option<tempfile::TempDir> {
+    has_files().then(|| tempfile::tempdir().expect("a folder"))
+}
+
 /// Whether this user can mount ext4, and these programs are there; else the reason is printed.
 pub fn can_mount(programs: &[&str]) -> bool {
     if !rustix::process::geteuid().is_root() {
@@ -62,10 +67,7 @@ done";
 
 #[test]
 fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
-    if !has_files() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(folder) = folder() else { return };
     let run = writer("");
     let arguments = ["--size", "1m", "--points", "20", "--json", "--run", &run];
     let ended = crash(
@@ -108,10 +110,7 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
 /// earlier ones; the limit of a command is part of the verdict.
 #[test]
 fn a_later_failure_leaves_the_log_of_an_earlier_one() {
-    if !has_files() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(folder) = folder() else { return };
     let replay = |text: &str| {
         let run = format!("printf {text} | dd of=$dev bs=512 conv=sync,notrunc && echo ack k >&3");
         let check = "! grep -aqE 'one|two' $dev || echo found k >&3";
@@ -142,10 +141,7 @@ fn a_later_failure_leaves_the_log_of_an_earlier_one() {
 
 #[test]
 fn a_write_that_is_synced_survives() {
-    if !has_files() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(folder) = folder() else { return };
     let run = writer(",fsync");
     let arguments = [
         "--size", "1m", "--points", "40", "--run", &run, "--check", READER,
@@ -180,10 +176,7 @@ fn a_write_to_a_file_opened_with_o_dsync_survives() {
 
 #[test]
 fn a_check_that_is_wrong_is_no_finding() {
-    if !has_files() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(folder) = folder() else { return };
     let run = writer(",fsync");
     let arguments = ["--size", "1m", "--run", &run, "--check", "echo no; false"];
     let problem = crash(folder.path(), &arguments).failed(1);

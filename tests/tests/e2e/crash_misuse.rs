@@ -2,7 +2,7 @@
 //! that are too small, results that must not depend on the moment.
 
 use crate::crash::{
-    PATIENCE, assert_no_loops_beside, can_mount, crash, has_files, left, loops_left,
+    PATIENCE, assert_no_loops_beside, can_mount, crash, folder, has_files, left, loops_left,
 };
 use crate::run::{UGEOM, command, end_within, has, json_of, wait_for};
 use std::path::Path;
@@ -18,10 +18,7 @@ const RUN_MOUNTED: &str = "for i in 0 1 2 3; do echo $i >$mnt/file$i; sync $mnt;
 
 #[test]
 fn commands_that_fail_are_named_with_what_they_printed() {
-    if !has_files() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(folder) = folder() else { return };
     let failing = "echo the words >&2; exit 3";
     for (arguments, what) in [
         (["--setup", failing, "--run", "true"], "the set-up `"),
@@ -39,10 +36,7 @@ fn commands_that_fail_are_named_with_what_they_printed() {
 
 #[test]
 fn commands_that_hang_are_ended() {
-    if !has_files() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(folder) = folder() else { return };
     let common = ["--size", "1m", "--timeout", "300ms"];
     let run = [&common[..], &["--run", "sleep 1000", "--check", "true"]].concat();
     let problem = crash(folder.path(), &run).failed(1);
@@ -169,10 +163,7 @@ fn a_full_temporary_folder_is_an_error_and_no_finding() {
 
 #[test]
 fn the_same_log_and_seed_give_the_same_report_byte_for_byte() {
-    if !has_files() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
+    let Some(folder) = folder() else { return };
     let run = "for i in 0 1 2 3 4 5 6 7; do
         printf 'block %04d' $i | dd of=$dev bs=8192 seek=$((i % 3)) conv=sync,notrunc || exit 1
     done";

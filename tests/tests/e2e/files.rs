@@ -2,7 +2,7 @@
 //! device, fsx, fusermount3.
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end_within, has, other, run, ugeom};
+use crate::run::{PATIENCE, UGEOM, command, end_within, has, other, run, ugeom, words_of};
 use crate::serve::noise;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -143,22 +143,12 @@ fn several_programs_use_a_file_at_a_time() {
         let target = "md:16m | nop:delay=1ms";
         let Some(served) = Mounted::start(folder, target, &arguments) else { continue };
         let file = format!("--filename={}", served.file("md0.nop"));
-        let options = [
-            "--name=several",
-            &file,
-            "--ioengine=io_uring",
-            "--direct=1",
-            "--rw=randwrite",
-            "--bs=4k",
-            "--size=2m",
-            "--offset_increment=2m",
-            "--numjobs=4",
-            "--iodepth=8",
-            "--verify=crc32c",
-            "--verify_fatal=1",
-            "--verify_state_save=0",
-            "--fallocate=none",
-        ];
+        let options = format!(
+            "--name=several {file} --ioengine=io_uring --direct=1 --rw=randwrite --bs=4k --size=2m \
+             --offset_increment=2m --numjobs=4 --iodepth=8 --verify=crc32c --verify_fatal=1 \
+             --verify_state_save=0 --fallocate=none"
+        );
+        let options = words_of(&options);
         let ended = run(command(&fio, &options), b"");
         assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
     }
@@ -387,24 +377,12 @@ fn what_cannot_be_mounted_on_is_said_in_plain_words() {
     has(&error, "it is not empty");
     let error = refusal("/proc");
     has(&error, "is mounted here already");
-    let error = ugeom(&[
-        "serve",
-        "md:1m",
-        "--nbd",
-        "tcp:localhost:0",
-        "--fuse-threads",
-        "2",
-    ]);
+    let error = ugeom(&words_of(
+        "serve md:1m --nbd tcp:localhost:0 --fuse-threads 2",
+    ));
     let error = error.failed(2);
     has(&error, "--fuse");
-    let wrong = [
-        "serve",
-        "md:1m",
-        "--fuse",
-        "/tmp",
-        "--fuse-transport",
-        "pigeon",
-    ];
+    let wrong = words_of("serve md:1m --fuse /tmp --fuse-transport pigeon");
     let error = ugeom(&wrong).failed(2);
     has(&error, "classic");
 }

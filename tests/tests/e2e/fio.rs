@@ -1,6 +1,6 @@
 //! `ugeom run` beside fio: the same JSON, blocks that each can check for the other, and errors.
 
-use crate::run::{other, ugeom};
+use crate::run::{has, other, ugeom};
 use serde_json::Value;
 use std::path::Path;
 
@@ -300,11 +300,7 @@ fn a_disk_with_a_table_is_not_written_to_without_destroy() {
     let write = ["run", "--name=a", "--rw=write", "--size=1m", &file];
     let refused = ugeom(&write);
     assert_eq!(refused.code, 1);
-    assert!(
-        refused.stderr.contains("carries a GPT"),
-        "{}",
-        refused.stderr
-    );
+    has(&refused.stderr, "carries a GPT");
     let done = ugeom(&[&write[..], &["--destroy"]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
 }

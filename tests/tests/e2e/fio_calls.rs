@@ -1,6 +1,6 @@
 //! System calls on files: `ugeom run` and fio make the same ones, in the same order.
 
-use crate::run::{UGEOM, run_in, tool};
+use crate::run::{UGEOM, run_lines, tool};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -8,10 +8,8 @@ use std::path::Path;
 /// and the numbers behind them. Syncs in a row are one: fio syncs again when it closes.
 fn calls(strace: &str, program: &[&str], folder: &Path, line: &str) -> Vec<String> {
     let all = "trace=pread64,pwrite64,fsync,fdatasync,unlink";
-    let words = ["-f", "-s", "0", "-e", all, "-o", "calls"];
-    let words = words.iter().chain(program).copied();
-    let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
-    let ended = run_in(folder, strace, &words);
+    let traced = ["-f", "-s", "0", "-e", all, "-o", "calls"];
+    let ended = run_lines(&[&[strace][..], &traced, program].concat(), folder, &[line]);
     assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
     let text = std::fs::read_to_string(folder.join("calls")).expect("calls");
     let job = text.lines().filter(|line| {
@@ -50,9 +48,7 @@ fn blk_io_trace(ns: u64, sector: u64, bytes: u32, action: u32) -> Vec<u8> {
 
 #[test]
 fn files_get_the_calls_that_fio_makes() {
-    let programs = ["fio", "strace"].map(ugeom_testkit::program);
-    let [Some(fio), Some(strace)] = programs else { return };
-    let [fio, strace] = [&fio, &strace].map(|path| path.to_str().expect("UTF-8"));
+    let [Some(fio), Some(strace)] = ["fio", "strace"].map(tool) else { return };
     let (read, write, queued) = (1 << 16, 1 << 17, 1);
     let flush = 1 << 18 | 1 << 17;
     let trace = [
@@ -110,10 +106,8 @@ fn folders_of_files_are_made_as_by_fio() {
     ] {
         for program in [&[fio, "--thread"][..], &[UGEOM, "run"][..]] {
             let folder = tempfile::tempdir().expect("a folder");
-            let words = program[1..].iter().copied();
             let job = "--name=j --rw=write --size=8k --output=result";
-            let words = words.chain(job.split(' ')).chain(line.split(' '));
-            let ended = run_in(folder.path(), program[0], &words.collect::<Vec<_>>());
+            let ended = run_lines(program, &folder, &[job, line]);
             assert_eq!(ended.code == 0, expected.is_some(), "{program:?} {line}");
             let Some(made) = expected.filter(|made| *made != ".") else { continue };
             let about = std::fs::metadata(folder.path().join(made)).expect("a folder");

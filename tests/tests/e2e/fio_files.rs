@@ -1,6 +1,6 @@
 //! Job files and options beside them: `ugeom run` and fio leave the same files behind.
 
-use crate::run::{UGEOM, as_fio, command, run, run_in, tool};
+use crate::run::{UGEOM, as_fio, command, files_in, has, run, run_in, run_lines, tool, words_of};
 use std::path::Path;
 
 /// The folder in which both programs find the same job files.
@@ -18,16 +18,7 @@ fn left(program: &[&str], folder: &Path, words: &[&str], input: &[u8]) -> (bool,
     let mut command = command(program[0], &arguments);
     command.current_dir(folder);
     let ended = run(command, input);
-    let mut files: Vec<String> = std::fs::read_dir(folder)
-        .expect("the folder")
-        .map(|entry| {
-            let entry = entry.expect("an entry");
-            let bytes = entry.metadata().expect("its size").len();
-            format!("{} {bytes}", entry.file_name().to_string_lossy())
-        })
-        .collect();
-    files.sort();
-    (ended.code == 0, files)
+    (ended.code == 0, files_in(folder))
 }
 
 const W: &[u8] = b"[w]\nrw=write\nbs=4k\nsize=64k\n";
@@ -167,8 +158,7 @@ fn signals_end_jobs_with_the_exit_code_of_fio_and_keep_the_results() {
 fn reported(program: &[&str], job: &str) -> Vec<String> {
     let folder = folder(&[("f", &[1; 65536])]);
     let line = format!("--name=x --filename=f --size=64k --rw=read --ioengine=libaio {job}");
-    let words: Vec<&str> = line.split(' ').collect();
-    let ended = run_in(folder.path(), program[0], &[&program[1..], &words].concat());
+    let ended = run_lines(program, &folder, &[&line]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let text = ended.text();
     let first = text
@@ -213,14 +203,10 @@ fn logged(program: &[&str], option: &str) -> Vec<String> {
 
 #[test]
 fn what_is_not_to_be_measured_is_not_logged() {
-    let lines = [
-        "--stats=1",
-        "--disable_slat=1",
-        "--disable_clat=1",
-        "--disable_lat=1",
-        "--disable_bw_measurement=1",
-        "--gtod_reduce=1",
-    ];
+    let lines = words_of(
+        "--stats=1 --disable_slat=1 --disable_clat=1 --disable_lat=1 --disable_bw_measurement=1 \
+         --gtod_reduce=1",
+    );
     as_fio(&lines, logged);
 }
 
@@ -246,7 +232,7 @@ fn options_of_files_are_not_ignored_silently_by_stacks() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     for option in ["sync", "fadvise_hint"] {
         let warning = format!("{option} has no effect: `md:64k` is a stack");
-        assert!(ended.stderr.contains(&warning), "{}", ended.stderr);
+        has(&ended.stderr, &warning);
     }
 }
 
@@ -258,17 +244,11 @@ fn histograms_are_logged_as_fio_logs_them() {
     let folder = folder(&[("f", &[7; 1 << 20])]);
     for (program, prefix) in [(&[fio][..], "fio"), (&[UGEOM, "run"], "ours")] {
         let log = format!("--write_hist_log={prefix}");
-        let words = [
-            "--name=h",
-            "--rw=randread",
-            "--filename=f",
-            "--time_based",
-            "--runtime=1",
-            &log,
-            "--log_hist_msec=150",
-            "--log_hist_coarseness=4",
-            "--rate_iops=200",
-        ];
+        let words = format!(
+            "--name=h --rw=randread --filename=f --time_based --runtime=1 {log} \
+             --log_hist_msec=150 --log_hist_coarseness=4 --rate_iops=200"
+        );
+        let words = words_of(&words);
         assert!(left(program, folder.path(), &words, b"").0);
         let log = folder.path().join(format!("{prefix}_clat_hist.1.log"));
         let log = std::fs::read_to_string(log).expect("a log");
@@ -297,16 +277,11 @@ fn reads_behind_the_end_of_a_new_file_end_as_in_fio() {
         ("psync", "--iodepth=1", false),
     ] {
         let engine = format!("--ioengine={engine}");
-        let words = [
-            "--name=v",
-            "--rw=randrw",
-            "--size=1m",
-            "--create_on_open=1",
-            "--fallocate=none",
-            "--filename=new",
-            &engine,
-            more,
-        ];
+        let words = format!(
+            "--name=v --rw=randrw --size=1m --create_on_open=1 --fallocate=none --filename=new \
+             {engine} {more}"
+        );
+        let words = words_of(&words);
         for program in [&[fio][..], &[UGEOM, "run"]] {
             let folder = folder(&[]);
             let (passed, _) = left(program, folder.path(), &words, b"");
@@ -322,18 +297,11 @@ fn jobs_that_lock_their_file_end() {
     for mode in ["exclusive", "readwrite"] {
         let mode = format!("--lockfile={mode}");
         for engine in ["--ioengine=psync", "--ioengine=libaio"] {
-            let words = [
-                "--rw=randrw",
-                "--bs=4k",
-                "--size=256k",
-                "--filename=shared",
-                "--iodepth=8",
-                "--numjobs=4",
-                "--loops=3",
-                "--name=l",
-                engine,
-                &mode,
-            ];
+            let words = format!(
+                "--rw=randrw --bs=4k --size=256k --filename=shared --iodepth=8 --numjobs=4 \
+                 --loops=3 --name=l {engine} {mode}"
+            );
+            let words = words_of(&words);
             assert!(left(&[UGEOM, "run"], folder.path(), &words, b"").0);
         }
     }
@@ -342,13 +310,11 @@ fn jobs_that_lock_their_file_end() {
 /// How many requests a program made, and the files that it left.
 fn made(program: &[&str], job: &str) -> (String, Vec<String>) {
     let folder = folder(&[]);
-    let words: Vec<&str> = ["--name=j"].into_iter().chain(job.split(' ')).collect();
-    let ended = run_in(folder.path(), program[0], &[&program[1..], &words].concat());
+    let ended = run_lines(program, &folder, &["--name=j", job]);
     let text = ended.text();
     let issued = text.lines().find(|line| line.contains("issued rwts"));
-    let issued = issued.unwrap_or_else(|| panic!("{words:?}: {text}{}", ended.stderr));
-    let (_, files) = left(&["true"], folder.path(), &[], b"");
-    (issued.trim().to_owned(), files)
+    let issued = issued.unwrap_or_else(|| panic!("{job}: {text}{}", ended.stderr));
+    (issued.trim().to_owned(), files_in(folder.path()))
 }
 
 #[test]
@@ -381,9 +347,8 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
 /// What a line of output begins: terse fields, JSON, or the report of a job.
 fn parts(program: &[&str], options: &str) -> Vec<(String, usize)> {
     let folder = folder(&[]);
-    let words = ["--name=j", "--rw=write", "--size=64k"];
-    let words: Vec<&str> = options.split(' ').chain(words).collect();
-    let text = run_in(folder.path(), program[0], &[&program[1..], &words].concat()).text();
+    let job = "--name=j --rw=write --size=64k";
+    let text = run_lines(program, &folder, &[options, job]).text();
     let part = |line: &str| {
         let fields: Vec<&str> = line.split(';').collect();
         match line {
@@ -423,16 +388,10 @@ fn formats_come_in_the_order_of_fio_and_terse_has_its_versions() {
 /// The offsets in a log of requests.
 fn places(program: &[&str], job: &str) -> Vec<String> {
     let folder = folder(&[]);
-    let words = ["--ioengine=null", "--rw=read", "--bs=8k"];
-    let words: Vec<&str> = words.into_iter().chain(job.split(' ')).collect();
-    let log = ["--name=j", "--write_iops_log=j", "--log_offset=1"];
-    let ended = run_in(
-        folder.path(),
-        program[0],
-        &[&program[1..], &log, &words].concat(),
-    );
+    let log = "--name=j --write_iops_log=j --log_offset=1 --ioengine=null --rw=read --bs=8k";
+    let ended = run_lines(program, &folder, &[log, job]);
     let log = std::fs::read_to_string(folder.path().join("j_iops.1.log"));
-    let log = log.unwrap_or_else(|error| panic!("{words:?}: {error}: {}", ended.stderr));
+    let log = log.unwrap_or_else(|error| panic!("{job}: {error}: {}", ended.stderr));
     let offset = |line: &str| line.split(',').nth(4).map(|text| text.trim().to_owned());
     log.lines().filter_map(offset).collect()
 }
@@ -488,8 +447,7 @@ fn exit_codes_are_those_of_fio() {
     ] {
         for program in [&[fio][..], &[UGEOM, "run"]] {
             let folder = folder(&[("f", &[1; 65536])]);
-            let words: Vec<&str> = line.split(' ').collect();
-            let ended = run_in(folder.path(), program[0], &[&program[1..], &words].concat());
+            let ended = run_lines(program, &folder, &[line]);
             assert_eq!(ended.code, expected, "{program:?} {line}: {}", ended.stderr);
         }
     }
@@ -510,14 +468,8 @@ fn logs_and_outputs_of_a_job_are_not_written_over_a_disk() {
         ("--exec_prerun=true", "x.prerun.txt"),
     ] {
         std::fs::write(at(written), &before).expect("a copy");
-        let job = [
-            "run",
-            "--name=x",
-            "--filename=r.bin",
-            "--size=64k",
-            "--rw=write",
-            option,
-        ];
+        let job = format!("run --name=x --filename=r.bin --size=64k --rw=write {option}");
+        let job = words_of(&job);
         let ended = run_in(folder.path(), UGEOM, &job);
         let said = &ended.stderr;
         assert!(

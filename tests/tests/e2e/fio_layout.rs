@@ -1,7 +1,7 @@
 //! Files that `ugeom run` makes before a job: their content, their flushes, their names, and an
 //! interrupt meanwhile. What it drops from the cache.
 
-use crate::run::{UGEOM, command, end, other, run, run_in, wait_until_it_listens};
+use crate::run::{UGEOM, command, end, has, other, run, run_in, wait_until_it_listens, words_of};
 use std::fs;
 use std::path::Path;
 
@@ -65,13 +65,7 @@ fn new_files_are_flushed_once_each_unless_that_is_turned_off() {
 #[test]
 fn an_interrupt_removes_the_file_that_is_half_made() {
     let folder = tempfile::tempdir().expect("a folder");
-    let words = [
-        "run",
-        "--name=a",
-        "--rw=read",
-        "--size=64g",
-        "--fallocate=none",
-    ];
+    let words = words_of("run --name=a --rw=read --size=64g --fallocate=none");
     let mut command = command(UGEOM, &words);
     command.current_dir(folder.path());
     let child = command.spawn().expect("a program");
@@ -106,10 +100,7 @@ fn a_missing_device_is_an_error_and_no_file_in_dev() {
         let name = format!("--name={name}");
         let words = ["run", &name, target, "--rw=write", "--size=4k"];
         let stderr = run(command(UGEOM, &words), b"").stderr;
-        assert!(
-            stderr.contains("there is no device /dev/ugeom-absent"),
-            "{stderr}"
-        );
+        has(&stderr, "there is no device /dev/ugeom-absent");
         assert!(!Path::new("/dev/ugeom-absent").exists());
         assert!(!Path::new("/dev/ugeom-absent.0.0").exists());
     }

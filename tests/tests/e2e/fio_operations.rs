@@ -1,7 +1,7 @@
 //! The engines `filecreate`, `filestat` and `filedelete`: `ugeom run` and fio make the same
 //! requests and system calls, measure as many latencies, and leave the same files.
 
-use crate::run::{UGEOM, run_in, tool};
+use crate::run::{UGEOM, json_of, run_in, run_lines, tool};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -21,10 +21,8 @@ fn folder(names: &[&str]) -> tempfile::TempDir {
 fn did(program: &[&str], line: &str, names: &[&str]) -> (i32, Vec<u64>, Vec<String>) {
     let folder = folder(names);
     std::fs::write(folder.path().join("job"), JOB_FILE).expect("a job file");
-    let words = ["--output-format=json", "--output=result"];
-    let words = program[1..].iter().copied().chain(words);
-    let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
-    let ended = run_in(folder.path(), program[0], &words);
+    let output = "--output-format=json --output=result";
+    let ended = run_lines(program, &folder, &[output, line]);
     let result = std::fs::read_to_string(folder.path().join("result")).unwrap_or_default();
     let json = result.find('{').map_or("null", |at| &result[at..]);
     let json: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
@@ -82,99 +80,44 @@ unlink=0
 /// Files that are there before.
 const ALL: &[&str] = &["j.0.0", "j.0.1", "j.0.2"];
 
-/// Jobs, and the files that are there before.
+/// Jobs, and the files that are there before. What begins with the name of an engine is a job of
+/// three files.
 const JOBS: &[(&str, &[&str])] = &[
     ("job", &[]),
     ("job --section=delete --openfiles=4", &[]),
     // What has no size: one request a file.
-    ("--name=j --nrfiles=3 --ioengine=filecreate", &[]),
+    ("filecreate", &[]),
+    ("filecreate --size=24k --bs=2k", ALL),
+    ("filecreate --size=10k", &[]),
+    ("filecreate --size=6k --unlink=1", &[]),
+    ("filecreate --filesize=4k --bs=64k", &[]),
+    ("filecreate --filesize=12k --loops=3", &[]),
+    ("filecreate --filesize=4k --io_size=40k", &[]),
+    ("filecreate --filesize=4k --number_ios=2", &[]),
+    ("filecreate --filesize=4k --numjobs=2", &[]),
+    ("filecreate --filesize=4k --rw=randwrite", &[]),
+    ("filecreate --filesize=16k --rw=write --fsync=1", &[]),
     (
-        "--name=j --nrfiles=3 --ioengine=filecreate --size=24k --bs=2k",
-        ALL,
-    ),
-    ("--name=j --nrfiles=3 --ioengine=filecreate --size=10k", &[]),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --size=6k --unlink=1",
+        "filecreate --filesize=4k --loops=2 --unlink_each_loop=1",
         &[],
     ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --bs=64k",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=12k --loops=3",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --io_size=40k",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --number_ios=2",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --numjobs=2",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --rw=randwrite",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=16k --rw=write --fsync=1",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --loops=2 \
-          --unlink_each_loop=1",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filecreate --filesize=4k --readonly",
-        &[],
-    ),
+    ("filecreate --filesize=4k --readonly", &[]),
     ("--name=j --ioengine=filecreate --filename=dir", &[]),
     ("--name=j --ioengine=filecreate --filename=missing/f", &[]),
-    ("--name=j --nrfiles=3 --ioengine=filestat", ALL),
-    ("--name=j --nrfiles=3 --ioengine=filestat", &[]),
+    ("filestat", ALL),
+    ("filestat", &[]),
+    ("filestat --filesize=4k --loops=2 --iodepth=4", &[]),
+    ("filestat --filesize=12k --rw=write --openfiles=1", &[]),
+    ("filestat --filesize=12k --rw=trim", &[]),
     (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=4k --loops=2 --iodepth=4",
+        "filestat --filesize=16k --offset=8k --file_service_type=random",
         &[],
     ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=12k --rw=write --openfiles=1",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=12k --rw=trim",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=16k --offset=8k \
-          --file_service_type=random",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --disable_lat=1",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --disable_clat=1",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --max_latency=1ns",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --create_on_open=1",
-        &[],
-    ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filestat --filesize=8k --create_only=1",
-        &[],
-    ),
+    ("filestat --filesize=8k --disable_lat=1", &[]),
+    ("filestat --filesize=8k --disable_clat=1", &[]),
+    ("filestat --filesize=8k --max_latency=1ns", &[]),
+    ("filestat --filesize=8k --create_on_open=1", &[]),
+    ("filestat --filesize=8k --create_only=1", &[]),
     (
         "--name=j --ioengine=filestat --filename=dir --stat_type=statx",
         &[],
@@ -184,31 +127,28 @@ const JOBS: &[(&str, &[&str])] = &[
         &[],
     ),
     (
-        "--name=j --ioengine=filestat --filename=/dev/loop-control --size=4k \
-          --stat_type=no",
+        "--name=j --ioengine=filestat --filename=/dev/loop-control --size=4k --stat_type=no",
         &[],
     ),
-    ("--name=j --nrfiles=3 --ioengine=filedelete", ALL),
-    (
-        "--name=j --nrfiles=3 --ioengine=filedelete --filesize=4k --loops=2",
-        &[],
-    ),
+    ("filedelete", ALL),
+    ("filedelete --filesize=4k --loops=2", &[]),
     (
         "--name=j --ioengine=filedelete --filename=j.0.0:j.0.2 --unlink=1",
         ALL,
     ),
-    (
-        "--name=j --nrfiles=3 --ioengine=filedelete --create_on_open=1 --filesize=4k",
-        &[],
-    ),
+    ("filedelete --create_on_open=1 --filesize=4k", &[]),
 ];
 
 #[test]
 fn files_are_counted_and_left_as_by_fio() {
     let Some(fio) = tool("fio") else { return };
     for (line, names) in JOBS {
-        let theirs = did(&[fio, "--thread"], line, names);
-        let ours = did(&[UGEOM, "run"], line, names);
+        let line = match line.starts_with("file") {
+            true => format!("--name=j --nrfiles=3 --ioengine={line}"),
+            false => (*line).to_owned(),
+        };
+        let theirs = did(&[fio, "--thread"], &line, names);
+        let ours = did(&[UGEOM, "run"], &line, names);
         let is_language = ours.1.is_empty();
         assert_eq!((ours.0, &ours.2), (theirs.0, &theirs.2), "{line}");
         // What ugeom refuses before any job begins has no result.
@@ -223,12 +163,9 @@ fn files_are_counted_and_left_as_by_fio() {
 fn calls(strace: &str, program: &[&str], line: &str) -> Vec<String> {
     let folder = folder(&["f.0", "f.1", "f.2"]);
     let all = "trace=openat,newfstatat,statx,unlink,unlinkat,fsync,close";
-    let words = ["-ff", "-qq", "-y", "-e", all, "-o", "calls"];
-    let words = words.iter().chain(program).copied();
+    let traced = [strace, "-ff", "-qq", "-y", "-e", all, "-o", "calls"];
     let job = "--name=f --filename_format=$jobname.$filenum --nrfiles=3 --filesize=16k --bs=16k";
-    let words = words.chain(job.split_whitespace());
-    let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
-    let ended = run_in(folder.path(), strace, &words);
+    let ended = run_lines(&[&traced, program].concat(), &folder, &[job, line]);
     assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
     let entries = std::fs::read_dir(folder.path()).expect("the folder");
     let entries = entries.map(|entry| entry.expect("an entry"));
@@ -263,9 +200,7 @@ fn call(line: &str) -> Option<String> {
 
 #[test]
 fn files_are_opened_by_the_calls_of_fio() {
-    let programs = ["fio", "strace"].map(ugeom_testkit::program);
-    let [Some(fio), Some(strace)] = programs else { return };
-    let [fio, strace] = [&fio, &strace].map(|path| path.to_str().expect("UTF-8"));
+    let [Some(fio), Some(strace)] = ["fio", "strace"].map(tool) else { return };
     for line in [
         "--ioengine=filestat --openfiles=1",
         "--ioengine=filestat --stat_type=lstat",
@@ -333,10 +268,7 @@ fn syncs_at_the_end_are_not_reported_as_by_fio() {
         for program in [&[fio, "--thread"][..], &[UGEOM, "run"]] {
             let folder = folder(&[]);
             let job = format!("--name=j --rw=write --size=64k {options}");
-            let words = job.split(' ').chain(["--output-format=json"]);
-            let words: Vec<&str> = program[1..].iter().copied().chain(words).collect();
-            let text = run_in(folder.path(), program[0], &words).text();
-            let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let json = json_of(run_lines(program, &folder, &[&job, "--output-format=json"]).text());
             let syncs = &json["jobs"][0]["sync"]["total_ios"];
             assert_eq!(syncs.as_u64(), Some(expected), "{program:?} {job}");
         }

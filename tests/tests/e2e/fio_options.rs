@@ -1,6 +1,8 @@
 //! Options of jobs in `ugeom run` and in fio: the same requests, bytes, exit codes and files.
 
-use crate::run::{UGEOM, command, foreign, run, run_in, succeeds, tool};
+use crate::run::{
+    UGEOM, command, files_in, foreign, has, run, run_in, run_lines, succeeds, tool, words_of,
+};
 use std::path::Path;
 
 /// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
@@ -13,14 +15,8 @@ struct Did {
 }
 
 fn did(program: &[&str], line: &str) -> Did {
-    let words = line.split_whitespace();
     let all = ["--output-format=json", "--output=result"];
-    let words: Vec<&str> = program[1..]
-        .iter()
-        .copied()
-        .chain(all)
-        .chain(words)
-        .collect();
+    let words = [&program[1..], &all, &words_of(line)].concat();
     let make = || {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("data"), vec![7; 65536]).expect("a file");
@@ -52,17 +48,9 @@ fn did(program: &[&str], line: &str) -> Did {
             job["total_err"].as_u64().unwrap_or(0),
         ]
     });
-    let files = std::fs::read_dir(folder.path()).expect("the folder");
-    let mut files: Vec<String> = files
-        .map(|entry| {
-            let entry = entry.expect("an entry");
-            let bytes = entry.metadata().expect("its size").len();
-            format!("{} {bytes}", entry.file_name().to_string_lossy())
-        })
-        // The result has another length in each run.
-        .filter(|name| !name.starts_with("result "))
-        .collect();
-    files.sort();
+    let mut files = files_in(folder.path());
+    // The result has another length in each run.
+    files.retain(|name| !name.starts_with("result "));
     Did {
         succeeded: ended.code == 0,
         counts: counts.collect(),
@@ -209,9 +197,7 @@ fn a_timed_job_checks_each_pass_where_fio_does() {
 /// What the normal output has about issued requests, syncs included.
 fn syncs(program: &[&str], line: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
-    let words = program[1..].iter().copied().chain(line.split(' '));
-    let words: Vec<&str> = words.collect();
-    let text = run_in(folder.path(), program[0], &words).text();
+    let text = run_lines(program, &folder, &[line]).text();
     let issued = text.lines().find(|line| line.contains("issued rwts"));
     issued.expect("the requests").to_owned()
 }
@@ -290,11 +276,11 @@ fn a_job_that_loads_a_processor_makes_no_requests() {
     let line = format!("run {load} --exit_on_io_done=1 --name=a --ioengine=null --size=1m");
     let words: Vec<&str> = line.split(' ').collect();
     let text = run_in(folder.path(), UGEOM, &words).text();
-    assert!(
-        text.contains("cpu (noop): ioengine=cpuio, cpuload=50, cpucycle=50000"),
-        "{text}"
+    has(
+        &text,
+        "cpu (noop): ioengine=cpuio, cpuload=50, cpucycle=50000",
     );
-    assert!(text.contains("issued rwts: total=256,0,0,0"), "{text}");
+    has(&text, "issued rwts: total=256,0,0,0");
 }
 
 #[test]
@@ -330,10 +316,8 @@ fn jobs_that_never_begin_are_reported_as_by_fio() {
 /// The last columns of the log of completion latencies.
 fn priorities_in_log(program: &[&str], line: &str) -> Vec<String> {
     let all = "--name=a --rw=write --size=16k --write_lat_log=x";
-    let words = program[1..].iter().copied().chain(all.split(' '));
-    let words: Vec<&str> = words.chain(line.split(' ')).collect();
     let folder = tempfile::tempdir().expect("a folder");
-    run_in(folder.path(), program[0], &words).quiet();
+    run_lines(program, &folder, &[all, line]).quiet();
     let log = std::fs::read_to_string(folder.path().join("x_clat.1.log")).expect("the log");
     let last = log.lines().filter_map(|line| line.rsplit(", ").next());
     last.map(str::to_owned).collect()
@@ -362,8 +346,7 @@ fn logs_have_the_priority_of_each_request() {
 /// The units of a report, without the numbers.
 fn units(program: &[&str], line: &str) -> Vec<String> {
     let job = "--name=a --rw=read --ioengine=null --size=1g --bs=1m --rate=64m --runtime=1";
-    let words = program[1..].iter().copied().chain(job.split(' '));
-    let words: Vec<&str> = words.chain(line.split(' ')).collect();
+    let words = [&program[1..], &words_of(job), &words_of(line)].concat();
     let report = run(command(program[0], &words), b"").quiet();
     let of_rates = |line: &&str| {
         ["rw=", "IOPS=", "bw (", "bw="]

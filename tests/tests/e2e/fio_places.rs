@@ -1,6 +1,6 @@
 //! `ugeom run` and fio make the same requests in the same order, random ones included.
 
-use crate::run::{UGEOM, run_in, tool};
+use crate::run::{UGEOM, has, run_in, tool, words_of};
 
 /// Jobs, as options. Each runs on files of its own.
 const JOBS: &[&str] = &[
@@ -95,16 +95,21 @@ const JOBS: &[&str] = &[
     "rw=randread bs=16k size=1m nrfiles=30 openfiles=1 ioengine=libaio iodepth=16",
 ];
 
-/// What a program asked for: file, kind, offset and length of each request, files apart.
-fn requests(program: &[&str], job: &str) -> Vec<String> {
+/// Runs a job, whose options stand in a line without dashes, with more words, in a new folder.
+fn run_job(program: &[&str], job: &str, more: [&str; 2]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let options = job.split_whitespace().map(|option| format!("--{option}"));
-    let mut words: Vec<String> = program[1..].iter().map(|word| (*word).to_owned()).collect();
-    words.extend(["--name=j", "--write_iolog=log", "--output=result"].map(str::to_owned));
-    words.extend(options);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let words = ["--name=j"].into_iter().chain(more).map(str::to_owned);
+    let words = program[1..].iter().map(ToString::to_string).chain(words);
+    let words: Vec<String> = words.chain(options).collect();
     let ended = run_in(folder.path(), program[0], &words);
     assert_eq!(ended.code, 0, "{program:?} {job}: {}", ended.stderr);
+    folder
+}
+
+/// What a program asked for: file, kind, offset and length of each request, files apart.
+fn requests(program: &[&str], job: &str) -> Vec<String> {
+    let folder = run_job(program, job, ["--write_iolog=log", "--output=result"]);
     let mut lines = Vec::new();
     for entry in std::fs::read_dir(folder.path()).expect("the folder") {
         let entry = entry.expect("an entry");
@@ -153,29 +158,18 @@ fn the_first_request_in_a_zone_behind_the_end_of_a_file_ends_the_job() {
     assert_eq!(ours, requests(&[fio], job));
     let folder = tempfile::tempdir().expect("a folder");
     let distribution = "--random_distribution=zoned_abs:60/1m:40/8m";
-    let words = [
-        "run",
-        "--name=j",
-        "--size=4m",
-        "--rw=randread",
-        distribution,
-    ];
+    let words = format!("run --name=j --size=4m --rw=randread {distribution}");
+    let words = words_of(&words);
     let ended = run_in(folder.path(), UGEOM, &words);
     let expected = "the zones end at byte 9437184 of j.0.0, which has 4194304 bytes";
     assert_eq!(ended.code, 0);
-    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    has(&ended.stderr, &expected);
 }
 
 /// The shares of requests at each depth of a job, percent.
 fn depths(program: &[&str], job: &str) -> Vec<f64> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let options = job.split_whitespace().map(|option| format!("--{option}"));
-    let mut words: Vec<String> = program[1..].iter().map(|word| (*word).to_owned()).collect();
-    words.extend(["--name=j", "--output-format=json", "--output=result"].map(str::to_owned));
-    words.extend(options);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let ended = run_in(folder.path(), program[0], &words);
-    assert_eq!(ended.code, 0, "{program:?} {job}: {}", ended.stderr);
+    let more = ["--output-format=json", "--output=result"];
+    let folder = run_job(program, job, more);
     let result = std::fs::read_to_string(folder.path().join("result")).expect("a result");
     let json: serde_json::Value = serde_json::from_str(&result).expect("JSON");
     let levels = json["jobs"][0]["iodepth_level"]

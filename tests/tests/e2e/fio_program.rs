@@ -4,7 +4,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::run::{UGEOM, json_of, succeeds, tool};
+use crate::run::{UGEOM, json_in, run_lines, succeeds, tool};
 
 /// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -131,8 +131,7 @@ fn a_job_that_cannot_open_its_files_leaves_the_results_of_the_others() {
         std::fs::set_permissions(&secret, closed).expect("permissions");
         assert!(!succeeds(program, folder, job), "{program:?}");
         let text = std::fs::read_to_string(folder.join("o")).expect("a report");
-        let json = text.find('{').map_or("", |at| &text[at..]);
-        let report: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        let report = json_in(&text);
         let of = |job: &serde_json::Value| (job["error"].clone(), job["read"]["io_bytes"].clone());
         let jobs = report["jobs"].as_array().expect("jobs").iter();
         jobs.map(of).collect::<Vec<_>>()
@@ -186,20 +185,15 @@ fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
         let folder = folder.path();
         std::fs::write(folder.join("jobs.fio"), jobs).expect("a job file");
         std::fs::write(folder.join("there"), [0; 4096]).expect("a file");
-        let ended = std::process::Command::new(program[0])
-            .args(&program[1..])
-            .args(["jobs.fio", "--output-format=json", "--output=o"])
-            .current_dir(folder)
-            .output()
-            .expect("the program starts");
-        let text = std::fs::read_to_string(folder.join("o")).expect("a report");
-        let json = json_of(&text[text.find('{').expect("JSON")..]);
+        let line = "jobs.fio --output-format=json --output=o";
+        let ended = run_lines(program, folder, &[line]);
+        let json = json_in(&std::fs::read_to_string(folder.join("o")).expect("a report"));
         let jobs = json["jobs"].as_array().expect("jobs").iter().map(|job| {
             let bytes = ["read", "write"].map(|kind| job[kind]["io_bytes"].as_u64());
             (job["jobname"].to_string(), job["error"].as_i64(), bytes)
         });
-        (ended.status.code(), names(folder), jobs.collect::<Vec<_>>())
+        (ended.code, names(folder), jobs.collect::<Vec<_>>())
     });
     assert_eq!(both[1], both[0]);
-    assert_eq!(both[1].0, Some(3));
+    assert_eq!(both[1].0, 3);
 }

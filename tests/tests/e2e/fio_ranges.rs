@@ -1,21 +1,13 @@
 //! The engines `falloc` and `ftruncate`: `ugeom run` and fio make the same system calls and leave
 //! the same files.
 
-use crate::run::{UGEOM, command, run, run_in, tool};
+use crate::run::{UGEOM, command, has, run, run_in, tool, words_of};
 
 /// Runs a job on the file `f` of 64 KiB: its exit code, its calls by strace(1), and what it leaves.
 fn did(strace: &str, program: &[&str], job: &str) -> (i32, Vec<String>, Vec<u8>) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("f"), [1; 65536]).expect("a file");
-    let traced = [
-        "-f",
-        "-qq",
-        "-y",
-        "-e",
-        "trace=fallocate,ftruncate",
-        "-o",
-        "calls",
-    ];
+    let traced = words_of("-f -qq -y -e trace=fallocate,ftruncate -o calls");
     let words = traced.iter().chain(program).copied();
     let words = words.chain("--name=f --filename=f --size=64k".split(' '));
     let words: Vec<&str> = words.chain(job.split(' ')).collect();
@@ -69,9 +61,5 @@ fn ranges_of_a_stack_are_refused() {
     let words = ["run", "--name=j", "--ioengine=falloc", "--filename=md:1m"];
     let ended = run(command(UGEOM, &words), b"");
     assert_eq!(ended.code, 1);
-    assert!(
-        ended.stderr.contains("`md:1m` is a stack"),
-        "{}",
-        ended.stderr
-    );
+    has(&ended.stderr, "`md:1m` is a stack");
 }

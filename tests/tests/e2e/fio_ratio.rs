@@ -7,8 +7,7 @@
 //! cargo test --release -p ugeom-tests --test e2e -- --ignored --nocapture fio_ratio
 //! ```
 
-use crate::run::{UGEOM, command, run};
-use serde_json::Value;
+use crate::run::{UGEOM, command, json_in, run};
 use std::path::Path;
 use std::sync::Mutex;
 use ugeom_measure::ratio::log_ratio_paired;
@@ -90,7 +89,7 @@ fn figures(program: &Path, first: &[&str], arguments: &[String]) -> [f64; 3] {
     let ended = run(command(program, &all), b"");
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let text = ended.text();
-    let json: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("JSON");
+    let json = json_in(&text);
     let job = &json["jobs"][0];
     let of = |kind: &str, key: &str| job[kind][key].as_f64().unwrap_or(0.0);
     let requests = of("read", "total_ios") + of("write", "total_ios");

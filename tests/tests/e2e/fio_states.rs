@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use crate::run::{UGEOM, command, json_of, run, succeeds, tool};
+use crate::run::{UGEOM, command, has, json_in, run, succeeds, tool};
 
 /// The state of the first job, and how many reads a later job made of it.
 fn reads_of(program: &[&str], folder: &Path, line: &str) -> u64 {
     let line = format!("{line} --output-format=json --output=o.json");
     assert!(succeeds(program, folder, &line), "{program:?} {line}");
     let text = std::fs::read_to_string(folder.join("o.json")).expect("a report");
-    let report = json_of(&text[text.find('{').expect("JSON")..]);
+    let report = json_in(&text);
     report["jobs"][0]["read"]["total_ios"]
         .as_u64()
         .expect("a number")
@@ -19,40 +19,27 @@ fn reads_of(program: &[&str], folder: &Path, line: &str) -> u64 {
 #[test]
 fn the_state_of_a_job_is_that_of_fio_to_the_byte() {
     let Some(fio) = tool("fio") else { return };
+    let state = "local-a.b-0-verify.state";
+    let both_jobs = [state, "local-a.b-1-verify.state"];
     for (line, states) in [
+        ("--verify=crc32c --rw=write", &[state][..]),
+        ("--rw=randwrite --ioengine=libaio --iodepth=4", &[state]),
+        ("--rw=randwrite --do_verify=0", &[state]),
         (
-            "--rw=write --verify=crc32c",
-            &["local-a.b-0-verify.state"][..],
+            "--rw=randwrite --do_verify=0 --random_generator=tausworthe64 --loops=2",
+            &[state],
         ),
+        ("--rw=randrw --iodepth=3 --number_ios=7", &[state]),
         (
-            "--rw=randwrite --verify=md5 --ioengine=libaio --iodepth=4",
-            &["local-a.b-0-verify.state"],
+            "--rw=write --nrfiles=3 --iodepth=9 --ioengine=libaio --numjobs=2",
+            &both_jobs,
         ),
+        ("--rw=write --verify_only --do_verify=0", &[state]),
         (
-            "--rw=randwrite --verify=md5 --do_verify=0",
-            &["local-a.b-0-verify.state"],
-        ),
-        (
-            "--rw=randwrite --verify=md5 --do_verify=0 --random_generator=tausworthe64 --loops=2",
-            &["local-a.b-0-verify.state"],
-        ),
-        (
-            "--rw=randrw --verify=md5 --iodepth=3 --number_ios=7",
-            &["local-a.b-0-verify.state"],
-        ),
-        (
-            "--rw=write --verify=md5 --nrfiles=3 --iodepth=9 --ioengine=libaio --numjobs=2",
-            &["local-a.b-0-verify.state", "local-a.b-1-verify.state"],
-        ),
-        (
-            "--rw=write --verify=md5 --verify_only --do_verify=0",
-            &["local-a.b-0-verify.state"],
-        ),
-        (
-            "--rw=write --verify=md5 --aux-path=aux",
+            "--rw=write --aux-path=aux",
             &["aux/local-a.b-0-verify.state"],
         ),
-        ("--rw=write --verify=md5 --verify_state_save=0", &[]),
+        ("--rw=write --verify_state_save=0", &[]),
         ("--rw=write", &[]),
     ] {
         let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
@@ -61,7 +48,12 @@ fn the_state_of_a_job_is_that_of_fio_to_the_byte() {
             for name in ["a", "aux"] {
                 std::fs::create_dir(folder.join(name)).expect("a folder");
             }
-            let line = format!("--name=a/b --size=96k --output=o {line}");
+            let verify = if line == "--rw=write" {
+                ""
+            } else {
+                "--verify=md5"
+            };
+            let line = format!("--name=a/b --size=96k --output=o {verify} {line}");
             assert!(succeeds(program, folder, &line), "{program:?} {line}");
             let read = |name: &&str| std::fs::read(folder.join(name)).expect(name);
             let states: Vec<Vec<u8>> = states.iter().map(read).collect();
@@ -150,7 +142,7 @@ fn a_state_that_is_missing_or_damaged_ends_its_job_alone() {
         let mut command = command(UGEOM, &words);
         command.current_dir(folder);
         let ended = run(command, b"");
-        assert!(ended.text().contains("\nb: (groupid="), "{}", ended.text());
+        has(&ended.text(), "\nb: (groupid=");
         (
             ended.code,
             ended.stderr + &String::from_utf8_lossy(&ended.stdout),

@@ -2,24 +2,15 @@
 
 use std::path::Path;
 
-use crate::run::{UGEOM, run_in, ugeom};
+use crate::run::{UGEOM, run_lines, tool, ugeom, words_of};
 
 /// The calls that set something for the thread of a job, by strace(1).
 fn calls(strace: &str, program: &[&str], option: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
-    let words = [
-        "-f",
-        "-qq",
-        "-e",
-        "trace=set_mempolicy,ioprio_set,mlock",
-        "-o",
-        "calls",
-    ];
-    let words = words.iter().chain(program).copied();
+    let traced = words_of("-f -qq -e trace=set_mempolicy,ioprio_set,mlock -o calls");
     let job = "--name=a --ioengine=null --size=64k --rw=read";
-    let words = words.chain(job.split(' ')).chain([option]);
-    let words: Vec<&str> = words.collect();
-    let ended = run_in(folder.path(), strace, &words);
+    let program = [&[strace], &traced[..], program].concat();
+    let ended = run_lines(&program, &folder, &[job, option]);
     assert_eq!(ended.code, 0, "{program:?} {option}: {}", ended.stderr);
     let calls = std::fs::read_to_string(folder.path().join("calls")).expect("calls");
     // fio's library tries some policies in the first thread, whose number comes first.
@@ -43,9 +34,7 @@ fn calls(strace: &str, program: &[&str], option: &str) -> Vec<String> {
 
 #[test]
 fn memory_and_priorities_of_a_thread_are_set_as_by_fio() {
-    let programs = ["fio", "strace"].map(ugeom_testkit::program);
-    let [Some(fio), Some(strace)] = programs else { return };
-    let [fio, strace] = [&fio, &strace].map(|path| path.to_str().expect("UTF-8"));
+    let [Some(fio), Some(strace)] = ["fio", "strace"].map(tool) else { return };
     for (option, made) in [
         ("--numa_mem_policy=bind:0", 1),
         ("--numa_mem_policy=prefer:0", 1),

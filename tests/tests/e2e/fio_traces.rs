@@ -1,14 +1,12 @@
 //! Traces: `ugeom run` and fio make the same requests of the same log, each reads the other's.
 
-use crate::run::{UGEOM, run_in, tool};
+use crate::run::{UGEOM, has, json_in, run_lines, tool};
 use std::path::Path;
 
 /// Runs a job in a folder; requests and bytes of reads, writes and trims.
 fn counts(program: &[&str], folder: &Path, line: &str) -> Vec<u64> {
-    let all = ["--output-format=json", "--output=result"];
-    let words = program[1..].iter().copied().chain(all);
-    let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
-    let ended = run_in(folder, program[0], &words);
+    let output = "--output-format=json --output=result";
+    let ended = run_lines(program, folder, &[output, line]);
     assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
     let job = &result(folder)["jobs"][0];
     let kinds = ["read", "write", "trim"].iter();
@@ -18,8 +16,7 @@ fn counts(program: &[&str], folder: &Path, line: &str) -> Vec<u64> {
 
 fn result(folder: &Path) -> serde_json::Value {
     let text = std::fs::read_to_string(folder.join("result")).expect("a result");
-    let json = text.find('{').map_or("null", |at| &text[at..]);
-    serde_json::from_str(json).expect("JSON")
+    json_in(&text)
 }
 
 #[test]
@@ -113,7 +110,7 @@ fn a_trace_that_cannot_be_made_names_its_line() {
         let argument = format!("--read_iolog={}", path.display());
         let ended = crate::run::ugeom(&["run", "--name=a", &argument]);
         assert_eq!(ended.code, 1, "{}", ended.stderr);
-        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        has(&ended.stderr, &expected);
     }
 }
 
@@ -168,10 +165,9 @@ fn a_job_whose_turn_comes_later_finds_what_earlier_ones_have_made() {
     for (jobs, succeeds) in IN_TURN {
         let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
             let folder = tempfile::tempdir().expect("a folder");
-            let words = ["j.fio", "--output-format=json", "--output=result"];
+            let line = "j.fio --output-format=json --output=result";
             std::fs::write(folder.path().join("j.fio"), jobs).expect("a job file");
-            let words: Vec<&str> = program[1..].iter().chain(&words).copied().collect();
-            let ended = run_in(folder.path(), program[0], &words);
+            let ended = run_lines(program, &folder, &[line]);
             assert_eq!(
                 ended.code == 0,
                 succeeds,

@@ -1,7 +1,7 @@
 //! `ugeom geli` in the manner of geli(8), with GRUB as the judge of what is written.
 
 use crate::disks;
-use crate::run::{command, has, other, part, run, ugeom, ugeom_with};
+use crate::run::{command, has, other, part, run, ugeom, ugeom_with, words_of};
 use crate::serve::noise;
 use std::fs;
 use std::path::Path;
@@ -135,16 +135,9 @@ fn init_destroys_nothing_unasked() {
     assert!(refused(&["clear", "-B", "none", image]).contains("--destroy"));
     assert!(fs::read(image).expect("reads") == before);
     let backup = disks::text(&files.folder.path().join("backup"));
-    let printed = geli(&[
-        "init",
-        "--destroy",
-        "-B",
-        &backup,
-        "-P",
-        "-K",
-        keyfile,
-        image,
-    ]);
+    let printed = geli(&words_of(&format!(
+        "init --destroy -B {backup} -P -K {keyfile} {image}"
+    )));
     has(&printed, &format!("# ugeom geli restore {backup} {image}"));
     geli(&["kill", "--destroy", image]);
     assert!(refused(&["dump", image]).contains("Cannot read metadata from disk.img"));
@@ -161,16 +154,9 @@ fn init_destroys_nothing_unasked() {
 fn a_new_authenticated_provider_is_opened_without_noise() {
     let files = files(1 << 20);
     let (image, key) = (&files.image, &files.keyfile);
-    geli(&[
-        "init",
-        "-Bnone",
-        "-a",
-        "hmac/sha256",
-        "-P",
-        "-K",
-        key,
-        image,
-    ]);
+    geli(&words_of(&format!(
+        "init -Bnone -a hmac/sha256 -P -K {key} {image}"
+    )));
     let target = format!("{image} | eli:keyfile={key},nopassphrase=1");
     let shown = ugeom(&["show", &target]);
     assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
@@ -182,16 +168,10 @@ fn a_new_authenticated_provider_is_opened_without_noise() {
 fn several_providers_get_keys_of_their_own() {
     let (one, other) = (files(1 << 20), files(1 << 20));
     let key = &one.keyfile;
-    geli(&[
-        "init",
-        "-B",
-        "none",
-        "-P",
-        "-K",
-        key,
-        &one.image,
-        &other.image,
-    ]);
+    geli(&words_of(&format!(
+        "init -B none -P -K {key} {} {}",
+        one.image, other.image
+    )));
     let salts = [&one, &other].map(|files| {
         let dump = geli(&["dump", &files.image]);
         let line = dump.lines().find(|line| line.contains("Salt: "));
@@ -251,17 +231,9 @@ fn a_provider_that_has_grown_is_found_by_its_backup_and_its_key() {
     );
     assert!(works());
     grow(3 << 20);
-    let written = geli(&[
-        "recover",
-        "-Bnone",
-        "--from-backup",
-        &saved,
-        "-p",
-        "-k",
-        key,
-        "--write",
-        image,
-    ]);
+    let written = geli(&words_of(&format!(
+        "recover -Bnone --from-backup {saved} -p -k {key} --write {image}"
+    )));
     has(&written, "Metadata written to the last sector");
     assert!(works());
 }
@@ -280,16 +252,9 @@ fn flags_are_set_and_cleared() {
     };
     assert_eq!(flags(), "0x242");
     let saved = disks::text(&files.folder.path().join("saved"));
-    geli(&[
-        "configure",
-        "--backup-file",
-        &saved,
-        "-B",
-        "-g",
-        "-d",
-        "-t",
-        image,
-    ]);
+    geli(&words_of(&format!(
+        "configure --backup-file {saved} -B -g -d -t {image}"
+    )));
     assert_eq!(flags(), "0x380");
     let before = geli(&["dump", &saved]);
     has(&before, "     flags: 0x242\n");
@@ -310,16 +275,8 @@ fn no_backup_overwrites_another() {
     let second = place("second.img");
     fs::rename(&other.image, &second).expect("renames");
     let (key, saved) = (&one.keyfile, place("saved"));
-    let init = [
-        "init",
-        "--destroy",
-        "-B",
-        &saved,
-        "-P",
-        "-K",
-        key,
-        &one.image,
-    ];
+    let init = format!("init --destroy -B {saved} -P -K {key} {}", one.image);
+    let init = words_of(&init);
     let images = [one.image.as_str(), second.as_str()];
     geli(&init);
     let dump = |path: &str| {
@@ -387,27 +344,12 @@ fn a_passphrase_comes_from_a_descriptor() {
     let target = format!("{image} | eli");
     let closed = ugeom(&["geli", "list", "--passphrase-fd", "99", &target]).failed(1);
     has(&closed, "descriptor 99: Bad file descriptor");
-    let limited = [
-        "show",
-        "--max-kdf-time",
-        "1ns",
-        "--passphrase-fd",
-        "3",
-        &target,
-    ];
     let shell = format!(
-        "{} {} 3<{passfile}",
-        crate::run::UGEOM,
-        limited[..5].join(" ")
+        "{} show --max-kdf-time 1ns --passphrase-fd 3 '{target}' 3<{passfile}",
+        crate::run::UGEOM
     );
     let ended = Command::new("sh")
-        .args([
-            "-c",
-            &shell.replace(
-                "--passphrase-fd 3",
-                &format!("--passphrase-fd 3 '{target}'"),
-            ),
-        ])
+        .args(["-c", &shell])
         .output()
         .expect("runs");
     let errors = String::from_utf8_lossy(&ended.stderr);

@@ -3,7 +3,7 @@
 
 use crate::images_killed::Image;
 use crate::images_killed::QCOW2_MENDED;
-use crate::run::{Ended, UGEOM, command, has, run, ugeom, ugeom_with};
+use crate::run::{Ended, UGEOM, command, has, run, ugeom, ugeom_with, words_of};
 use crate::serve::Served;
 use std::process::Stdio;
 
@@ -37,16 +37,9 @@ fn zeroes_in_a_cluster_spare_a_write_beside_them() {
         return;
     };
     for zero in ["-z -u", "-z"] {
-        image.done(&[
-            "create",
-            "-q",
-            "-f",
-            "qcow2",
-            "-o",
-            "cluster_size=8k",
-            "a.qcow2",
-            "16M",
-        ]);
+        image.done(&words_of(
+            "create -q -f qcow2 -o cluster_size=8k a.qcow2 16M",
+        ));
         let mut served = image.served();
         let write = |cluster| {
             let at = cluster * CLUSTER;

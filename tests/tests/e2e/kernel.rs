@@ -1,7 +1,7 @@
 //! `ugeom trace` beside what is known of a load: a delay that was planted in a layer, fio's own
 //! latencies, and the replay of what was recorded.
 
-use crate::run::{UGEOM, command, has, json_of, run, wait_for};
+use crate::run::{UGEOM, command, has, json_of, run, wait_for, words_of};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -413,14 +413,8 @@ fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
 fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(device) = over_image(folder.path(), 1, &["--direct-io=on"]) else { return };
-    let layers = [
-        "lab",
-        "layers",
-        "--kernel",
-        &device.text(),
-        "--bottom",
-        "memory",
-    ];
+    let layers = format!("lab layers --kernel {} --bottom memory", device.text());
+    let layers = words_of(&layers);
     let mut layers = command(UGEOM, &layers);
     layers.args(["--budget", "100ms", "--json", "-"]);
     let ended = run(layers, b"");

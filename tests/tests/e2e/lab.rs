@@ -2,7 +2,9 @@
 //! are worth is tested where they are computed.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, has, json_of, other, run_in, ugeom, wait_until_it_listens};
+use crate::run::{
+    UGEOM, command, end, has, json_of, other, run_in, ugeom, wait_until_it_listens, words_of,
+};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
@@ -122,15 +124,9 @@ fn is_served(document: &Value, by_nbd: &str, by_fuse: &str) {
 fn scaling_prints_the_ladder_and_saves_its_samples() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = disks::text(&folder.path().join("scaling.json"));
-    let report = lab(&[
-        "scaling",
-        "--budget",
-        "1s",
-        "--workers",
-        "1,3",
-        "--json",
-        &file,
-    ]);
+    let report = lab(&words_of(&format!(
+        "scaling --budget 1s --workers 1,3 --json {file}"
+    )));
     has_all(
         &report,
         &[
@@ -248,15 +244,7 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
     let path = disks::text(&path);
     let refused = ugeom(&["lab", "engines", &path]).failed(1);
     has(&refused, "nothing was written, --destroy allows it");
-    let size = [
-        "--destroy",
-        "--size",
-        "2m",
-        "--depth",
-        "4,16",
-        "--budget",
-        "1s",
-    ];
+    let size = words_of("--destroy --size 2m --depth 4,16 --budget 1s");
     let ended = ugeom(&[&["lab", "engines", path.as_str()][..], &size].concat());
     if ended.stderr.contains("O_DIRECT") {
         return ugeom_testkit::skip(&ended.stderr);
@@ -439,12 +427,9 @@ fn a_sweep_names_what_it_cannot_do() {
 fn a_report_that_cannot_be_written_is_told_before_anything_is_measured() {
     let ended = ugeom(&["lab", "--report", "/nonexistent/report.html"]);
     assert_eq!((ended.code, ended.text().as_str()), (1, ""));
-    assert!(
-        ended
-            .stderr
-            .contains("opening /nonexistent/report.html for writing: "),
-        "{}",
-        ended.stderr
+    has(
+        &ended.stderr,
+        "opening /nonexistent/report.html for writing: ",
     );
     let both = ugeom(&["lab", "--report", "x.html", "--no-report"]);
     assert_eq!(both.code, 2);

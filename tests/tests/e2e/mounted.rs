@@ -1,7 +1,9 @@
 //! A real block device, a file system mounted from it, and what ugeom may do to them.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, has, other, part, run, ugeom, ugeom_with, wait_for};
+use crate::run::{
+    UGEOM, command, end, has, other, part, run, ugeom, ugeom_with, wait_for, words_of,
+};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -52,14 +54,10 @@ fn a_block_device_is_what_its_image_is() {
     let info = ugeom(&["diskinfo", &disk.device]).quiet();
     let name = disk.device.trim_start_matches("/dev/");
     assert_eq!(info, format!("{name}\t512\t8388608\t16384\t0\t0\n"));
-    let bytes = ugeom(&[
-        "read",
-        &disk.device,
-        "--offset",
-        "1001",
-        "--length",
-        "70000",
-    ]);
+    let bytes = ugeom(&words_of(&format!(
+        "read {} --offset 1001 --length 70000",
+        disk.device
+    )));
     let image = std::fs::read(&disk.image).expect("the image");
     assert!(bytes.stdout == image[1001..71_001]);
     let refused = ugeom_with(&["write", &disk.device], b"x").failed(1);
@@ -264,15 +262,7 @@ fn every_scheduler_is_tried_and_the_first_is_put_back_also_after_ctrl_c() {
         let reason = format!("{path} ({}) cannot be changed here", before.trim());
         return ugeom_testkit::skip(&reason);
     }
-    let lab = [
-        "lab",
-        "engines",
-        "--schedulers",
-        "--depth",
-        "4",
-        "--size",
-        "2m",
-    ];
+    let lab = words_of("lab engines --schedulers --depth 4 --size 2m");
     let whole = [
         &lab[..],
         &["--budget", "1s", "--all", "--destroy", &disk.device],

@@ -2,7 +2,7 @@
 //! ugeom did not write is overwritten.
 
 use crate::disks::text;
-use crate::run::{Ended, UGEOM, command, has, json_of, run, ugeom};
+use crate::run::{Ended, UGEOM, command, has, json_of, run, ugeom, words_of};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -111,13 +111,7 @@ fn a_trace_overwrites_no_file_of_others() {
 
 #[test]
 fn an_error_of_a_job_is_told_in_words_without_its_number() {
-    let job = [
-        "run",
-        "--name=j",
-        "--filename=/dev/full",
-        "--rw=write",
-        "--size=4k",
-    ];
+    let job = words_of("run --name=j --filename=/dev/full --rw=write --size=4k");
     let ended = ugeom(&job);
     let text = ended.text();
     let line = text.lines().find(|line| line.contains("err="));
@@ -180,15 +174,7 @@ fn a_name_that_is_no_utf8_is_measured_and_run() {
         &[&["lab", "cached", "--size", "4m"], &short[..]].concat(),
         &image,
     );
-    let engines = [
-        "lab",
-        "engines",
-        "--destroy",
-        "--depth",
-        "4",
-        "--size",
-        "1m",
-    ];
+    let engines = words_of("lab engines --destroy --depth 4 --size 1m");
     run(&[&engines, &short[..]].concat(), &image);
     run(&["run"], &job);
     run(&["ab", "-r", "1", "--processes", "1"], &job);

@@ -2,7 +2,7 @@
 
 use crate::disks;
 use crate::part_verbs::parted;
-use crate::run::{has, json_of, other, part, part_refused as refused, ugeom};
+use crate::run::{has, json_of, other, part, part_refused as refused, ugeom, words_of};
 use serde_json::Value;
 
 #[test]
@@ -52,18 +52,8 @@ fn a_new_gpt_is_what_sgdisk_calls_sound() {
     let (_folder, path) = disks::empty_image(64 << 20);
     let disk = disks::text(&path);
     assert_eq!(part(&["create", "-s", "gpt", &disk]), "disk.img created\n");
-    let add = [
-        "add",
-        "-t",
-        "freebsd-ufs",
-        "-a",
-        "1m",
-        "-s",
-        "16m",
-        "-l",
-        "root",
-        &disk,
-    ];
+    let add = format!("add -t freebsd-ufs -a 1m -s 16m -l root {disk}");
+    let add = words_of(&add);
     assert_eq!(part(&add), "disk.imgp1 added\n");
     assert_eq!(
         part(&["add", "-t", "linux-data", "-i", "5", &disk]),
@@ -129,15 +119,9 @@ fn a_label_in_a_slice_is_listed_once() {
         part(&["create", "-s", "bsd", &slice]),
         "disk.imgs1 created\n"
     );
-    let added = json_of(part(&[
-        "add",
-        "-t",
-        "freebsd-ufs",
-        "-b",
-        "16",
-        "--json",
-        &slice,
-    ]));
+    let added = json_of(part(&words_of(&format!(
+        "add -t freebsd-ufs -b 16 --json {slice}"
+    ))));
     assert_eq!(added["provider"], "disk.imgs1a");
     assert_eq!(
         (&added["start_sector"], &added["index"]),

@@ -2,7 +2,7 @@
 //! as judges.
 
 use crate::disks;
-use crate::run::{UGEOM, has, json_of, other, part, run_in, ugeom};
+use crate::run::{UGEOM, has, json_of, other, part, run_in, ugeom, words_of};
 use std::path::{Path, PathBuf};
 use ugeom_testkit::program;
 
@@ -71,14 +71,9 @@ fn a_table_with_wrong_checksums_is_listed_and_recovered_from_a_named_copy() {
     has(&refused, "--from primary, --from backup");
     let plan = part(&["recover", "--from", "backup", "--dry-run", &disk]);
     has(&plan, "primary header, sector 1: would be written");
-    let plan = json_of(part(&[
-        "recover",
-        "--from",
-        "backup",
-        "--dry-run",
-        "--json",
-        &disk,
-    ]));
+    let plan = json_of(part(&words_of(&format!(
+        "recover --from backup --dry-run --json {disk}"
+    ))));
     assert_eq!(plan["dry_run"], true);
     assert_eq!(plan["writes"].as_array().map(Vec::len), Some(2), "{plan}");
     assert!(
@@ -143,15 +138,9 @@ fn tables_of_many_and_of_long_entries_are_what_sgdisk_lists() {
     let disk = disks::text(&path);
     other(
         &sgdisk,
-        &[
-            "-S",
-            "4000",
-            "-n",
-            "1:8192:16383",
-            "-n",
-            "4000:20480:24575",
-            &disk,
-        ],
+        &words_of(&format!(
+            "-S 4000 -n 1:8192:16383 -n 4000:20480:24575 {disk}"
+        )),
     );
     let shown = part(&["show", "-p", &disk]);
     assert!(

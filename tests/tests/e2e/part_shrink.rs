@@ -2,7 +2,7 @@
 //! that states its length and for what reaches to the end of its partition.
 
 use crate::disks;
-use crate::run::{command, has, other, part, run, ugeom, ugeom_with};
+use crate::run::{command, has, other, part, run, ugeom, ugeom_with, words_of};
 
 /// What is made in the partition: 320 MiB, the least that xfs takes.
 const CONTENT_BYTES: u64 = 320 << 20;
@@ -83,16 +83,8 @@ fn a_partition_is_not_made_shorter_than_its_file_system() {
         has(&said, " bytes, and would have 314572800 bytes");
         // It fits exactly, or states a little less.
         disk.resize("320m").quiet();
-        let cut = [
-            "part",
-            "resize",
-            "--destroy",
-            "-i",
-            "1",
-            "-s",
-            "300m",
-            &disk.text,
-        ];
+        let cut = format!("part resize --destroy -i 1 -s 300m {}", disk.text);
+        let cut = words_of(&cut);
         ugeom(&cut).quiet();
     }
 }
@@ -131,15 +123,8 @@ fn what_reaches_to_the_end_of_its_partition_is_not_cut() {
 
     let Some(cryptsetup) = ugeom_testkit::program("cryptsetup") else { return };
     let content = disk.content();
-    let format = [
-        "luksFormat",
-        "-q",
-        "--type",
-        "luks1",
-        "--iter-time",
-        "10",
-        &content,
-    ];
+    let format = format!("luksFormat -q --type luks1 --iter-time 10 {content}");
+    let format = words_of(&format);
     let made = run(command(cryptsetup, &format), b"passphrase");
     assert_eq!(made.code, 0, "{}", made.stderr);
     disk.copy_in(&content);

@@ -2,7 +2,7 @@
 //! know.
 
 use crate::disks;
-use crate::run::{has, json_of, other, part, part_refused as refused, ugeom, ugeom_with};
+use crate::run::{has, json_of, other, part, part_refused as refused, ugeom, ugeom_with, words_of};
 use std::io::{Seek, SeekFrom, Write};
 
 #[path = "../../../format/tests/common/ldm.rs"]
@@ -364,16 +364,9 @@ fn boot_code_is_not_written_into_a_dynamic_disk_with_a_gpt() {
         has(&text, "a dynamic disk of Windows");
     }
     assert!(std::fs::read(&disk).expect("the image") == image);
-    let forced = ugeom(&[
-        "part",
-        "bootcode",
-        "-p",
-        &code,
-        "-i",
-        "1",
-        "--destroy",
-        &disk,
-    ]);
+    let forced = ugeom(&words_of(&format!(
+        "part bootcode -p {code} -i 1 --destroy {disk}"
+    )));
     assert_eq!(forced.text(), "partcode written to disk.imgp1\n");
 }
 

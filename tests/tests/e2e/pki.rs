@@ -1,7 +1,7 @@
 //! Certificates for tests of TLS, made by certtool.
 
 use crate::disks;
-use crate::run::other;
+use crate::run::{other, words_of};
 use std::path::Path;
 use tempfile::TempDir;
 use ugeom_testkit::program;
@@ -68,15 +68,10 @@ fn authority(certtool: &Path, place: &Path) {
     };
     let (authority_key, authority) = (key("ca-key.pem"), file("ca-cert.pem"));
     let about = "cn = Test\nca\ncert_signing_key\nexpiration_days = 9\n";
-    make(&[
-        "--generate-self-signed",
-        "--load-privkey",
-        &authority_key,
-        "--template",
-        &template("ca.info", about),
-        "--outfile",
-        &authority,
-    ]);
+    make(&words_of(&format!(
+        "--generate-self-signed --load-privkey {authority_key} --template {} --outfile {authority}",
+        template("ca.info", about)
+    )));
     for (who, about) in SIGNED {
         let own = key(&format!("{who}-key.pem"));
         let about = format!("{about}signing_key\nencryption_key\nexpiration_days = 9\n");

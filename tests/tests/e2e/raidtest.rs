@@ -1,7 +1,7 @@
 //! `ugeom raidtest`: files, output and refusals of raidtest(8).
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, has, json_of, ugeom, wait_for_lock};
+use crate::run::{UGEOM, command, end, has, json_of, ugeom, wait_for_lock, words_of};
 use std::path::Path;
 
 /// A folder with an empty image of 1 MiB and the path of the file of requests beside it.
@@ -131,66 +131,54 @@ fn what_is_on_a_disk_is_not_overwritten_unasked() {
 #[test]
 fn bad_files_and_sizes_are_refused_with_the_reason() {
     let (folder, image, file) = folder();
-    let refused = |arguments: &[&str], code: i32, part: &str| {
-        let ended = ugeom(&[&["raidtest"], arguments].concat());
-        assert_eq!(
-            (ended.code, ended.text().as_str()),
-            (code, ""),
-            "{arguments:?}"
-        );
-        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    let refused = |line: &str, code: i32, part: &str| {
+        let said = ugeom(&words_of(&format!("raidtest {line}"))).failed(code);
+        assert!(said.contains(part), "{line}: {part}: {said}");
     };
     generate(&file, &["-s", "1g", "-n", "9"]);
-    refused(&["genfile", "-s", "1m", "-n", "3", &file], 1, "File exists");
-    refused(
-        &["genfile", "-s", "100", "-n", "3", "new"],
-        2,
-        "has no sector of 512 bytes",
-    );
-    refused(
-        &["genfile", "-s", "1m", "-n", "0", "new"],
-        2,
-        "0 is not in 1..",
-    );
-    refused(
-        &["test", "-r", "-d", &image, &file],
-        1,
-        "reaches past the end",
-    );
-    refused(
-        &["test", "-r", "-w", "-d", &image, &file],
-        2,
-        "cannot be used with",
-    );
-    refused(
-        &["test", "-r", "-d", "md:1m", "-n", "0", &file],
-        2,
-        "0 is not in 1..",
-    );
-    refused(&["test", "-r", "-d", "mdd:1m", &file], 2, "mdd");
-    let cut = folder.path().join("cut");
+    let cut = disks::text(&folder.path().join("cut"));
     std::fs::write(&cut, &std::fs::read(&file).expect("it")[..40]).expect("cut");
-    refused(
-        &["test", "-d", &image, &disks::text(&cut)],
-        1,
-        "request 2 (byte 32) is cut off",
-    );
+    for (line, code, part) in [
+        (&format!("genfile -s 1m -n 3 {file}")[..], 1, "File exists"),
+        ("genfile -s 100 -n 3 new", 2, "has no sector of 512 bytes"),
+        ("genfile -s 1m -n 0 new", 2, "0 is not in 1.."),
+        (
+            &format!("test -r -d {image} {file}"),
+            1,
+            "reaches past the end",
+        ),
+        (
+            &format!("test -r -w -d {image} {file}"),
+            2,
+            "cannot be used with",
+        ),
+        (
+            &format!("test -r -d md:1m -n 0 {file}"),
+            2,
+            "0 is not in 1..",
+        ),
+        (&format!("test -r -d mdd:1m {file}"), 2, "mdd"),
+        (
+            &format!("test -d {image} {cut}"),
+            1,
+            "request 2 (byte 32) is cut off",
+        ),
+        (
+            &format!("test -r -d {image} /nowhere"),
+            1,
+            "/nowhere: No such file",
+        ),
+    ] {
+        refused(line, code, part);
+    }
     std::fs::write(&cut, b"").expect("empty");
     refused(
-        &["test", "-d", &image, &disks::text(&cut)],
+        &format!("test -d {image} {cut}"),
         1,
         "there are no requests",
     );
-    refused(
-        &["test", "-r", "-d", &image, "/nowhere"],
-        1,
-        "/nowhere: No such file",
-    );
     generate(&file, &["-s", "1m", "-n", "9"]);
-    refused(
-        &["test", "-r", "-d", "md:1m,sectorsize=4k", &file],
-        1,
-        "whole sectors of 4096 bytes",
-    );
+    let large = format!("test -r -d md:1m,sectorsize=4k {file}");
+    refused(&large, 1, "whole sectors of 4096 bytes");
     assert!(!Path::new("new").exists(), "nothing was made");
 }

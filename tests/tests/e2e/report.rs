@@ -2,23 +2,15 @@
 //! no result.
 
 use crate::disks;
-use crate::run::{has, json_of, other, ugeom, ugeom_with};
+use crate::run::{has, json_of, other, ugeom, ugeom_with, words_of};
 use serde_json::Value;
 use std::path::Path;
 
 /// A result of one process.
 fn measured(folder: &Path) -> String {
     let file = disks::text(&folder.join("layers.json"));
-    let short = [
-        "lab",
-        "layers",
-        "--budget",
-        "1s",
-        "--processes",
-        "1",
-        "--json",
-        &file,
-    ];
+    let short = format!("lab layers --budget 1s --processes 1 --json {file}");
+    let short = words_of(&short);
     let ended = ugeom(&short);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     file
@@ -164,23 +156,13 @@ fn what_fio_writes_is_read() {
     let Some(fio) = ugeom_testkit::program("fio") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = disks::text(&folder.path().join("fio.json"));
-    let job = [
-        "--name=both",
-        "--ioengine=null",
-        "--size=1m",
-        "--rw=randrw",
-        "--numjobs=3",
-    ];
+    let job = words_of("--name=both --ioengine=null --size=1m --rw=randrw --numjobs=3");
     let printed = other(fio, &[&job[..], &["--output-format=json"]].concat());
     std::fs::write(&result, printed).expect("the result");
     read_everywhere(&result, "fio", "both read");
-    let own = ugeom(&[
-        "run",
-        "--name=own",
-        "--ioengine=null",
-        "--size=1m",
-        "--output-format=json",
-    ]);
+    let own = ugeom(&words_of(
+        "run --name=own --ioengine=null --size=1m --output-format=json",
+    ));
     assert_eq!(own.code, 0, "{}", own.stderr);
     std::fs::write(&result, own.stdout).expect("the result");
     read_everywhere(&result, "fio", "own read");
@@ -191,16 +173,8 @@ fn what_hyperfine_writes_is_read() {
     let Some(hyperfine) = ugeom_testkit::program("hyperfine") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = disks::text(&folder.path().join("hyperfine.json"));
-    let runs = [
-        "-N",
-        "--runs",
-        "7",
-        "--export-json",
-        &result,
-        "true",
-        "false",
-        "-i",
-    ];
+    let runs = format!("-N --runs 7 --export-json {result} true false -i");
+    let runs = words_of(&runs);
     other(hyperfine, &runs);
     read_everywhere(&result, "hyperfine", "false");
 }

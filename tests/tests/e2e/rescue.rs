@@ -1,7 +1,7 @@
 //! Copies with holes, and disks with faults: GNU ddrescue's own programs read the map and continue
 //! it.
 
-use crate::run::{Ended, UGEOM, command, has, other, run};
+use crate::run::{Ended, UGEOM, command, has, other, run, words_of};
 use crate::serve::noise;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -56,14 +56,8 @@ fn holes_stay_holes_in_both_directions() {
         .open(&copy)
         .expect("the copy");
     std::io::Seek::seek(&mut behind, std::io::SeekFrom::End(0)).expect("its end");
-    let part = [
-        "read",
-        &target,
-        "--offset",
-        "104850001",
-        "--length",
-        "9000000",
-    ];
+    let part = format!("read {target} --offset 104850001 --length 9000000");
+    let part = words_of(&part);
     assert_eq!(with_files(&part, None, Some(behind)).code, 0);
     let (all, both) = (
         std::fs::read(&path).expect("one"),
@@ -96,15 +90,8 @@ fn what_can_be_read_of_a_faulty_disk_is_read_and_ddrescue_continues() {
     let data = noise(7, 5 << 20);
     std::fs::write(path("disk.img"), &data).expect("a disk");
     let (disk, map, out) = (faulty(&path("disk.img")), path("map"), path("out.img"));
-    let rescue = [
-        "read",
-        "--skip-errors",
-        "--map",
-        &map,
-        "--retries",
-        "2",
-        &disk,
-    ];
+    let rescue = format!("read --skip-errors --map {map} --retries 2");
+    let rescue = [words_of(&rescue), vec![&*disk]].concat();
     let open = || {
         let mut options = OpenOptions::new();
         options
@@ -116,13 +103,7 @@ fn what_can_be_read_of_a_faulty_disk_is_read_and_ddrescue_continues() {
     };
     let ended = with_files(&rescue, None, Some(open()));
     assert_eq!(ended.code, 1);
-    assert!(
-        ended
-            .stderr
-            .contains("2,560 bytes in 2 places could not be read"),
-        "{}",
-        ended.stderr
-    );
+    has(&ended.stderr, "2,560 bytes in 2 places could not be read");
     let mut expected = data.clone();
     for range in [1_000_960..1_003_008, 3_145_728..3_146_240] {
         expected[range].fill(0);
@@ -154,15 +135,8 @@ fn ddrescue_and_ugeom_continue(
     other(ddrescue, &["-q", "-r1", &path("disk.img"), &done, &copy]);
     assert!(std::fs::read(&done).expect("the output") == data);
     let healthy = path("disk.img");
-    let go_on = [
-        "read",
-        "--skip-errors",
-        "--map",
-        &map,
-        "--retries",
-        "1",
-        &healthy,
-    ];
+    let go_on = format!("read --skip-errors --map {map} --retries 1 {healthy}");
+    let go_on = words_of(&go_on);
     let ended = with_files(&go_on, None, Some(open()));
     assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
     assert!(std::fs::read(&out).expect("the output") == data);

@@ -55,6 +55,11 @@ pub fn json_of(text: impl AsRef<[u8]>) -> serde_json::Value {
     serde_json::from_slice(text.as_ref()).expect("JSON")
 }
 
+/// The JSON of a result of fio, which may write warnings before it.
+pub fn json_in(text: &str) -> serde_json::Value {
+    json_of(&text[text.find('{').expect("JSON")..])
+}
+
 /// Where a program of others is, as a word of a command; nothing: the test is skipped.
 pub fn tool(name: &str) -> Option<&'static str> {
     let path = ugeom_testkit::program(name)?;
@@ -67,6 +72,11 @@ pub fn as_fio<T: PartialEq + Debug>(lines: &[&str], seen: impl Fn(&[&str], &str)
     for line in lines {
         assert_eq!(seen(&[UGEOM, "run"], line), seen(&[fio], line), "{line}");
     }
+}
+
+/// The words of a line of arguments, none of which holds a blank.
+pub fn words_of(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }
 
 /// Runs ugeom without input.
@@ -142,10 +152,30 @@ pub fn run_in<A: AsRef<OsStr>>(
     run(command, b"")
 }
 
-/// Runs a program with its first arguments, and those of a line, in a folder; whether it succeeded.
+/// Runs a program with its first arguments, and those of some lines, in a folder.
+pub fn run_lines(program: &[&str], folder: impl AsRef<Path>, lines: &[&str]) -> Ended {
+    let words = lines.iter().flat_map(|line| line.split_whitespace());
+    let words = program[1..].iter().copied().chain(words);
+    run_in(folder, program[0], &words.collect::<Vec<_>>())
+}
+
+/// Whether a program with its first arguments, and those of a line, succeeds in a folder.
 pub fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
-    let words = program[1..].iter().copied().chain(line.split_whitespace());
-    run_in(folder, program[0], &words.collect::<Vec<_>>()).code == 0
+    run_lines(program, folder, &[line]).code == 0
+}
+
+/// Names and sizes of the files in a folder.
+pub fn files_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder");
+    let mut files: Vec<String> = entries
+        .map(|entry| {
+            let entry = entry.expect("an entry");
+            let bytes = entry.metadata().expect("its size").len();
+            format!("{} {bytes}", entry.file_name().to_string_lossy())
+        })
+        .collect();
+    files.sort();
+    files
 }
 
 /// Runs a command to its end.

@@ -1,7 +1,7 @@
 //! `ugeom serve --nbd` beside the programs that speak NBD: libnbd's, qemu's, nbdkit, fio.
 
 use crate::disks;
-use crate::run::{UGEOM, command, has, json_of, other, run, ugeom};
+use crate::run::{UGEOM, command, has, json_in, json_of, other, run, ugeom, words_of};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -212,16 +212,7 @@ fn qemu_converts_compares_and_writes_where_it_likes() {
     assert!(now[1500..101_500].iter().all(|&byte| byte == 0));
     other(
         &qemu,
-        &[
-            "convert",
-            "-n",
-            "-f",
-            "qcow2",
-            "-O",
-            "raw",
-            &out,
-            &served.uri,
-        ],
+        &words_of(&format!("convert -n -f qcow2 -O raw {out} {}", served.uri)),
     );
     other(&qemu, &compare);
 }
@@ -238,24 +229,14 @@ fn fio_verifies_what_it_has_written() {
     let served = Served::start(folder, "md:32m", &["--rw"]);
     let uri = format!("--uri={}", served.uri);
     let state = format!("--aux-path={state}");
-    let job = [
-        "--name=v",
-        "--ioengine=nbd",
-        &uri,
-        &state,
-        "--rw=randrw",
-        "--bsrange=512-64k",
-        "--bs_unaligned",
-        "--iodepth=32",
-        "--size=32m",
-        "--verify=crc32c",
-        "--verify_fatal=1",
-        "--output-format=json",
-    ];
+    let job = format!(
+        "--name=v --ioengine=nbd {uri} {state} --rw=randrw --bsrange=512-64k --bs_unaligned \
+         --iodepth=32 --size=32m --verify=crc32c --verify_fatal=1 --output-format=json"
+    );
+    let job = words_of(&job);
     let text = other(&fio, &job);
     let text = String::from_utf8(text).expect("UTF-8");
-    let json = text.find('{').map_or("", |at| &text[at..]);
-    let json = json_of(json);
+    let json = json_in(&text);
     let job = &json["jobs"][0];
     assert_eq!(job["error"], 0);
     assert!(job["write"]["total_ios"].as_u64() > Some(100), "{job}");
@@ -306,13 +287,8 @@ fn nbdkit_passes_a_disk_on() {
     let served = Served::start(folder, &image, &["--rw"]);
     let (uri, out) = (format!("uri={}", served.uri), served.path("out.img"));
     let copy = format!("nbdcopy \"$uri\" {out}");
-    let filters = [
-        "--filter=checkwrite",
-        "--filter=blocksize",
-        "nbd",
-        &uri,
-        "minblock=4096",
-    ];
+    let filters = format!("--filter=checkwrite --filter=blocksize nbd {uri} minblock=4096");
+    let filters = words_of(&filters);
     other(
         &nbdkit,
         &[&["-U", "-"][..], &filters[1..], &["--run", &copy]].concat(),

@@ -2,7 +2,7 @@
 //! there afterwards, and clients of the class `nbd` go on with the next server.
 
 use crate::disks;
-use crate::run::{UGEOM, command as process, has, run, ugeom, wait_for};
+use crate::run::{UGEOM, command as process, has, run, ugeom, wait_for, words_of};
 use crate::serve::Served;
 use crate::upstream::{Upstream, ask, connect};
 use std::collections::BTreeMap;
@@ -212,19 +212,11 @@ fn a_job_goes_on_with_the_next_server_and_reads_what_it_has_written() {
     }
     let filename = format!("--filename=nbd+unix:///?socket={}", socket.display());
     let job = std::thread::spawn(move || {
-        let job = [
-            "run",
-            "--name=v",
-            &filename,
-            "--rw=randwrite",
-            "--bs=4k",
-            "--size=8m",
-            "--ioengine=io_uring",
-            "--iodepth=16",
-            "--rate_iops=2000",
-            "--verify=crc32c",
-            "--verify_state_save=0",
-        ];
+        let job = format!(
+            "run --name=v {filename} --rw=randwrite --bs=4k --size=8m --ioengine=io_uring \
+             --iodepth=16 --rate_iops=2000 --verify=crc32c --verify_state_save=0"
+        );
+        let job = words_of(&job);
         run(process(UGEOM, &job), b"")
     });
     let mut kills = 0;

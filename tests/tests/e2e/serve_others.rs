@@ -1,6 +1,6 @@
 //! More programs that speak NBD, at `ugeom serve`: copies between servers, measuring, mounting.
 
-use crate::run::{command, has, other, run, ugeom, wait_for};
+use crate::run::{command, has, other, run, ugeom, wait_for, words_of};
 use crate::serve::{Served, noise};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -44,12 +44,7 @@ fn nbdcopy_copies_from_server_to_server_in_every_way() {
     let ways: [&[&str]; 4] = [
         &["--flush"],
         &["--flush", "--synchronous"],
-        &[
-            "--flush",
-            "--connections=2",
-            "--requests=3",
-            "--request-size=32768",
-        ],
+        &words_of("--flush --connections=2 --requests=3 --request-size=32768"),
         &["--flush", "--no-extents", "--allocated"],
     ];
     for way in ways {
@@ -108,26 +103,8 @@ fn qemu_img_bench_reads_and_writes() {
     let served = Served::start(folder, "md:64m", &["--rw"]);
     let ways: [&[&str]; 3] = [
         &["-c", "5000", "-d", "32"],
-        &[
-            "-c",
-            "2000",
-            "-d",
-            "128",
-            "-s",
-            "65536",
-            "-w",
-            "--pattern=90",
-        ],
-        &[
-            "-c",
-            "500",
-            "-d",
-            "8",
-            "-s",
-            "512",
-            "-w",
-            "--flush-interval=16",
-        ],
+        &words_of("-c 2000 -d 128 -s 65536 -w --pattern=90"),
+        &words_of("-c 500 -d 8 -s 512 -w --flush-interval=16"),
     ];
     for way in ways {
         let all = [&["bench", "-f", "raw"], way, &[&served.uri]].concat();

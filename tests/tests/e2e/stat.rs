@@ -1,7 +1,9 @@
 //! `ugeom stat` beside servers with real clients: what it counts, where it looks, how it ends.
 
 use crate::disks;
-use crate::run::{Ended, UGEOM, command, end, has, json_of, other, run, wait_for};
+use crate::run::{
+    Ended, UGEOM, command, end, has, json_in, json_of, other, run, wait_for, words_of,
+};
 use crate::serve::serve_nbd;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -114,24 +116,13 @@ fn csv_adds_up_to_the_requests_that_fio_has_sent() {
     let (watching, mut lines, mut sums) = watch(folder);
     assert_eq!(sums.of("md0", "read/s"), 0.0);
     let uri = format!("--uri={}", served.uri);
-    let job = [
-        "--name=x",
-        "--ioengine=nbd",
-        &uri,
-        "--rw=randrw",
-        "--rwmixread=70",
-        "--bs=4k",
-    ];
-    let more = [
-        "--iodepth=8",
-        "--size=16m",
-        "--io_size=40m",
-        "--output-format=json",
-    ];
-    let text = other(&fio, &[&job[..], &more[..]].concat());
+    let job = format!(
+        "--name=x --ioengine=nbd {uri} --rw=randrw --rwmixread=70 --bs=4k --iodepth=8 --size=16m \
+         --io_size=40m --output-format=json"
+    );
+    let text = other(&fio, &words_of(&job));
     let text = String::from_utf8(text).expect("UTF-8");
-    let json = text.find('{').map_or("", |at| &text[at..]);
-    let json = json_of(json);
+    let json = json_in(&text);
     let sent = |kind: &str| {
         json["jobs"][0][kind]["total_ios"]
             .as_f64()

@@ -2,7 +2,7 @@
 
 use crate::disks;
 use crate::pki::certificates;
-use crate::run::{UGEOM, command, has, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, has, run, ugeom, ugeom_with, words_of};
 use crate::serve::noise;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -70,19 +70,10 @@ fn qemu() -> Option<TlsServer> {
         path("pki")
     );
     let (socket, image) = (path("socket"), path("disk.img"));
-    let all = [
-        "--object",
-        &credentials,
-        "--tls-creds",
-        "t",
-        "--persistent",
-        "--shared=8",
-        "-f",
-        "raw",
-        "-k",
-        &socket,
-        &image,
-    ];
+    let all = format!(
+        "--object {credentials} --tls-creds t --persistent --shared=8 -f raw -k {socket} {image}"
+    );
+    let all = words_of(&all);
     let command = command(qemu, &all);
     Some(TlsServer::start(folder, command))
 }
@@ -91,18 +82,10 @@ fn own(mode: &str) -> Option<TlsServer> {
     let folder = certificates()?;
     let path = |name: &str| disks::text(&folder.path().join(name));
     let (address, pki) = (format!("unix:{}", path("socket")), path("pki"));
-    let all = [
-        "serve",
-        "md:3m",
-        "--rw",
-        "--nbd",
-        &address,
-        "--tls",
-        mode,
-        "--tls-certificates",
-        &pki,
-        "--tls-verify-peer",
-    ];
+    let all = format!(
+        "serve md:3m --rw --nbd {address} --tls {mode} --tls-certificates {pki} --tls-verify-peer"
+    );
+    let all = words_of(&all);
     let mut serve = command(UGEOM, &all);
     serve.env("XDG_RUNTIME_DIR", folder.path());
     Some(TlsServer::start(folder, serve))
@@ -193,18 +176,9 @@ fn a_server_over_tcp_needs_a_certificate_for_its_host() {
             "port=${{uri##*:}}; port=${{port%/}}; {UGEOM} read \
              \"nbds://{host}:$port/?tls-certificates={pki}\" --length 512 | wc -c"
         );
-        let all = [
-            "serve",
-            "md:1m",
-            "--nbd",
-            "tcp:0.0.0.0:0",
-            "--tls",
-            "require",
-            "--tls-certificates",
-            &pki,
-            "--run",
-            &read,
-        ];
+        let all =
+            format!("serve md:1m --nbd tcp:0.0.0.0:0 --tls require --tls-certificates {pki} --run");
+        let all = [words_of(&all), vec![&*read]].concat();
         let mut serve = command(UGEOM, &all);
         serve.env("XDG_RUNTIME_DIR", folder.path());
         let ended = run(serve, b"");

@@ -8,56 +8,31 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// A transcript: its document, how its first command begins, and what is there before it.
+#[rustfmt::skip]
 const REPEATED: [(&str, &str, &str); 21] = [
     ("README.md", "ugeom show laptop.img", LAPTOP),
     ("tour.md", "truncate -s 1G", "printf 1234 > other.img"),
     ("tour.md", "ugeom show 'md:64m", ""),
     ("tour.md", "ugeom raidtest", ""),
-    (
-        "tour.md",
-        "ugeom ministat",
+    ("tour.md", "ugeom ministat",
         "printf '50\n200\n150\n400\n750\n400\n150\n' > iguana; \
-         printf '150\n720\n500\n930\n400\n' > chameleon",
-    ),
+         printf '150\n720\n500\n930\n400\n' > chameleon"),
     ("tour.md", "ugeom run --name=s", ""),
-    (
-        "run.md",
-        "ugeom run typo.fio",
-        "printf '[a]\nioengine=null\niodpeth=2\n' > typo.fio",
-    ),
+    ("run.md", "ugeom run typo.fio", "printf '[a]\nioengine=null\niodpeth=2\n' > typo.fio"),
     ("engines.md", "ugeom show -v", "truncate -s 64M disk.img"),
     ("stack-language.md", "ugeom show disk.img", STACKS),
     ("classes/bsd.md", "ugeom show m.img", LABEL),
-    (
-        "classes/bsd.md",
-        "ugeom part create",
-        "truncate -s 8M m.img; ugeom part create -s mbr m.img; ugeom part add -t freebsd m.img",
-    ),
+    ("classes/bsd.md", "ugeom part create",
+        "truncate -s 8M m.img; ugeom part create -s mbr m.img; ugeom part add -t freebsd m.img"),
     ("classes/cache.md", "ugeom show 'md", ""),
-    (
-        "classes/cache.md",
-        "ugeom show 'disk.img",
-        "truncate -s 64M disk.img",
-    ),
+    ("classes/cache.md", "ugeom show 'disk.img", "truncate -s 64M disk.img"),
     ("classes/delayed.md", "ugeom show", ""),
     ("classes/disk.md", "ugeom show", ""),
     ("classes/gpt.md", "ugeom show g.img", GPT),
-    (
-        "classes/gpt.md",
-        "ugeom part create",
-        "truncate -s 64M g.img",
-    ),
-    (
-        "classes/mbr.md",
-        "ugeom part create",
-        "truncate -s 64M m.img",
-    ),
+    ("classes/gpt.md", "ugeom part create", "truncate -s 64M g.img"),
+    ("classes/mbr.md", "ugeom part create", "truncate -s 64M m.img"),
     ("classes/md.md", "ugeom show", ""),
-    (
-        "classes/nop.md",
-        "ugeom show",
-        "head -c 1M /dev/zero | tr '\\0' x > disk.img",
-    ),
+    ("classes/nop.md", "ugeom show", "head -c 1M /dev/zero | tr '\\0' x > disk.img"),
     ("classes/zero.md", "ugeom diskinfo", ""),
 ];
 
@@ -93,76 +68,25 @@ const STACKS: &str = "truncate -s 64M disk.img; \
     printf '[stack.slow]\nlayers = [\"disk.img\", \"nop:delay=1ms\", \"mbr\"]\n' > stacks.toml";
 
 /// Transcripts that are not repeated here: how the first command begins, and why.
+#[rustfmt::skip]
 const ELSEWHERE: [(&str, &str, &str); 34] = [
-    (
-        "tour.md",
-        "ugeom iostat vda",
-        "a disk of the machine that it was made on",
-    ),
-    (
-        "tour.md",
-        "ugeom run --name=global",
-        "needs O_DIRECT; fio_ratio.rs compares its figures",
-    ),
+    ("tour.md", "ugeom iostat vda", "a disk of the machine that it was made on"),
+    ("tour.md", "ugeom run --name=global", "needs O_DIRECT; fio_ratio.rs compares its figures"),
     ("tour.md", "truncate -s 64M", "session.rs"),
     ("tour.md", "mkdir mnt", "session.rs"),
     ("tour.md", "fio --name=x", "session.rs"),
-    (
-        "tour.md",
-        "cargo xtask install",
-        "installs a library; guasi-capi tests it",
-    ),
-    (
-        "rescue.md",
-        "ugeom read /dev/sdb",
-        "a failing disk; rescue.rs",
-    ),
+    ("tour.md", "cargo xtask install", "installs a library; guasi-capi tests it"),
+    ("rescue.md", "ugeom read /dev/sdb", "a failing disk; rescue.rs"),
     ("rescue.md", "ugeom show disk.img", "without output"),
-    (
-        "rescue.md",
-        "ugeom part search",
-        "without output; part_search.rs",
-    ),
-    (
-        "lab-engines.md",
-        "ugeom lab engines",
-        "without output; minutes",
-    ),
-    (
-        "serve.md",
-        "ugeom serve disk.img --nbd unix",
-        "serves until it is ended; serve.rs",
-    ),
-    (
-        "serve.md",
-        "ugeom serve root=",
-        "serves until it is ended; exports.rs",
-    ),
-    (
-        "serve.md",
-        "ugeom serve disk.img --nbd tcp",
-        "keys and other machines; tls.rs, allowed.rs",
-    ),
-    (
-        "serve.md",
-        "mkdir -p /etc/ugeom",
-        "changes the system; sockets.rs",
-    ),
-    (
-        "serve.md",
-        "mkdir /tmp/geom",
-        "serves until it is ended; session.rs",
-    ),
-    (
-        "serve.md",
-        "ugeom serve disk.img --rw",
-        "needs root; mounted.rs",
-    ),
-    (
-        "serve.md",
-        "ugeom serve 'small",
-        "a full file system; lost.rs",
-    ),
+    ("rescue.md", "ugeom part search", "without output; part_search.rs"),
+    ("lab-engines.md", "ugeom lab engines", "without output; minutes"),
+    ("serve.md", "ugeom serve disk.img --nbd unix", "serves until it is ended; serve.rs"),
+    ("serve.md", "ugeom serve root=", "serves until it is ended; exports.rs"),
+    ("serve.md", "ugeom serve disk.img --nbd tcp", "keys and other machines; tls.rs, allowed.rs"),
+    ("serve.md", "mkdir -p /etc/ugeom", "changes the system; sockets.rs"),
+    ("serve.md", "mkdir /tmp/geom", "serves until it is ended; session.rs"),
+    ("serve.md", "ugeom serve disk.img --rw", "needs root; mounted.rs"),
+    ("serve.md", "ugeom serve 'small", "a full file system; lost.rs"),
     ("classes/amiga.md", "ugeom show", DISK),
     ("classes/apm.md", "ugeom show", DISK),
     ("classes/atari.md", "ugeom show", DISK),
@@ -174,36 +98,12 @@ const ELSEWHERE: [(&str, &str, &str); 34] = [
     ("classes/sgi.md", "ugeom show", DISK),
     ("classes/vtoc8.md", "ugeom show", DISK),
     ("classes/cache.md", "cargo bench", "without output; minutes"),
-    (
-        "classes/crash.md",
-        "ugeom serve",
-        "serves until it is ended",
-    ),
-    (
-        "classes/eli.md",
-        "ugeom show disk.img",
-        "without output; geli.rs",
-    ),
-    (
-        "classes/file.md",
-        "ugeom show disk.img",
-        "without output; a device",
-    ),
-    (
-        "classes/file.md",
-        "ugeom show vm.qcow2",
-        "serves until it is ended; images.rs",
-    ),
-    (
-        "classes/file.md",
-        "ugeom show disk.img.xz",
-        "serves until it is ended; packed.rs",
-    ),
-    (
-        "classes/nbd.md",
-        "ugeom serve",
-        "serves until it is ended; other machines",
-    ),
+    ("classes/crash.md", "ugeom serve", "serves until it is ended"),
+    ("classes/eli.md", "ugeom show disk.img", "without output; geli.rs"),
+    ("classes/file.md", "ugeom show disk.img", "without output; a device"),
+    ("classes/file.md", "ugeom show vm.qcow2", "serves until it is ended; images.rs"),
+    ("classes/file.md", "ugeom show disk.img.xz", "serves until it is ended; packed.rs"),
+    ("classes/nbd.md", "ugeom serve", "serves until it is ended; other machines"),
 ];
 
 /// The documents with their names below `docs`.

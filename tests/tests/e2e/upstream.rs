@@ -3,6 +3,7 @@
 use crate::disks;
 use crate::pki::certificates;
 use crate::run::command as process;
+use crate::run::words_of;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -83,25 +84,14 @@ fn spawn(nbdkit: &Path, folder: &Path, certificates: Option<&TempDir>) -> Server
         let _ = std::fs::remove_file(place(name));
     }
     let (socket, pid, image) = (place("up"), place("pid"), place("image"));
-    let all = [
-        "-f",
-        "-P",
-        &pid,
-        "-U",
-        &socket,
-        "--filter=cache",
-        "file",
-        &image,
-    ];
+    let all = format!("-f -P {pid} -U {socket} --filter=cache file {image}");
+    let all = words_of(&all);
     let mut nbdkit = process(nbdkit, &all);
     if let Some(folders) = certificates {
         let pki = disks::text(&folders.path().join("pki"));
-        nbdkit.args([
-            "--tls=require",
-            "--tls-verify-peer",
-            "--tls-certificates",
-            &pki,
-        ]);
+        nbdkit.args(words_of(&format!(
+            "--tls=require --tls-verify-peer --tls-certificates {pki}"
+        )));
     }
     nbdkit.stdin(Stdio::null()).stdout(Stdio::null());
     let child = Server(nbdkit.stderr(Stdio::null()).spawn().expect("nbdkit"));

@@ -17,11 +17,10 @@ use cases::{ALL, Client, Plan};
 use servers::{Server, ServerKind};
 use shared::Failure;
 use std::io::Write;
-use std::sync::atomic::AtomicBool;
 use ugeom_harness::document::Document;
 use ugeom_harness::figure::{Figure, Goal, Unit};
 use ugeom_harness::host::Host;
-use ugeom_harness::{self as harness, Control, Machine, Progress, Settings};
+use ugeom_harness::{self as harness, Control, Machine, Settings};
 use ugeom_measure::Blocks;
 use ugeom_measure::interval::student_of;
 use ugeom_report::Page;
@@ -118,12 +117,7 @@ fn measure(plans: &[Plan], servers: &[Server], whole: bool) -> Result<Document<(
         let server = servers.iter().find(|server| server.kind == plan.kind);
         cases.push(plan.case(server.ok_or("the server has disconnected")?)?);
     }
-    let cancelled = AtomicBool::new(false);
-    let mut progress = |_: &Progress<'_>| {};
-    let mut control = Control {
-        progress: &mut progress,
-        cancelled: &cancelled,
-    };
+    let mut control = Control::silent();
     let measured = harness::run(&mut cases, &settings, &Machine, &mut control)?;
     drop(cases);
     let mut document = Document::new("nbd", host, settings, (), measured);

@@ -1,5 +1,5 @@
 //! A geom with all its facts, as `list_one_geom` of geom(8) prints it (FreeBSD
-//! `sbin/geom/core/geom.c`): `part list` and `geli list`.
+//! `sbin/geom/core/geom.c`), and the rows of `status`: of `part` and of `geli`.
 
 use crate::output::printable;
 use ugeom_measure::units::diskinfo_size;
@@ -21,6 +21,19 @@ pub fn described(geom: &GeomView, below: Option<&ProviderView>) -> String {
     lines.extend(below.into_iter().flat_map(|below| numbered(0, below)));
     lines.push(String::new());
     lines.iter().map(|line| printable(line) + "\n").collect()
+}
+
+/// Names, states and what they stand on, under their headings.
+pub fn status(rows: &[[String; 3]]) -> String {
+    let heading = ["Name", "Status", "Components"].map(str::to_owned);
+    let lines = [&[heading], rows].concat();
+    let width = |column: usize| {
+        let cells = lines.iter().map(|line| line[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let (name, state) = (width(0), width(1));
+    let line = |[a, b, c]: &[String; 3]| format!("{a:>name$}  {b:>state$}  {c}\n");
+    lines.iter().map(line).collect()
 }
 
 fn numbered(index: usize, provider: &ProviderView) -> Vec<String> {

@@ -1,5 +1,16 @@
 //! The commands: one file each, with its flags, its help and its work.
 
+/// Runs what an enum of subcommands holds: the variants that are named have a method `run`, the
+/// others have arms of their own.
+macro_rules! run_each {
+    ($held:expr, $of:ident: $($name:ident)* $(, $other:pat => $done:expr)*) => {
+        match $held {
+            $($of::$name(it) => it.run(),)*
+            $($other => $done,)*
+        }
+    };
+}
+
 mod ab;
 mod classes;
 mod compare;
@@ -70,30 +81,7 @@ impl Command {
     /// # Errors
     /// What went wrong; `failure.rs` turns it into a message and an exit code.
     pub fn run(&self) -> Result<()> {
-        match self {
-            Self::Show(show) => show.run(),
-            Self::Diskinfo(diskinfo) => diskinfo.run(),
-            Self::Read(read) => read.run(),
-            Self::Write(write) => write.run(),
-            Self::Part(part) => part.run(),
-            Self::Geli(geli) => geli.run(),
-            Self::Raidtest(raidtest) => raidtest.run(),
-            Self::Classes(classes) => classes.run(),
-            Self::Run(run) => run.run(),
-            Self::Serve(serve) => serve.run(),
-            Self::Crash(crash) => crash.run(),
-            Self::Stat(stat) => stat.run(),
-            Self::Trace(trace) => trace.run(),
-            Self::Iostat(iostat) => iostat.run(),
-            Self::Lab(lab) => lab.run(),
-            Self::Ab(ab) => ab.run(),
-            Self::Compare(compare) => compare.run(),
-            Self::History(history) => history.run(),
-            Self::Ministat(ministat) => ministat.run(),
-            Self::Report(report) => report.run(),
-            Self::Completions(completions) => completions.run(),
-            Self::Version(version) => version.run(),
-            Self::Generate(generate) => generate.run(),
-        }
+        run_each!(self, Self: Show Diskinfo Read Write Part Geli Raidtest Classes Run Serve Crash
+            Stat Trace Iostat Lab Ab Compare History Ministat Report Completions Version Generate)
     }
 }

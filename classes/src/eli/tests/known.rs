@@ -7,27 +7,12 @@ use sha2::{Digest, Sha256};
 #[test]
 fn user_keys_are_those_of_the_model() {
     let salt = sample(7, Cipher::AesXts, 128, None, 512).salt;
+    #[rustfmt::skip]
     let rows = [
-        (
-            (true, false),
-            -1,
-            "62f0a4e44d42de649ab53735ebd95407d926a9adcfad89c2",
-        ),
-        (
-            (false, true),
-            0,
-            "03285ddbab0d161bb5b189673f376a2641f82e35647abdc0",
-        ),
-        (
-            (false, true),
-            1000,
-            "547953bd5df4dfb76cbf771720a19a819eb319e43b49ca9a",
-        ),
-        (
-            (true, true),
-            1000,
-            "806b18013e929737d8cb75cbe41135dea2c212bf62f24685",
-        ),
+        ((true, false), -1, "62f0a4e44d42de649ab53735ebd95407d926a9adcfad89c2"),
+        ((false, true), 0, "03285ddbab0d161bb5b189673f376a2641f82e35647abdc0"),
+        ((false, true), 1000, "547953bd5df4dfb76cbf771720a19a819eb319e43b49ca9a"),
+        ((true, true), 1000, "806b18013e929737d8cb75cbe41135dea2c212bf62f24685"),
     ];
     for ((keyfile, passphrase), iterations, expected) in rows {
         let components = components(keyfile, passphrase);

@@ -10,6 +10,18 @@ fn check(text: &str, expected: &Target, canonical: &str) {
     assert_eq!(read.to_string(), canonical, "{text}");
 }
 
+/// Rows of texts, the layers that they mean, from the bottom up, and how these print.
+fn check_layers<const N: usize>(rows: [(&str, Vec<Layer>, &str); N]) {
+    for (text, layers, canonical) in rows {
+        check(text, &target(layers), canonical);
+    }
+}
+
+/// The same of one path each.
+fn check_paths<const N: usize>(rows: [(&str, &str, &str); N]) {
+    check_layers(rows.map(|(text, path, canonical)| (text, vec![file(path)], canonical)));
+}
+
 #[test]
 fn a_word_that_is_no_class_is_a_path() {
     for path in [
@@ -22,16 +34,14 @@ fn a_word_that_is_no_class_is_a_path() {
         "/a/b,c=d.img",
         "b\u{fc}cher.img",
     ] {
-        check(path, &target(vec![file(path)]), path);
+        check_paths([(path, path, path)]);
     }
-    check("  disk.img  ", &target(vec![file("disk.img")]), "disk.img");
-    check("disk", &target(vec![layer("disk")]), "disk");
-    check("disks", &target(vec![file("disks")]), "file:disks");
-    check(
-        "disk one.img",
-        &target(vec![file("disk one.img")]),
-        "\"disk one.img\"",
-    );
+    check_layers([("disk", vec![layer("disk")], "disk")]);
+    check_paths([
+        ("  disk.img  ", "disk.img", "disk.img"),
+        ("disks", "disks", "file:disks"),
+        ("disk one.img", "disk one.img", "\"disk one.img\""),
+    ]);
 }
 
 #[test]
@@ -42,181 +52,149 @@ fn quotes_and_backslashes_take_the_meaning_from_a_character() {
         "a\"|\"b\\@c\"?d:e \"f",
         "file:a\\|b\\@c\\?d:e f",
     ] {
-        check(
-            text,
-            &target(vec![file("a|b@c?d:e f")]),
-            "file:\"a|b@c?d:e f\"",
-        );
+        check_paths([(text, "a|b@c?d:e f", "file:\"a|b@c?d:e f\"")]);
     }
-    check("\"zero\"", &target(vec![file("zero")]), "file:zero");
-    check("\\zero", &target(vec![file("zero")]), "file:zero");
-    check("\"md:64m\"", &target(vec![file("md:64m")]), "file:md:64m");
-    check("\" x \"", &target(vec![file(" x ")]), "file:\" x \"");
-    check(
-        "/a\\\"b\\\\c",
-        &target(vec![file("/a\"b\\c")]),
-        "\"/a\\\"b\\\\c\"",
-    );
-    check(
-        "\"/a\\\"b\\\\c\"",
-        &target(vec![file("/a\"b\\c")]),
-        "\"/a\\\"b\\\\c\"",
-    );
+    check_paths([
+        ("\"zero\"", "zero", "file:zero"),
+        ("\\zero", "zero", "file:zero"),
+        ("\"md:64m\"", "md:64m", "file:md:64m"),
+        ("\" x \"", " x ", "file:\" x \""),
+        ("/a\\\"b\\\\c", "/a\"b\\c", "\"/a\\\"b\\\\c\""),
+        ("\"/a\\\"b\\\\c\"", "/a\"b\\c", "\"/a\\\"b\\\\c\""),
+    ]);
 }
 
 #[test]
 fn file_with_a_colon_is_always_a_path() {
-    check("file:zero", &target(vec![file("zero")]), "file:zero");
-    check(
-        "file: /a/b.img",
-        &target(vec![file("/a/b.img")]),
-        "/a/b.img",
-    );
-    check("file:md:64m", &target(vec![file("md:64m")]), "file:md:64m");
-    check("file:a,b", &target(vec![file("a,b")]), "file:a,b");
-    check(
-        "file:x.toml#y",
-        &target(vec![file("x.toml#y")]),
-        "file:\"x.toml#y\"",
-    );
-    check("file:x.toml", &target(vec![file("x.toml")]), "file:x.toml");
-    check("\"x.toml\"", &target(vec![file("x.toml")]), "file:x.toml");
+    check_paths([
+        ("file:zero", "zero", "file:zero"),
+        ("file: /a/b.img", "/a/b.img", "/a/b.img"),
+        ("file:md:64m", "md:64m", "file:md:64m"),
+        ("file:a,b", "a,b", "file:a,b"),
+        ("file:x.toml#y", "x.toml#y", "file:\"x.toml#y\""),
+        ("file:x.toml", "x.toml", "file:x.toml"),
+        ("\"x.toml\"", "x.toml", "file:x.toml"),
+    ]);
 }
 
 #[test]
 fn options_of_a_path_follow_a_question_mark() {
-    check(
-        "file.img?engine=guasi",
-        &target(vec![file("file.img").with_option("engine", "guasi")]),
-        "file.img?engine=guasi",
-    );
+    let with = |path: &str, option: &str, value: &str| file(path).with_option(option, value);
+    let of_two = with("/dev/sdb", "engine", "io_uring").with_option("direct", "1");
     check(
         "/dev/sdb ? engine = io_uring & direct = 1 @ s1",
-        &target(vec![
-            file("/dev/sdb")
-                .with_option("engine", "io_uring")
-                .with_option("direct", "1"),
-        ])
-        .at("s1"),
+        &target(vec![of_two]).at("s1"),
         "/dev/sdb?engine=io_uring&direct=1@s1",
     );
-    check(
-        "file:a?note=\"x&y\"",
-        &target(vec![file("a").with_option("note", "x&y")]),
-        "file:a?note=\"x&y\"",
-    );
+    for (text, layer) in [
+        ("file.img?engine=guasi", with("file.img", "engine", "guasi")),
+        ("file:a?note=\"x&y\"", with("a", "note", "x&y")),
+    ] {
+        check_layers([(text, vec![layer], text)]);
+    }
 }
 
 #[test]
 fn a_class_has_values_and_then_options() {
-    check("zero", &target(vec![layer("zero")]), "zero");
-    check(
-        "zero:clear=0",
-        &target(vec![layer("zero").with_option("clear", "0")]),
-        "zero:clear=0",
-    );
-    check(
-        "md:64m,sectorsize=4096",
-        &target(vec![
-            layer("md").with("64m").with_option("sectorsize", "4096"),
-        ]),
-        "md:64m,sectorsize=4096",
-    );
-    check(
-        "disk : seek = 8ms , rate=57m/s",
-        &target(vec![
-            layer("disk")
-                .with_option("seek", "8ms")
-                .with_option("rate", "57m/s"),
-        ]),
-        "disk:seek=8ms,rate=57m/s",
-    );
-    check(
-        "disk:trace=\"/tmp/a, b|c\",note=\"\",x=a=b",
-        &target(vec![
-            layer("disk")
-                .with_option("trace", "/tmp/a, b|c")
-                .with_option("note", "")
-                .with_option("x", "a=b"),
-        ]),
-        "disk:trace=\"/tmp/a, b|c\",note=\"\",x=\"a=b\"",
-    );
-    check(
-        "md:\"a=b\",c",
-        &target(vec![layer("md").with("a=b").with("c")]),
-        "md:\"a=b\",c",
-    );
+    let disk = || layer("disk");
+    let seek = disk()
+        .with_option("seek", "8ms")
+        .with_option("rate", "57m/s");
+    let trace = disk()
+        .with_option("trace", "/tmp/a, b|c")
+        .with_option("note", "");
+    let traced = "disk:trace=\"/tmp/a, b|c\",note=\"\"";
+    let sector = layer("md").with("64m").with_option("sectorsize", "4096");
+    check_layers([
+        ("zero", vec![layer("zero")], "zero"),
+        (
+            "zero:clear=0",
+            vec![layer("zero").with_option("clear", "0")],
+            "zero:clear=0",
+        ),
+        (
+            "md:64m,sectorsize=4096",
+            vec![sector],
+            "md:64m,sectorsize=4096",
+        ),
+        (
+            "disk : seek = 8ms , rate=57m/s",
+            vec![seek],
+            "disk:seek=8ms,rate=57m/s",
+        ),
+        (
+            &format!("{traced},x=a=b"),
+            vec![trace.with_option("x", "a=b")],
+            &format!("{traced},x=\"a=b\""),
+        ),
+        (
+            "md:\"a=b\",c",
+            vec![layer("md").with("a=b").with("c")],
+            "md:\"a=b\",c",
+        ),
+    ]);
 }
 
 #[test]
 fn layers_stand_from_the_bottom_up() {
-    check(
-        "md:64m | nop:delay=1ms | mbr",
-        &target(vec![
-            layer("md").with("64m"),
-            layer("nop").with_option("delay", "1ms"),
-            layer("mbr"),
-        ]),
-        "md:64m | nop:delay=1ms | mbr",
-    );
-    check(
-        "disk.img|nop:delay=1ms,rfail=5%",
-        &target(vec![
-            file("disk.img"),
-            layer("nop")
-                .with_option("delay", "1ms")
-                .with_option("rfail", "5%"),
-        ]),
-        "disk.img | nop:delay=1ms,rfail=5%",
-    );
+    let delay = layer("nop").with_option("delay", "1ms");
+    let text = "md:64m | nop:delay=1ms | mbr";
+    let layers = vec![layer("md").with("64m"), delay.clone(), layer("mbr")];
+    check_layers([
+        (text, layers, text),
+        (
+            "disk.img|nop:delay=1ms,rfail=5%",
+            vec![file("disk.img"), delay.with_option("rfail", "5%")],
+            "disk.img | nop:delay=1ms,rfail=5%",
+        ),
+    ]);
 }
 
 #[test]
 fn an_address_chooses_the_provider_to_use_or_to_build_on() {
-    check(
-        "disk.img@s1a",
-        &target(vec![file("disk.img")]).at("s1a"),
-        "disk.img@s1a",
-    );
-    check(
-        "md:64m@md0s1a",
-        &target(vec![layer("md").with("64m")]).at("md0s1a"),
-        "md:64m@md0s1a",
-    );
-    check(
-        "disk.img @s1 | nop:delay=1ms | bsd @ a",
-        &target(vec![
-            file("disk.img"),
-            layer("nop").with_option("delay", "1ms").on("s1"),
-            layer("bsd"),
-        ])
-        .at("a"),
-        "disk.img@s1 | nop:delay=1ms | bsd@a",
-    );
+    let nop = layer("nop").with_option("delay", "1ms").on("s1");
+    let layers = vec![file("disk.img"), nop, layer("bsd")];
+    for (text, expected, canonical) in [
+        (
+            "disk.img@s1a",
+            target(vec![file("disk.img")]).at("s1a"),
+            "disk.img@s1a",
+        ),
+        (
+            "md:64m@md0s1a",
+            target(vec![layer("md").with("64m")]).at("md0s1a"),
+            "md:64m@md0s1a",
+        ),
+        (
+            "disk.img @s1 | nop:delay=1ms | bsd @ a",
+            target(layers).at("a"),
+            "disk.img@s1 | nop:delay=1ms | bsd@a",
+        ),
+    ] {
+        check(text, &expected, canonical);
+    }
 }
 
 #[test]
 fn the_last_plain_at_sign_begins_the_address() {
-    check(
-        "a@b.img@s1",
-        &target(vec![file("a@b.img")]).at("s1"),
-        "\"a@b.img\"@s1",
-    );
-    check(
-        "\"me@home/d.img\"",
-        &target(vec![file("me@home/d.img")]),
-        "\"me@home/d.img\"",
-    );
-    check(
-        "me\\@home/d.img@s1",
-        &target(vec![file("me@home/d.img")]).at("s1"),
-        "\"me@home/d.img\"@s1",
-    );
-    check(
-        "md:1m@\"mirror/gm0\"",
-        &target(vec![layer("md").with("1m")]).at("mirror/gm0"),
-        "md:1m@\"mirror/gm0\"",
-    );
+    check_paths([("\"me@home/d.img\"", "me@home/d.img", "\"me@home/d.img\"")]);
+    for (text, layer, address, canonical) in [
+        ("a@b.img@s1", file("a@b.img"), "s1", "\"a@b.img\"@s1"),
+        (
+            "me\\@home/d.img@s1",
+            file("me@home/d.img"),
+            "s1",
+            "\"me@home/d.img\"@s1",
+        ),
+        (
+            "md:1m@\"mirror/gm0\"",
+            layer("md").with("1m"),
+            "mirror/gm0",
+            "md:1m@\"mirror/gm0\"",
+        ),
+    ] {
+        check(text, &target(vec![layer]).at(address), canonical);
+    }
 }
 
 #[test]
@@ -228,30 +206,34 @@ fn a_stack_of_a_file_can_carry_layers() {
         }),
         ..target(Vec::new())
     };
-    check(
-        "stacks.toml#slow",
-        &reference("stacks.toml", "slow"),
-        "stacks.toml#slow",
-    );
-    check(
-        "\"my s.toml\"#a-b",
-        &reference("my s.toml", "a-b"),
-        "\"my s.toml\"#a-b",
-    );
     let carrying = Target {
         layers: vec![layer("nop").on("s1")],
         ..reference("/etc/s.toml", "x")
     };
-    check(
-        "/etc/s.toml#x@s1|nop@b",
-        &carrying.at("b"),
-        "/etc/s.toml#x@s1 | nop@b",
-    );
-    check(
-        "disk#1.img",
-        &target(vec![file("disk#1.img")]),
-        "\"disk#1.img\"",
-    );
+    for (text, expected, canonical) in [
+        (
+            "stacks.toml#slow",
+            reference("stacks.toml", "slow"),
+            "stacks.toml#slow",
+        ),
+        (
+            "\"my s.toml\"#a-b",
+            reference("my s.toml", "a-b"),
+            "\"my s.toml\"#a-b",
+        ),
+        (
+            "/etc/s.toml#x@s1|nop@b",
+            carrying.at("b"),
+            "/etc/s.toml#x@s1 | nop@b",
+        ),
+        (
+            "disk#1.img",
+            target(vec![file("disk#1.img")]),
+            "\"disk#1.img\"",
+        ),
+    ] {
+        check(text, &expected, canonical);
+    }
 }
 
 #[test]

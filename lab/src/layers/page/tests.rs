@@ -68,20 +68,27 @@ fn a_fused_slicer_has_its_row_and_its_sentence() {
     }
 }
 
+/// The document of the fixture, each case with another time.
+fn changed(time_ns: impl Fn(&str, f64) -> f64) -> Document {
+    let mut document = fixture::document(5);
+    let mut cases = fixture::cases();
+    for (name, ns) in &mut cases {
+        *ns = time_ns(name, *ns);
+    }
+    let processes = (0..12).map(|seed| fixture::measured(&cases, 5, seed));
+    document.processes = processes.collect();
+    compute(&mut document);
+    document
+}
+
 #[test]
 fn an_effect_of_size_is_stated_above_its_margin_only() {
     let text = flat(&page(&computed()).to_text(100));
     has(&text, "4 KiB: no more than ");
-    let mut document = fixture::document(5);
-    let slow = |(name, ns): (String, f64)| match name.as_str() {
-        "size/md0s1c 4096" => (name, ns + 40.0),
-        _ => (name, ns),
-    };
-    let cases: Vec<(String, f64)> = fixture::cases().into_iter().map(slow).collect();
-    document.processes = (0..12)
-        .map(|seed| fixture::measured(&cases, 5, seed))
-        .collect();
-    compute(&mut document);
+    let document = changed(|name, ns| match name {
+        "size/md0s1c 4096" => ns + 40.0,
+        _ => ns,
+    });
     let text = flat(&page(&document).to_text(100));
     assert!(
         text.contains("4 KiB: 40") || text.contains("4 KiB: 41"),
@@ -92,16 +99,13 @@ fn an_effect_of_size_is_stated_above_its_margin_only() {
 
 #[test]
 fn what_is_not_significant_is_bounded() {
-    let mut document = fixture::document(5);
-    let same = |(name, ns): (String, f64)| match name.starts_with("direct/") {
-        true => (name, 30.0),
-        false => (name, ns),
-    };
-    let cases: Vec<(String, f64)> = fixture::cases().into_iter().map(same).collect();
-    document.processes = (0..12)
-        .map(|seed| fixture::measured(&cases, 5, seed))
-        .collect();
-    compute(&mut document);
+    let document = changed(|name, ns| {
+        if name.starts_with("direct/") {
+            30.0
+        } else {
+            ns
+        }
+    });
     let answer = page(&document).answer;
     has(&answer, "each layer no more than ");
 }

@@ -1,7 +1,6 @@
 //! Backups of metadata: `geli backup`, `geli restore`, and those before each change.
 
-use super::Ready;
-use crate::output;
+use super::{Ready, Verbose};
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use std::fs::OpenOptions;
@@ -145,9 +144,8 @@ pub struct LastSectorArgs {
     #[command(flatten)]
     pub backup: BackupArgs,
 
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    #[command(flatten)]
+    pub(super) verbose: Verbose,
 }
 
 impl LastSectorArgs {
@@ -159,14 +157,6 @@ impl LastSectorArgs {
             ready.refuse_last_sector()?;
         }
         Ok(ready)
-    }
-
-    /// Prints what was done, with `-v`.
-    pub fn say(&self, done: impl FnOnce() -> String) -> Result<()> {
-        match self.verbose {
-            true => output::print(&done()),
-            false => Ok(()),
-        }
     }
 }
 
@@ -187,9 +177,8 @@ pub struct Backup {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: String,
 
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    #[command(flatten)]
+    verbose: Verbose,
 }
 
 impl Backup {
@@ -201,10 +190,8 @@ impl Backup {
         let sector = disk.sector(place)?;
         write(&self.file, &sector, false)
             .with_context(|| format!("Unable to write to {}", self.file))?;
-        match self.verbose {
-            true => output::print(&format!("Metadata of {} saved.\n", disk.name)),
-            false => Ok(()),
-        }
+        self.verbose
+            .say(|| format!("Metadata of {} saved.", disk.name))
     }
 }
 
@@ -250,6 +237,7 @@ impl Restore {
         admin::restore(&mut disk, &bytes, &self.file, self.force)?;
         let name = &disk.name;
         self.change
-            .say(|| format!("Metadata restored on {name}.\n"))
+            .verbose
+            .say(|| format!("Metadata restored on {name}."))
     }
 }

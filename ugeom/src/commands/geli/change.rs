@@ -3,7 +3,7 @@
 use super::backup::{BackupArgs, LastSectorArgs};
 use super::key_args::{NewKeyArgs, OldKeyArgs, limited};
 use super::list::providers;
-use super::{Ready, each, open_target};
+use super::{Ready, Verbose, each, open_target};
 use crate::failure::Usage;
 use crate::opening::{self, KeyArgs};
 use crate::output;
@@ -98,9 +98,8 @@ pub struct Init {
     #[arg(long)]
     destroy: bool,
 
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    #[command(flatten)]
+    verbose: Verbose,
 }
 
 impl Init {
@@ -118,9 +117,8 @@ impl Init {
             limited(&self.limit, |limit| {
                 Ok(admin::initialize(&mut disk, &settings, &components, limit)?)
             })?;
-            if self.verbose {
-                output::print(&format!("Metadata value stored on {}.\n", disk.name))?;
-            }
+            self.verbose
+                .say(|| format!("Metadata value stored on {}.", disk.name))?;
             if let Some(path) = self.backup.save(&mut disk, several)? {
                 output::print(&format!(
                     "\nMetadata backup for provider {text} can be found in {path}\n\
@@ -238,9 +236,8 @@ pub struct Setkey {
     #[command(flatten)]
     backup: BackupArgs,
 
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    #[command(flatten)]
+    verbose: Verbose,
 }
 
 impl Setkey {
@@ -263,9 +260,8 @@ impl Setkey {
             Ok(admin::replace_key(&mut disk, (&old, &new), change, limit)?)
         });
         let (opened, _) = replaced?;
-        if self.verbose {
-            output::print(&format!("Decrypted Master Key {opened}.\n"))?;
-        }
+        self.verbose
+            .say(|| format!("Decrypted Master Key {opened}."))?;
         output::print(
             "Note, that the master key encrypted with old keys and/or passphrase may still exists \
              in a metadata backup file.\n",
@@ -311,9 +307,8 @@ pub struct Delkey {
     #[arg(long)]
     destroy: bool,
 
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    #[command(flatten)]
+    verbose: Verbose,
 }
 
 impl Delkey {
@@ -335,11 +330,10 @@ impl Delkey {
         }
         admin::delete_key(&mut disk, slot, self.force || self.all)?;
         let name = &disk.name;
-        match (self.verbose, slot) {
-            (false, _) => Ok(()),
-            (true, None) => output::print(&format!("All keys removed from {name}.\n")),
-            (true, Some(slot)) => output::print(&format!("Key {slot} removed from {name}.\n")),
-        }
+        self.verbose.say(|| match slot {
+            None => format!("All keys removed from {name}."),
+            Some(slot) => format!("Key {slot} removed from {name}."),
+        })
     }
 }
 
@@ -376,9 +370,8 @@ pub struct Kill {
     #[arg(long)]
     destroy: bool,
 
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    #[command(flatten)]
+    verbose: Verbose,
 }
 
 impl Kill {
@@ -416,10 +409,8 @@ impl Kill {
             BackupArgs::given(Some(file)).save_before_change(disk, several)?;
         }
         disk.kill()?;
-        match self.verbose {
-            true => output::print(&format!("{} has been killed.\n", disk.name)),
-            false => Ok(()),
-        }
+        self.verbose
+            .say(|| format!("{} has been killed.", disk.name))
     }
 }
 
@@ -457,7 +448,8 @@ impl Resize {
         admin::resize(&mut disk, self.old_bytes)?;
         let name = &disk.name;
         self.change
-            .say(|| format!("Metadata of {name} moved to its end.\n"))
+            .verbose
+            .say(|| format!("Metadata of {name} moved to its end."))
     }
 }
 
@@ -523,9 +515,8 @@ pub struct Configure {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     backup_file: Option<String>,
 
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    #[command(flatten)]
+    verbose: Verbose,
 }
 
 impl Configure {
@@ -579,11 +570,10 @@ impl Configure {
             }
             let changed = admin::configure(&mut disk, &changes)?;
             let name = &disk.name;
-            match (self.verbose, changed) {
-                (false, _) => Ok(()),
-                (true, true) => output::print(&format!("Flags of {name} changed.\n")),
-                (true, false) => output::print(&format!("Flags already configured for {name}.\n")),
-            }
+            self.verbose.say(|| match changed {
+                true => format!("Flags of {name} changed."),
+                false => format!("Flags already configured for {name}."),
+            })
         };
         each(&self.targets, one, NOT_FULLY)
     }
@@ -608,9 +598,8 @@ pub struct Clear {
     #[arg(long)]
     destroy: bool,
 
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    #[command(flatten)]
+    verbose: Verbose,
 }
 
 impl Clear {
@@ -628,10 +617,8 @@ impl Clear {
             }
             self.backup.save_before_change(&mut disk, several)?;
             disk.clear()?;
-            match self.verbose {
-                true => output::print(&format!("Metadata cleared on {}.\n", disk.name)),
-                false => Ok(()),
-            }
+            self.verbose
+                .say(|| format!("Metadata cleared on {}.", disk.name))
         };
         each(&self.targets, one, NOT_FULLY)
     }

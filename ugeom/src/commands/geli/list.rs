@@ -1,7 +1,7 @@
 //! The verbs that look: dump, version, list, status.
 
 use super::{Ready, each};
-use crate::commands::geom_list::described;
+use crate::commands::geom_list::{described, status};
 use crate::opening::TargetArgs;
 use crate::output::{self, printable};
 use anyhow::{Context, Result};
@@ -170,13 +170,9 @@ impl List {
     }
 }
 
-const STATUS_EXAMPLES: &str = "\
-Examples:
-  ugeom geli status disk.img";
-
 /// Print the encrypted providers of a target
 #[derive(Args)]
-#[command(after_help = STATUS_EXAMPLES)]
+#[command(after_help = "Examples:\n  ugeom geli status disk.img")]
 pub struct Status {
     #[command(flatten)]
     target: TargetArgs,
@@ -187,14 +183,13 @@ impl Status {
         let target = self.target.open()?;
         let tree = target.stack.tree();
         let shown = shown(&tree);
-        let width = shown.iter().map(|one| one.geom.name.len()).max();
-        let Some(width) = width.map(|width| width.max(4)) else { return Ok(()) };
-        let mut text = format!("{:>width$}  Status  Components\n", "Name");
-        for one in &shown {
+        let row = |one: &Shown<'_>| {
             let below = one.below.map_or("", |below| below.name.as_str());
-            let (name, state) = (printable(&one.geom.name), fact(one.geom, "State"));
-            text += &format!("{name:>width$}  {state:>6}  {}\n", printable(below));
+            [one.geom.name.as_str(), fact(one.geom, "State"), below].map(printable)
+        };
+        match shown.iter().map(row).collect::<Vec<_>>() {
+            rows if rows.is_empty() => Ok(()),
+            rows => output::print(&status(&rows)),
         }
-        output::print(&text)
     }
 }

@@ -8,6 +8,7 @@ mod list;
 mod recover;
 
 use crate::opening;
+use crate::output;
 use crate::safety;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -71,26 +72,31 @@ enum Verb {
 
 impl Geli {
     pub fn run(&self) -> Result<()> {
-        match &self.verb {
-            Verb::Init(init) => init.run(),
-            Verb::Setkey(setkey) => setkey.run(),
-            Verb::Delkey(delkey) => delkey.run(),
-            Verb::Kill(kill) => kill.run(),
-            Verb::Backup(backup) => backup.run(),
-            Verb::Restore(restore) => restore.run(),
-            Verb::Resize(resize) => resize.run(),
-            Verb::Configure(configure) => configure.run(),
-            Verb::Clear(clear) => clear.run(),
-            Verb::Dump(dump) => dump.run(),
-            Verb::Version(version) => version.run(),
-            Verb::List(list) => list.run(),
-            Verb::Status(status) => status.run(),
-            Verb::Recover(recover) => recover.run(),
-            Verb::Attach(attach) => attach.run(),
-            Verb::Onetime(onetime) => onetime.run(),
+        run_each!(
+            &self.verb,
+            Verb: Init Setkey Delkey Kill Backup Restore Resize Configure Clear Dump Version List
+                Status Recover Attach Onetime,
             Verb::Detach(running) => running.detach(),
             Verb::Suspend(running) => running.suspend(),
-            Verb::Resume(running) => running.resume(),
+            Verb::Resume(running) => running.resume()
+        )
+    }
+}
+
+/// `-v`, as of geli.
+#[derive(Args)]
+struct Verbose {
+    /// Print what was done
+    #[arg(short = 'v')]
+    verbose: bool,
+}
+
+impl Verbose {
+    /// Prints a line, with `-v`.
+    fn say(&self, done: impl FnOnce() -> String) -> Result<()> {
+        match self.verbose {
+            true => output::print(&format!("{}\n", done())),
+            false => Ok(()),
         }
     }
 }

@@ -88,19 +88,11 @@ pub(in crate::commands) fn budget_ns(text: &str) -> Result<u64, String> {
 
 impl Lab {
     pub fn run(&self) -> Result<()> {
-        match &self.experiment {
-            Some(Experiment::Engines(engines)) => engines.run(),
-            Some(Experiment::Layers(layers)) => layers.run(),
-            Some(Experiment::Scaling(scaling)) => scaling.run(),
-            Some(Experiment::Cached(cached)) => cached.run(),
-            Some(Experiment::Sweep(sweep)) => sweep.run(),
-            Some(Experiment::Tst(tst)) => tst.run(),
-            Some(Experiment::Worker(worker)) => worker.run(),
-            None => all::All {
-                flags: &self.flags,
-                report: (!self.no_report).then_some(&self.report),
-            }
-            .run(),
-        }
+        let Some(experiment) = &self.experiment else {
+            let report = (!self.no_report).then_some(&self.report);
+            let flags = &self.flags;
+            return all::All { flags, report }.run();
+        };
+        run_each!(experiment, Experiment: Engines Layers Scaling Cached Sweep Tst Worker)
     }
 }

@@ -6,7 +6,7 @@ use crate::{failure, output};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::io::Read;
-use ugeom_harness::{Control, HarnessError, Machine, Progress};
+use ugeom_harness::{Control, HarnessError, Machine};
 use ugeom_machine::interrupt;
 
 /// One process of a measurement
@@ -24,10 +24,9 @@ impl Worker {
         std::io::stdin()
             .read_to_string(&mut request)
             .context("reading the request")?;
-        let mut progress = |_: &Progress<'_>| {};
         let mut control = Control {
-            progress: &mut progress,
             cancelled,
+            ..Control::silent()
         };
         let jobs = |options: &ugeom_ab::AbOptions| {
             let jobs = crate::commands::jobs::jobs(options, &|_| ());

@@ -1,7 +1,7 @@
 //! `ugeom part list` and `status`: every fact of every table, as geom(8) prints them.
 
 use super::show::is_table;
-use crate::commands::geom_list::described;
+use crate::commands::geom_list::{described, status};
 use crate::opening::TargetArgs;
 use crate::output::{self, printable};
 use anyhow::{Result, bail};
@@ -34,13 +34,9 @@ impl List {
     }
 }
 
-const STATUS_EXAMPLES: &str = "\
-Examples:
-  ugeom part status disk.img";
-
 /// Print the state of the table of each partition
 #[derive(Args)]
-#[command(after_help = STATUS_EXAMPLES)]
+#[command(after_help = "Examples:\n  ugeom part status disk.img")]
 pub struct Status {
     #[command(flatten)]
     target: TargetArgs,
@@ -49,31 +45,12 @@ pub struct Status {
 impl Status {
     pub fn run(&self) -> Result<()> {
         let rows = of_tables(&self.target, |tree, table| {
-            let state = table.fact("state").unwrap_or_default().to_owned();
-            let component = below(tree, table)
-                .map_or("", |it| it.name.as_str())
-                .to_owned();
-            let names = table.providers.iter().map(|part| printable(&part.name));
-            let row = |name| (name, state.clone(), printable(&component));
-            names.map(row).collect::<Vec<_>>()
+            let state = table.fact("state").unwrap_or_default();
+            let component = below(tree, table).map_or("", |it| it.name.as_str());
+            let row = |part: &ProviderView| [part.name.as_str(), state, component].map(printable);
+            table.providers.iter().map(row).collect::<Vec<_>>()
         })?;
-        let rows: Vec<_> = rows.into_iter().flatten().collect();
-        let longest = |cell: fn(&(String, String, String)) -> &String, heading: &str| {
-            let lengths = rows.iter().map(|row| cell(row).chars().count());
-            lengths.max().unwrap_or(0).max(heading.len())
-        };
-        let (name, state) = (
-            longest(|row| &row.0, "Name"),
-            longest(|row| &row.1, "Status"),
-        );
-        let heading = (
-            "Name".to_owned(),
-            "Status".to_owned(),
-            "Components".to_owned(),
-        );
-        let lines = std::iter::once(&heading).chain(&rows);
-        let lines = lines.map(|row| format!("{:>name$}  {:>state$}  {}\n", row.0, row.1, row.2));
-        output::print(&lines.collect::<String>())
+        output::print(&status(&rows.concat()))
     }
 }
 

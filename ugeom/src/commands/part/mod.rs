@@ -82,26 +82,12 @@ const ACTIONS: [&str; 16] = [
 
 impl Part {
     pub fn run(&self) -> Result<()> {
-        match &self.action {
-            Action::Create(create) => create.run(),
-            Action::Add(add) => add.run(),
-            Action::Backup(backup) => backup.run(),
-            Action::Bootcode(bootcode) => bootcode.run(),
-            Action::Delete(delete) => delete.run(),
-            Action::List(list) => list.run(),
-            Action::Modify(modify) => modify.run(),
-            Action::Resize(resize) => resize.run(),
-            Action::Set(set) => set.run(),
-            Action::Unset(unset) => unset.run(),
-            Action::Destroy(destroy) => destroy.run(),
-            Action::Recover(recover) => recover.run(),
-            Action::Restore(restore) => restore.run(),
-            Action::Search(search) => search.run(),
-            Action::Show(show) => show.run(),
-            Action::Status(status) => status.run(),
-            Action::Types(types) => types.run(),
-            Action::Other(words) => Err(no_such_action(words).into()),
-        }
+        run_each!(
+            &self.action,
+            Action: Create Add Backup Bootcode Delete List Modify Resize Set Unset Destroy Recover
+                Restore Search Show Status Types,
+            Action::Other(words) => Err(no_such_action(words).into())
+        )
     }
 }
 
