@@ -168,7 +168,7 @@ const ELSEWHERE: [(&str, &str, &str); 33] = [
     ("classes/pc98.md", "ugeom show", DISK),
     ("classes/sgi.md", "ugeom show", DISK),
     ("classes/vtoc8.md", "ugeom show", DISK),
-    ("classes/cache.md", "cargo bench", "without output; minutes"),
+    ("performance.md", "cargo bench", "without output; minutes"),
     (
         "classes/crash.md",
         "ugeom serve",
