@@ -188,9 +188,9 @@ fn column(workers: u64, cores: u64) -> String {
 
 fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
     let subject = &document.subject;
-    page.heading("The ladder: each row adds a knob to the one before");
+    page.heading("The ladder, thousand IOPS: each row adds a knob to the one before");
     let columns = subject.workers.iter();
-    let columns = columns.map(|workers| Column::number(&column(*workers, subject.cores), "kIOPS"));
+    let columns = columns.map(|workers| Column::number(&column(*workers, subject.cores), "k"));
     let mut table = Table::new("", [Column::text("row")].into_iter().chain(columns));
     let mut add = |knob: &Knob, name: &str| {
         let cell = |workers: &u64| match rate(rates, &knob.id, *workers) {
