@@ -8,7 +8,7 @@ use ugeom_harness::figure::{Unit, amount};
 use ugeom_measure::Claim;
 use ugeom_measure::gate::Outcome;
 use ugeom_measure::units::duration_human;
-use ugeom_report::text::{counted, too_few};
+use ugeom_report::text::counted;
 
 /// Of more candidates than this the table has the changes, and the answer only counts them.
 const TOLD_MAX: usize = 4;
@@ -49,28 +49,42 @@ pub fn answer(document: &Document) -> Answer {
     }
 }
 
-/// One candidate, or too few processes for an interval.
+/// One candidate, or too few observations for a comparison.
 fn alone(document: &Document, rows: &[Judgement]) -> String {
-    let observations = match document.processes.len() {
-        1 => document.rounds(),
-        many => many as u64,
-    };
-    let Some(spread) = rows.first().and_then(|row| row.typical.as_ref()) else {
-        let few = too_few(observations);
-        return format!("No answer: {few}; an interval needs at least 6.");
-    };
-    let time = amount(&spread.interval(), Unit::Ns);
-    format!("{} takes {time}.", document.subject.base())
+    let base = document.subject.base();
+    let row = rows.first();
+    if let Some(spread) = row.and_then(|row| row.typical.as_ref()) {
+        let time = amount(&spread.interval(), Unit::Ns);
+        return format!("{base} takes {time}.");
+    }
+    let (there_are, flag) = observations(document);
+    let needed = observations_needed(&document.subject);
+    match row {
+        Some(row) if rows.len() == 1 => {
+            let [least, most] = [row.ends.0, row.ends.1].map(duration_human);
+            let ends = match least == most {
+                true => least,
+                false => format!("{least} to {most}"),
+            };
+            format!("{base} takes {ends} in {there_are}.")
+        }
+        _ => format!(
+            "No verdict: {there_are} are too few, a comparison needs {needed} ({flag} {needed})."
+        ),
+    }
 }
 
 /// The observations that there are, and the flag that sets how many.
 fn observations(document: &Document) -> (String, &'static str) {
     match document.subject.is_of_commands() {
         true => (counted(document.rounds(), "round"), "--rounds"),
-        false => (
-            format!("{} processes", document.processes.len()),
-            "--processes",
-        ),
+        false => {
+            let there_are = match document.processes.len() {
+                1 => "1 process".to_owned(),
+                many => format!("{many} processes"),
+            };
+            (there_are, "--processes")
+        }
     }
 }
 

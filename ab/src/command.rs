@@ -5,6 +5,7 @@ use super::shell::{Runner, failure};
 use super::{Candidate, Subject, shell::Around};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Case, Length, RunResult};
+use ugeom_measure::units::duration_human;
 
 /// A command that is to be measured.
 pub(super) struct Program<'a> {
@@ -38,11 +39,14 @@ impl<'a> Program<'a> {
             if let Some((prepare, conclude)) = around_warm_ups.take() {
                 for _ in 0..warm_ups {
                     around.prepare(&prepare, &conclude)?;
-                    self.once(true, &own_name, around)?;
+                    let run = self.once(true, &own_name, around)?;
+                    log::debug!("warm-up of {own_name}: {}", took(&run));
                 }
                 return Ok(RunResult::taking(1));
             }
-            self.once(false, &own_name, around)
+            let run = self.once(false, &own_name, around)?;
+            log::debug!("run of {own_name}: {}", took(&run));
+            Ok(run)
         };
         let (warm_up, iterations) = (0, 1);
         let case = Case::new(name, run).with_length(Length::Exactly {
@@ -75,6 +79,11 @@ impl<'a> Program<'a> {
         let all_ns = (ns * PRINTED_ITERATIONS as f64).round() as u64;
         Ok(RunResult::taking(all_ns).counting(PRINTED_ITERATIONS))
     }
+}
+
+/// The time of one iteration of a run, for `-v`.
+fn took(run: &RunResult) -> String {
+    duration_human(run.ns_total as f64 / run.counted.unwrap_or(1) as f64)
 }
 
 #[cfg(test)]

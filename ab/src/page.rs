@@ -149,15 +149,17 @@ fn question(document: &Document) -> String {
 /// The table of the first screen: a line a candidate. A narrow screen leaves out the last columns.
 fn summary(document: &Document, contest: &Contest) -> Option<Table> {
     let judged = contest.metric(Metric::Time)?;
-    let columns = [
-        Column::text(""),
-        Column::number("wall time", ""),
-        Column::text(&format!("against {}", document.subject.base())),
+    let against = format!("against {}", document.subject.base());
+    // One candidate is compared with nothing.
+    let is_compared = judged.rows.len() > 1;
+    let columns = [Column::text(""), Column::number("wall time", "")].into_iter();
+    let columns = columns.chain(is_compared.then(|| Column::text(&against)));
+    let columns = columns.chain([
         Column::number("CPU time", ""),
         Column::number("min", ""),
         Column::number("max", ""),
         Column::number("outliers", ""),
-    ];
+    ]);
     let mut table = Table::new("", columns);
     let cpu = contest.metric(Metric::Cpu);
     for (at, row) in judged.rows.iter().enumerate() {
@@ -166,17 +168,16 @@ fn summary(document: &Document, contest: &Contest) -> Option<Table> {
         let words = match (at, row.change) {
             (0, _) => "(base)".to_owned(),
             (_, Some(change)) => short(change),
-            (_, None) => "too few to say".to_owned(),
+            (_, None) => "no verdict".to_owned(),
         };
-        table.row([
-            Cell::text(&row.name),
-            typical(Metric::Time, row),
-            Cell::text(words),
+        let cells = [Cell::text(&row.name), typical(Metric::Time, row)].into_iter();
+        let cells = cells.chain(is_compared.then(|| Cell::text(words)));
+        table.row(cells.chain([
             of_cpu.map_or_else(Cell::empty, |row| typical(Metric::Cpu, row)),
             with_unit(Metric::Time, row.ends.0),
             with_unit(Metric::Time, row.ends.1),
             outliers.map_or_else(Cell::empty, Cell::count),
-        ]);
+        ]));
     }
     Some(table)
 }

@@ -318,7 +318,8 @@ fn the_sentence_says_faster_slower_equivalent_or_what_could_be_seen() {
     assert!(open.sentence.starts_with(start), "{}", open.sentence);
     let few = said(2, &|case, process| 100 + wobble(case, process));
     assert!(
-        few.sentence.contains("2 rounds are too few"),
+        few.sentence
+            .contains("2 processes are too few, a comparison needs 6 (--processes 6)"),
         "{}",
         few.sentence
     );

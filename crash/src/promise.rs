@@ -99,7 +99,7 @@ impl Promised {
                     ""
                 };
                 let detail =
-                    format!("`{key}`, acknowledged in record {record}, is not there{none}");
+                    format!("`{key}`, acknowledged in record {record}, is not found{none}");
                 return judged(Verdict::Durability, detail);
             }
         }
@@ -109,7 +109,7 @@ impl Promised {
             if let Some(missing) = missing.filter(|_| there > 0) {
                 let all = members.len();
                 let detail = format!(
-                    "of transaction `{group}` {there} of {all} keys are there, and not `{missing}`"
+                    "of transaction `{group}` {there} of {all} keys are found, `{missing}` is not"
                 );
                 return judged(Verdict::Atomicity, detail);
             }
@@ -122,7 +122,7 @@ impl Promised {
             });
             if let Some((gone, later)) = gap {
                 let detail =
-                    format!("`{later}` is there, and `{gone}`, acknowledged before it, is not");
+                    format!("`{later}` is found, and `{gone}`, acknowledged before it, is not");
                 return judged(Verdict::Order, detail);
             }
         }

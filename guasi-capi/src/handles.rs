@@ -5,7 +5,7 @@
 //!   guasi_req_t   generation (32 bits) | place + 1 (12 bits) | slot (20 bits)
 //! ```
 //!
-//! A context is found through a table of places. Each place counts who uses its context at the
+//! A context is found through a table of places. Each place counts the users of its context at the
 //! moment, so that `guasi_free` waits for calls in other threads, and each life of a place has a
 //! number, so that the handle of a freed context is recognised. Generations of requests are shifted
 //! by a number that differs from life to life, so that requests of a freed context are, too. No

@@ -129,8 +129,8 @@ fn bytes_of(text: &str) -> Option<usize> {
     digits.parse::<usize>().ok()?.checked_mul(unit)
 }
 
-/// Who runs system calls: `GUASI_BACKEND`, so that programs built for the original can choose.
-/// `None` when it has no meaning.
+/// The executor of system calls: `GUASI_BACKEND`, so that programs built for the original can
+/// choose. `None` when it has no meaning.
 fn backend() -> Option<Backend> {
     match std::env::var_os("GUASI_BACKEND") {
         None => Some(Backend::Workers),

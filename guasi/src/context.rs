@@ -583,7 +583,7 @@ impl Context {
         self.shared.is_orphan()
     }
 
-    /// Who runs system calls, and in plain words why: `ring: REASON` or `workers: REASON`.
+    /// The executor of system calls, and the reason in words: `ring: REASON` or `workers: REASON`.
     pub fn backend(&self) -> &str {
         &self.shared.why
     }
@@ -664,7 +664,7 @@ fn info(index: u32, slot: &Slot, word: u64) -> Info {
     }
 }
 
-/// Who waits for so many results leaves the core to those who make them.
+/// A thread that waits for so many results leaves the core to the workers.
 const MANY: usize = 16;
 
 const _: () = assert!(crate::settings::REQUESTS_MAX < 1 << SLOT_BITS);

@@ -234,7 +234,7 @@ impl Done {
         self.sleep.sleepers.wake_all();
     }
 
-    /// Lets those who sleep look again: where results come from has changed.
+    /// Wakes the sleepers to check again: the source of results has changed.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn stir(&self) {
         if self.is_awaited() {

@@ -1,4 +1,5 @@
-//! The eventfd that is readable while there is something to fetch, for those who wait with epoll.
+//! The eventfd that is readable while there is something to fetch, for threads that wait with
+//! epoll.
 //!
 //! It is made when it is first asked for; until then a worker reads one word and writes nothing.
 //!

@@ -26,15 +26,14 @@
 //!    |                       |                    |------ exchange ------>|<- takes all --|
 //! ```
 //!
-//! No memory is allocated for a request, and no lock is taken but one a batch. The files:
-//! `context` is the interface, `settings` makes one, `work` and `calls` are what can be run; `slab`
-//! holds the requests, `state` is the life of one, `queue` what waits, `done` what has ended,
-//! `roster` who sleeps and who is called; `shared` puts them together and is the worker;
-//! `interrupt` ends calls early; `ring` runs system calls without workers, `inline` cached reads
-//! at once; `event` is the
-//! descriptor for epoll; `thread` is how a worker begins and ends, `stack` what it stands on, and
-//! `fork` what becomes of a context in a child. docs/guasi.md says what is promised and what it
-//! costs.
+//! No memory is allocated for a request, and no lock is taken but one a batch. The files: `context`
+//! is the interface, `settings` makes one, `work` and `calls` are what can be run; `slab` holds the
+//! requests, `state` is the life of one, `queue` what waits, `done` what has ended, `roster` the
+//! sleeping workers and their wake-up; `shared` puts them together and is the worker; `interrupt`
+//! ends calls early; `ring` runs system calls without workers, `inline` cached reads at once;
+//! `event` is the descriptor for epoll; `thread` is how a worker begins and ends, `stack` what it
+//! stands on, and `fork` what becomes of a context in a child. docs/guasi.md says what is promised
+//! and what it costs.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 

@@ -1,4 +1,4 @@
-//! Who is idle, who is looking for work, and who is to be woken or started when work comes.
+//! The states of workers: idle, searching; and which one is woken or started when work comes.
 //!
 //! A worker *searches* while it looks at the queues without having found anything: spinning, just
 //! woken, just started. As long as one searches no other is woken, and the last searcher that
@@ -37,8 +37,8 @@ impl Seat {
 pub(crate) struct Roster {
     searching: Padded<AtomicU32>,
     idle_count: Padded<AtomicU32>,
-    /// Who sleeps; the last to fall asleep is woken first, so that those who are not needed stay
-    /// asleep and leave.
+    /// Sleeping workers; the last to fall asleep is woken first, so that workers that are not
+    /// needed stay asleep and leave.
     idle: Mutex<Vec<Arc<Seat>>>,
     /// Workers that live or are being started.
     pub(crate) workers: AtomicU32,

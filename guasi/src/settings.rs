@@ -28,7 +28,7 @@ pub const RING_DEPTH: u32 = 1024;
 /// The largest depth of a ring.
 pub(crate) const RING_DEPTH_MAX: u32 = 1 << 15;
 
-/// Who runs the calls that a ring of the kernel could run ([`IoCall`](crate::IoCall) lists them).
+/// Executor of the calls that an io_uring could run ([`IoCall`](crate::IoCall) lists them).
 /// Everything else is for workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Backend {
@@ -154,7 +154,7 @@ impl Settings {
         self
     }
 
-    /// Who runs system calls (workers unless set).
+    /// Executor of system calls; default: workers.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Settings {
         self.backend = backend;

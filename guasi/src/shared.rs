@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) ring: Option<Ring>,
     /// Runs cached reads, beside a ring.
     pub(crate) inline: Option<Inline>,
-    /// Who runs system calls, and why.
+    /// The executor of system calls, and the reason.
     pub(crate) why: String,
     /// Priorities from here on were never used, and need not be looked at.
     pub(crate) priorities_used: AtomicU32,
@@ -407,9 +407,9 @@ impl Shared {
             && calls_ticks / u64::from(at_work.max(1)) > clock::ns_to_ticks(SLEEP_PAYS_NS)
     }
 
-    /// Looks out until `max_ns` after `start` (a reading of the clock in ticks), with `pauses`
-    /// short pauses between two looks, and lets others run on this core every `yield_ns`. Returns
-    /// whether `found` became true.
+    /// Polls until `max_ns` after `start` (a reading of the clock in ticks), with `pauses` short
+    /// pauses between two checks, and yields the core every `yield_ns`. Returns whether `found`
+    /// became true.
     pub(crate) fn spin_until(
         &self,
         start: u64,
@@ -491,7 +491,7 @@ impl Shared {
         wakes
     }
 
-    /// The same, for who does not hold the ring.
+    /// The same, for threads that do not hold the ring.
     #[inline]
     fn finished_here(&self, slot: &Slot, index: u32) {
         if self.finished(slot, index)

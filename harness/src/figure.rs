@@ -203,7 +203,7 @@ pub fn amount(interval: &Interval, unit: Unit) -> String {
     let [estimate, low, high] = values.map(|one| value(one, unit));
     let ends = |low: &str, high: &str| interval.ends(low, high);
     let split = |text: &'_ str| {
-        text.rsplit_once(' ')
+        text.split_once(' ')
             .map(|(a, b)| (a.to_owned(), b.to_owned()))
     };
     if interval.low == interval.high {
@@ -225,19 +225,20 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Times => format!("{value:.*} x", digits(value)),
         Unit::Percent => percent(value),
         Unit::Bytes => ugeom_measure::units::size_human(value.max(0.0).round() as u64),
-        Unit::PerSecond => per_second(value),
+        Unit::PerSecond => iops(value),
         Unit::BytesPerSecond => rate(value),
     }
 }
 
-/// A rate with three digits that count.
-fn per_second(value: f64) -> String {
+/// Requests per second, with three digits that count.
+fn iops(value: f64) -> String {
     let (scaled, prefix) = match value.abs() {
-        1e6.. => (value / 1e6, " M"),
-        1e3.. => (value / 1e3, " k"),
-        _ => (value, " "),
+        1e9.. => (value / 1e9, "G "),
+        1e6.. => (value / 1e6, "M "),
+        1e3.. => (value / 1e3, "k "),
+        _ => (value, ""),
     };
-    format!("{scaled:.*}{prefix}/s", digits(scaled))
+    format!("{scaled:.*} {prefix}IOPS", digits(scaled))
 }
 
 /// Digits behind the point of a value with three digits that count.
@@ -321,9 +322,15 @@ mod tests {
         assert_eq!(figure(Unit::Percent, 23.08).amount(), "23 % (21 to 25)");
         assert_eq!(figure(Unit::Percent, 0.0123).estimate(), "0.012 %");
         assert_eq!(figure(Unit::Bytes, 65_536.0).estimate(), "64 KiB");
-        let rates =
-            [837_344.0, 23_456_789.0, 42.0].map(|it| figure(Unit::PerSecond, it).estimate());
-        assert_eq!(rates, ["837 k/s", "23.5 M/s", "42.0 /s"]);
+        let rates = [837_344.0, 23_456_789.0, 42.0, 7.1472e10];
+        let rates = rates.map(|it| figure(Unit::PerSecond, it).estimate());
+        assert_eq!(
+            rates,
+            ["837 k IOPS", "23.5 M IOPS", "42.0 IOPS", "71.5 G IOPS"]
+        );
+        let rates = [23_456_789.0, 1e6].map(|it| figure(Unit::PerSecond, it).amount());
+        assert_eq!(rates[0], "23.5 M IOPS (21.1 to 25.8)");
+        assert_eq!(rates[1], "1.00 M IOPS (900 k IOPS to 1.10 M IOPS)");
         let rates = [56.0e6, 999.6e6, 7.459e6, 123e6, 12.0]
             .map(|rate| figure(Unit::BytesPerSecond, rate).estimate());
         assert_eq!(

@@ -13,7 +13,7 @@ use ugeom_harness::document::{self, Document};
 use ugeom_harness::{Control, HarnessError, Meter};
 use ugeom_report::{Page, Saved};
 
-/// An experiment, for those who know its name only.
+/// An experiment, of which only the name is known.
 struct Entry {
     name: &'static str,
     page: fn(&str) -> Result<Page, HarnessError>,

@@ -1,5 +1,5 @@
-//! Who uses a block device or an image: file systems mounted from it, swap on it, loop devices over
-//! it.
+//! The users of a block device or an image: file systems mounted from it, swap on it, loop devices
+//! over it.
 //!
 //! Sources: proc(5) for `mountinfo` and `swaps`, sysfs(5) and
 //! Documentation/ABI/testing/sysfs-block for partitions, holders and the files behind loop

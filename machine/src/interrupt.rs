@@ -104,7 +104,7 @@ pub fn end_signals() -> io::Result<OwnedFd> {
     Ok(reader)
 }
 
-/// The signal of [`nudge`]: one that means nothing to who does not listen for it.
+/// The signal of [`nudge`]: one without effect on a thread that does not listen for it.
 const NUDGE: libc::c_int = libc::SIGURG;
 
 extern "C" fn ignore(_signal: libc::c_int) {}

@@ -80,8 +80,8 @@ impl Mapping {
         let whole = unsafe {
             guard::run(self.base.as_ptr(), self.len, &self.lost, || {
                 // SAFETY: the range lies inside the mapping, as was just checked, and `into` is
-                // memory of its own. Who writes to the file does so outside of this program's
-                // memory; whichever bytes arrive are as good as what read(2) would give.
+                // memory of its own. Writes to the file happen outside of this program's memory;
+                // whichever bytes arrive are as good as what read(2) would give.
                 let from = self.base.as_ptr().add(offset_bytes as usize);
                 shared_bytes::load(from, into);
             })

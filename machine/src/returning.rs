@@ -1,18 +1,18 @@
 //! [`Returning`]: a buffer that comes back when the request that owns it ends.
 //!
 //! A layer that sends a request of its own gives the memory away with it. To look at what was read
-//! into it, or to use it again, it names who gets it back. Nothing is allocated for that.
+//! into it, or to use it again, it names the receiver. Nothing is allocated for that.
 
 use crate::buffer::Buffer;
 use std::sync::Arc;
 
-/// Who waits for buffers.
+/// The receiver of returned buffers.
 pub trait Keeper: Send + Sync {
     /// Gets a buffer back, in the thread that ended its request, with the number that was given.
     fn keep(&self, number: u64, buffer: Buffer);
 }
 
-/// A buffer, and who gets it when this is dropped.
+/// A buffer, and its receiver when this is dropped.
 pub struct Returning {
     buffer: Option<Buffer>,
     keeper: Arc<dyn Keeper>,

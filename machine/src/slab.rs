@@ -168,7 +168,7 @@ impl Slab {
         self.states[block as usize].is_held()
     }
 
-    /// Takes the first `bytes` of a block for the one who will fill it, and of further blocks in
+    /// Takes the first `bytes` of a block for the thread that fills it, and of further blocks in
     /// the given order, to be filled as one. `None` when a block is held already.
     ///
     /// # Panics

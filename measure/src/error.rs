@@ -27,7 +27,7 @@ pub enum Error {
     },
     /// All values are equal, so there is no spread to judge by. The value is handed back, so that a
     /// caller can still say "always exactly this" ([`crate::Interval::exact`]).
-    #[error("{what}: the values do not vary (always {value}), so their spread says nothing")]
+    #[error("{what}: the values do not vary (always {value}), so no interval can be computed")]
     ZeroVariance {
         /// The statistic that was asked for.
         what: &'static str,

@@ -31,7 +31,7 @@ impl Spread {
         Center::of(values).map(Self)
     }
 
-    /// The median.
+    /// The median of the values, in their unit.
     pub fn estimate(&self) -> f64 {
         self.0.estimate()
     }

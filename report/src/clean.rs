@@ -6,7 +6,7 @@ use super::plot::Plot;
 use super::table::Table;
 
 impl Page {
-    /// The page with every text made harmless; who shows it begins with this.
+    /// The page with every text made harmless; each renderer begins with this.
     pub(super) fn cleaned(&self) -> Self {
         let mut page = self.clone();
         let heads = [

@@ -65,7 +65,7 @@ fn stated(level: Option<String>, made_of: &str) -> String {
         }
         (Some(level), _) => format!("{level}, {made_of}"),
         (None, "") => String::new(),
-        (None, _) => format!("no interval: {made_of}"),
+        (None, _) => format!("none: {made_of}"),
     }
 }
 
@@ -213,6 +213,6 @@ mod tests {
         let mut stopped = Page::new("layers", "ugeom lab layers");
         assert_eq!(stopped.certain(), "");
         stopped.certainty = "stopped early".to_owned();
-        assert_eq!(stopped.certain(), "no interval: stopped early");
+        assert_eq!(stopped.certain(), "none: stopped early");
     }
 }

@@ -21,7 +21,7 @@ pub struct Page {
     /// The file that the result was saved to, of which `ugeom report` prints this page; empty if
     /// none.
     pub saved: String,
-    /// What the experiment wants to know, for a reader who has never heard of it.
+    /// The question of the experiment, for a reader without context.
     pub question: String,
     /// The answer in a sentence, with its interval.
     pub answer: String,
@@ -192,7 +192,7 @@ impl Page {
         self.push(Block::Preformatted(text.into()));
     }
 
-    /// Judges figures against the targets of the project: a page for those who work on it.
+    /// Judges figures against the targets of the project: a page for developers.
     pub fn of_goals(experiment: &str, figures: &[Figure]) -> Self {
         let mut page = Self::new(experiment, &format!("ugeom lab {experiment} --goals"));
         page.goals(figures);

@@ -1,4 +1,4 @@
-//! What a plot shows. How it is drawn is the business of who shows the page.
+//! The data of a plot. The renderer of the page decides how it is drawn.
 
 use super::digits::{exact, in_words};
 use super::table::{Cell, Column, Table, Value};

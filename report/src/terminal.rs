@@ -25,7 +25,14 @@ impl Page {
 
     fn text(&self, width: usize, table_width: usize) -> String {
         let page = self.cleaned();
-        let mut sections = vec![format!("{}\n", page.asked)];
+        let asked = match page.question.is_empty() {
+            true => page.asked.clone(),
+            false => format!("{}: {}", page.asked, page.question),
+        };
+        let mut sections = vec![paragraph_within(width, &asked, 0, 2)];
+        if !page.answer.is_empty() {
+            sections.push(paragraph_within(width, &page.answer, 0, 0));
+        }
         let head = page.facts_and_level();
         let facts = head.iter().map(|fact| {
             let indent = FACT_INDENT.max(columns(&fact.name) + 2);
@@ -33,12 +40,6 @@ impl Page {
             format!("{:indent$}{}", fact.name, words.trim_start())
         });
         sections.push(facts.collect());
-        for (what, text) in [("QUESTION", &page.question), ("ANSWER", &page.answer)] {
-            if !text.is_empty() {
-                let text = format!("THE {what}: {text}");
-                sections.push(paragraph_within(width, &text, 0, 0));
-            }
-        }
         let mut under_heading = false;
         for block in &page.body().collect::<Vec<_>>() {
             let text = block_text(block, width, table_width);

@@ -32,7 +32,7 @@ fn a_row_for_programs_is_one_line_and_a_paragraph_is_not() {
 }
 
 #[test]
-fn a_page_is_read_from_the_question_down() {
+fn a_page_begins_with_the_question_and_its_answer() {
     let mut page = page();
     page.heading("As published");
     page.paragraph("One read.");
@@ -44,14 +44,12 @@ fn a_page_is_read_from_the_question_down() {
     page.list::<String>([]);
     page.preformatted("64+0 records in\n");
     let expected = "\
-ugeom lab layers
+ugeom lab layers: What does a layer cost?
+
+Little.
 
 machine   2 cores of a test
 intervals  95 % CI
-
-THE QUESTION: What does a layer cost?
-
-THE ANSWER: Little.
 
 AS PUBLISHED
 One read.

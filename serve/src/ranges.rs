@@ -1,4 +1,4 @@
-//! Who may change which bytes of a provider: one lock for all its users, whatever they come over.
+//! Locks on byte ranges of a provider, shared by all its users, over NBD and FUSE.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -10,7 +10,7 @@ pub struct Counts {
     pub read: u32,
     /// Opens for writing that are held.
     pub write: u32,
-    /// Those who want no other writer.
+    /// Holders of exclusive access.
     pub exclusive: u32,
 }
 

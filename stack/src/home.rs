@@ -37,12 +37,12 @@ impl Home {
         }))
     }
 
-    /// Who takes bios further down.
+    /// The thread that takes bios further down.
     pub(crate) fn downward(self: &Arc<Self>) -> &Arc<Self> {
         self.queues.as_ref().map_or(self, |(down, _)| down)
     }
 
-    /// Who walks the path of a finished bio backwards.
+    /// The thread that walks the path of a finished bio backwards.
     pub(crate) fn upward(self: &Arc<Self>) -> &Arc<Self> {
         self.queues.as_ref().map_or(self, |(_, up)| up)
     }

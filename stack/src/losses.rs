@@ -1,4 +1,4 @@
-//! Writes that were acknowledged and then lost: who has heard of it, and who has not.
+//! Writes that were acknowledged and then lost, and the users to which that is not yet reported.
 //!
 //! ```text
 //!   handle A   handle B      each consumer has a mark: the last loss that it was told of

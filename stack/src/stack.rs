@@ -485,7 +485,7 @@ impl Shared {
     fn arc(&self) -> Result<Arc<Self>, StackError> {
         self.this
             .upgrade()
-            .ok_or_else(|| StackError::Invalid("the stack is going away".into()))
+            .ok_or_else(|| StackError::Invalid("the stack is being destroyed".into()))
     }
 
     /// True when a geom of that class is on the provider already.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | which layers does the kernel have, and what stands on what? | [`tree`] |
 //! | what does the kernel tell of a moment? | [`event`] |
-//! | who asks the kernel? | [`source`] |
+//! | where do events come from? | [`source`] |
 //! | which events are one request, and which requests did it become? | [`link`] |
 //! | how is its time divided among the layers? | [`link::parts`] |
 //! | what does that amount to? | [`tally`], [`figures`] |

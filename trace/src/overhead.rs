@@ -230,7 +230,7 @@ impl Overhead {
             row("an event", &event);
         }
         page.push(table);
-        page.paragraph(format!("{:.1} events a read.", self.events_per_read));
+        page.paragraph(format!("{:.1} events per read.", self.events_per_read));
         page
     }
 }

@@ -106,19 +106,16 @@ pub fn of_arguments(error: &clap::Error, command: &clap::Command) -> ExitCode {
     }
     let words = plain(words.strip_prefix("error: ").unwrap_or(&words));
     let words = match meant(error, command) {
-        Some(name) => words.replacen(
-            '\n',
-            &format!("\n\n  tip: a similar argument exists: '--{name}'\n"),
-            1,
-        ),
+        Some(tip) => words.replacen('\n', &format!("\n\n  tip: {tip}\n"), 1),
         None => words,
     };
     output::complain(words.trim_end());
     ExitCode::from(USAGE)
 }
 
-/// The option that a wrong one may stand for, where clap has none: it counts exchanged letters
-/// (`--ndb`) as two changes.
+/// A tip for a wrong option where clap has none: it counts exchanged letters (`--ndb`) as two
+/// changes. Where the command has no similar option, the tip names a neighbour that prints the
+/// same and has it: `part show --json` for `part list --json`.
 fn meant(error: &clap::Error, command: &clap::Command) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some()
     {
@@ -128,13 +125,40 @@ fn meant(error: &clap::Error, command: &clap::Command) -> Option<String> {
         return None;
     };
     let wrong = wrong.strip_prefix("--")?;
-    let mut inner = command;
+    let mut path = vec![command];
     for argument in std::env::args_os().skip(1) {
-        inner = inner.find_subcommand(argument).unwrap_or(inner);
+        path.extend(
+            path.last()
+                .and_then(|inner| inner.find_subcommand(argument)),
+        );
     }
-    let all = inner.get_arguments().chain(command.get_arguments());
+    let inner = path.last()?;
+    if let Some(name) = similar(wrong, [*inner, command]) {
+        return Some(format!("a similar argument exists: '--{name}'"));
+    }
+    let parent = path
+        .len()
+        .checked_sub(2)
+        .filter(|at| *at > 0)
+        .map(|at| path[at])?;
+    let neighbours = ["show", "list"].into_iter();
+    neighbours
+        .filter_map(|name| parent.find_subcommand(name))
+        .find_map(|neighbour| {
+            let name = similar(wrong, [neighbour])?;
+            let (parent, neighbour) = (parent.get_name(), neighbour.get_name());
+            Some(format!("'ugeom {parent} {neighbour}' has '--{name}'"))
+        })
+}
+
+/// The long option of these commands that is nearest to a wrong one.
+fn similar<'a>(
+    wrong: &str,
+    commands: impl IntoIterator<Item = &'a clap::Command>,
+) -> Option<&'a str> {
+    let all = commands.into_iter().flat_map(clap::Command::get_arguments);
     let names: Vec<&str> = all.filter_map(clap::Arg::get_long).collect();
-    nearest(wrong, names).map(str::to_owned)
+    nearest(wrong, names)
 }
 
 /// Without the advice to put a wrong option behind `--`, which makes it the target, and with plain

@@ -33,7 +33,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use log::LevelFilter;
 use std::process::ExitCode;
 
-const ABOUT: &str = "A userspace GEOM with a measuring bench built in";
+const ABOUT: &str =
+    "FreeBSD's GEOM as a Linux program: compose, read, serve and measure block devices";
 
 const LONG_ABOUT: &str = "\
 Compose block devices from layers, read any disk through them, and measure what each layer costs, \
@@ -51,10 +52,10 @@ Only commands that write open a target for writing.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom show disk.img                      what is on this disk?
-  ugeom read disk.img@s1a > root.img       copy a partition out
-  ugeom part create -s gpt disk.img        make a partition table
-  ugeom lab                                what do layers, disks and threads cost?";
+  ugeom show disk.img                      # what is on this disk?
+  ugeom read disk.img@s1a > root.img       # copy a partition out
+  ugeom part create -s gpt disk.img        # make a partition table
+  ugeom lab                                # what do layers, disks and threads cost?";
 
 #[derive(Parser)]
 #[command(
@@ -145,6 +146,40 @@ mod tests {
     #[test]
     fn the_tree_of_commands_is_consistent() {
         super::command().debug_assert();
+    }
+
+    /// `command` and all commands below it that a user sees, each by its words.
+    fn every(command: &clap::Command, words: &str, found: &mut Vec<(String, clap::Command)>) {
+        let is_seen = |one: &&clap::Command| !one.is_hide_set() && one.get_name() != "help";
+        for below in command.get_subcommands().filter(is_seen) {
+            every(below, &format!("{words} {}", below.get_name()), found);
+        }
+        found.push((words.to_owned(), command.clone()));
+    }
+
+    #[test]
+    fn every_command_has_help_with_examples_in_100_columns() {
+        let mut commands = Vec::new();
+        let mut all = super::command();
+        all.build();
+        every(&all, "ugeom", &mut commands);
+        assert!(commands.len() > 60, "{}", commands.len());
+        for (words, mut command) in commands {
+            let help = command.render_long_help().to_string();
+            let examples = help
+                .split_once("Examples:\n")
+                .map_or("", |(_, examples)| examples);
+            let is_own = |line: &str| line.contains(words.as_str());
+            assert!(examples.lines().any(is_own), "{words}: no example");
+            // A whole line can be pasted: what follows the command is a comment of the shell.
+            let commands = examples.lines().filter(|line| line.starts_with("  ugeom "));
+            let comments = commands.filter_map(|line| Some(line.trim_start().split_once("  ")?.1));
+            for comment in comments {
+                assert!(comment.trim_start().starts_with('#'), "{words}: {comment}");
+            }
+            let widest = help.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(100), "{words}: a line of {widest:?} columns");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 256 << 10;
 
 /// A crate from a registry.
 struct Crate {
-    /// Name and version.
+    /// Name and version, as `serde 1.0.1`.
     name: String,
     /// As its `Cargo.toml` has it.
     licence: String,

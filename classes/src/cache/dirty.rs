@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A buffer whose word is not 0 is not used for another block. Words change under the lock of the
-//! block's shard; who looks for work reads them without it, and looks again under it.
+//! block's shard; the flusher reads them without it, and checks again under it.
 
 use super::unflushed::Unflushed;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,8 +24,8 @@ pub struct Dirty {
     /// Buffers whose word is not 0, and how many there may be.
     buffers: AtomicUsize,
     limit: usize,
-    /// Counts the blocks that moved from one buffer to another, so that who looks through all
-    /// words can tell whether he may have missed one.
+    /// Counts the blocks that moved from one buffer to another, so that a search through all words
+    /// can tell whether he may have missed one.
     moves: AtomicU64,
     /// What is below, and not durable there.
     pub(super) unflushed: Unflushed,

@@ -74,7 +74,7 @@ impl Geom for Recording {
     }
 
     fn settle(&self) -> Result<(), IoError> {
-        // An error of the log reaches those who write, and is no error of the device below.
+        // An error of the log reaches the writers, and is no error of the device below.
         let _ = self.recorder.write_out();
         Ok(())
     }

@@ -115,7 +115,7 @@ fn run(shared: &Shared, mut model: Model) {
             model.power_on();
             // It keeps the stack alive, which is perhaps about to go.
             below = None;
-            // Who asked may have gone.
+            // The submitter may have ended.
             let _ = tell.send(());
         } else if waiting.stop {
             return;

@@ -128,7 +128,7 @@ impl Volatile {
         self.clear_sound();
     }
 
-    /// Nothing is left.
+    /// Forgets all volatile writes: they are lost.
     pub fn clear(&mut self) {
         self.newest.clear();
         self.doomed.clear();

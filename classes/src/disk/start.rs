@@ -84,7 +84,7 @@ impl Disk {
                 self.lock().late_ns = now_ns.saturating_sub(due_ns).min(LATE_MAX_NS);
                 self.transfer(request)
             }
-            Poll::Unknown => request.fail(Errno::CANCELED, "the drive let go of it"),
+            Poll::Unknown => request.fail(Errno::CANCELED, "the drive released it"),
         }
     }
 

@@ -52,7 +52,7 @@ fn holes(geom: &FileGeom, mut request: Request<'_>) -> Next {
     while wanted && at < end {
         let (kind, until) = match stretch(geom, at, end) {
             Ok(stretch) => stretch,
-            Err(errno) => return request.fail(errno, "the file system cannot say"),
+            Err(errno) => return request.fail(errno, "the file system does not report holes"),
         };
         wanted = request.add_extent(Extent {
             length_bytes: until - at,

@@ -74,7 +74,7 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
 struct Allowed<'a> {
     /// The image, as messages call it.
     path: &'a str,
-    /// Its folder.
+    /// The folder of the image, to which names in its header are relative.
     near: &'a Path,
     backing: Backing,
 }
@@ -220,7 +220,7 @@ fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
     let unfit = if header.encryption != 0 {
         Some("is encrypted")
     } else if header.data_file.is_some() != (header.incompatible & incompatible::DATA_FILE != 0) {
-        Some("states and denies at once that its data is in another file")
+        Some("both states and denies that its data is in another file")
     } else if header.size_bytes == 0 {
         Some("contains a disk of 0 bytes")
     } else {

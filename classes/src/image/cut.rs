@@ -32,7 +32,7 @@ pub(super) fn warn_of(shown: &str, path: &Path, format: ImageFormat) {
         _ => return,
     };
     if let Ok(Some(end)) = end {
-        warn(shown, &file, end, "what is missing reads as zeroes");
+        warn(shown, &file, end, "the missing part reads as zeroes");
     }
 }
 

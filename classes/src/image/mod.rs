@@ -202,7 +202,7 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
         !link.is_device && link.header.as_ref().is_none_or(|it| it.incompatible == 0)
     };
     // Version 2 has no mark for images that were not closed. Features to be cleared, such as the
-    // bitmaps of backups, would be lost to a writer who does not know them.
+    // bitmaps of backups, would be lost to a writer that does not know them.
     let can_be_written = chain[0]
         .header
         .as_ref()

@@ -99,7 +99,7 @@ impl AnswerTimeout {
         state.ns == self.shortest_ns() && now_ns.saturating_sub(state.ended_ns) < rest_ns
     }
 
-    /// The server answers.
+    /// Called when the server answers: the next request gets the whole timeout.
     pub fn restore(&self) {
         self.state().ns = self.timeout_ns;
     }

@@ -25,7 +25,7 @@ pub(super) struct Durability {
     /// Where they are, and some that were covered since there was none: one range, so that a
     /// million writes take no memory.
     unflushed_range: Range<u64>,
-    /// That there are others, for those who do not hold the link.
+    /// Whether there are others; readable without the link.
     unflushed: Arc<AtomicBool>,
     /// Where losses are noted, for all links of the geom.
     together: Arc<Together>,

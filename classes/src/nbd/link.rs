@@ -93,7 +93,7 @@ pub(super) struct Flight {
     pub part: u64,
     /// Bytes of these that have come.
     pub got: u64,
-    /// Where they are.
+    /// The ranges of these bytes.
     pub filled: Filled,
     /// Chunks that brought none and ended nothing.
     pub idle_chunks: u32,

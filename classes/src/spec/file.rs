@@ -150,7 +150,7 @@ impl StackFile {
         if chain.len() > BASES_MAX {
             let stands_below = |i: usize| chain[..i].iter().any(|it| std::ptr::eq(*it, chain[i]));
             return Err(error(if (1..chain.len()).any(stands_below) {
-                format!("the bases of {} go in a circle", quoted(name))
+                format!("the bases of {} form a loop", quoted(name))
             } else {
                 format!("a stack has more than {BASES_MAX} bases")
             }));
@@ -248,8 +248,7 @@ impl FileReader<'_> {
                 }
                 "layers" => layers = self.strings(value)?,
                 "components" => {
-                    let message =
-                        "`components` is kept for mirrors and stripes, which are not there yet";
+                    let message = "`components` is reserved for mirrors and stripes";
                     return Err(origin.error(span_of(value), message));
                 }
                 _ => self.setting(&mut settings, key, value)?,

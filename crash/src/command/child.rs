@@ -106,7 +106,7 @@ impl Shell {
                 let late = started.elapsed() >= self.timeout;
                 if stop || late {
                     let after = self.timeout.as_secs_f64();
-                    let late = format!("it had not ended after {after} s");
+                    let late = format!("it did not end within {after} s");
                     problem = Some(if stop { "interrupted".to_owned() } else { late });
                     // It may have ended by itself meanwhile.
                     let _ = kill_process_group(pid, Signal::KILL);

@@ -34,7 +34,7 @@ const WORKERS: u32 = 2;
 /// The name for calls that are made one after the other.
 pub(super) const INLINE: &str = "inline";
 
-/// How long who has nothing to do looks out before it sleeps.
+/// How long an idle thread polls before it sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     /// As GUASI does unless told otherwise.

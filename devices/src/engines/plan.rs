@@ -92,7 +92,7 @@ pub(super) fn within(depths: &[Depth], blocks: u64, budget_ns: u64, rounds: u64)
     plan.runs.sort_by_key(|(depth, _)| order(*depth));
     let short = plan.runs.iter().filter(|(_, requests)| *requests < blocks);
     let short: Vec<String> = short
-        .map(|(depth, n)| format!("{n} at depth {depth}"))
+        .map(|(depth, n)| format!("{n} at queue depth {depth}"))
         .collect();
     if !short.is_empty() {
         plan.left_out.push(format!(
@@ -131,11 +131,14 @@ mod tests {
     fn a_run_has_at_least_as_many_requests_as_there_are_at_a_time() {
         let fast = within(&depths(1000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(fast.runs, [(100, 50_000), (1000, 50_000), (10_000, 50_000)]);
-        assert!(fast.left_out[0].contains("shortened to 50000 at depth 100, 50000 at depth 1000,"));
+        assert!(
+            fast.left_out[0]
+                .contains("shortened to 50000 at queue depth 100, 50000 at queue depth 1000,")
+        );
         // 4 methods at 10 us take 0.4 s for 10,000 requests, of 0.6 s for a round.
         let slow = within(&depths(9000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(slow.runs, [(100, 3333), (1000, 3333), (10_000, 10_000)]);
-        assert!(slow.left_out[0].contains("10000 at depth 10000"));
+        assert!(slow.left_out[0].contains("10000 at queue depth 10000"));
     }
 
     #[test]

@@ -35,13 +35,13 @@ pub fn page(result: &KernelLayers) -> Page {
          medians, with its CI. A pass opens all files anew. It is negative where a layer \
          makes the wake-ups below it cheaper",
         "kept awake: threads of the idle class keep the processors from sleeping, so that a worker \
-         is not woken on a processor that sleeps. Beside other work these times mean nothing",
+         is not woken on a processor that sleeps. Beside other load these times are invalid",
         "system-wide CPU time is counted in ticks of usually 4 or 10 ms; while processors are kept \
-         awake it means nothing and is not shown",
+         awake it is invalid and not shown",
         "exclusive, traced: the time in this layer and in none below it, of some more reads of the \
          uppermost layer while they are traced. A difference also holds what a layer changes below \
          it",
-        "in 2002 GEOM cost 5 us a read and each slicer 0.8 us, on a processor of 700 MHz",
+        "in 2002 GEOM cost 5 us per read and each slicer 0.8 us, on a processor of 700 MHz",
     ]);
     if let Some(found) = &result.faithful {
         let loops = found.loops;

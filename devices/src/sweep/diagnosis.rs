@@ -297,15 +297,15 @@ fn whole(number: f64) -> String {
     grouped(number.max(0.0).round() as u64)
 }
 
-/// What a simulated disk was told, beside what was found.
+/// The configured limits of a simulated disk, beside the measured ones.
 fn set(part: &Part, found: &WayFindings) -> Option<String> {
     let (set, limits) = (part.set?, found.limits.fitted()?.limits);
     seen(found)?;
     let rate = 1e9 / set.transaction_ns.max(1) as f64;
     let off = |found: f64, set: f64| value((found / set - 1.0) * 100.0, Unit::Percent);
     Some(format!(
-        "This disk simulates {} IOPS and {}: the limit of IOPS that was found is off by {}, the \
-         bandwidth by {}.",
+        "This disk simulates {} IOPS and {}: the measured limits differ by {} (IOPS) and {} \
+         (bandwidth).",
         whole(rate),
         value(set.bytes_per_second as f64, Unit::BytesPerSecond),
         off(limits.transaction_rate() * 1e9, rate),
@@ -316,7 +316,7 @@ fn set(part: &Part, found: &WayFindings) -> Option<String> {
 /// Latency or transaction rate?
 pub(super) fn depth(found: &WayFindings) -> Option<String> {
     let ratio = |(depth, ratio): &(u64, ugeom_measure::Interval)| {
-        format!("{} at depth {depth}", amount(ratio, Unit::Times))
+        format!("{} at {depth}", amount(ratio, Unit::Times))
     };
     let ratios: Vec<String> = found.depths.iter().map(ratio).collect();
     let block = value(found.steps.first()?.0 as f64, Unit::Bytes);
@@ -332,8 +332,7 @@ pub(super) fn depth(found: &WayFindings) -> Option<String> {
         _ => "Whether latency limits small blocks is undecided",
     };
     let mut said = format!(
-        "{verdict}: with more blocks of {block} in flight, throughput is {} of that at queue depth \
-         1.",
+        "{verdict}: relative to queue depth 1, the throughput of blocks of {block} is {}.",
         ratios.join(", ")
     );
     if rose && uses_a_core(&found.steps.first()?.1) {

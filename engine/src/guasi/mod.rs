@@ -92,7 +92,7 @@ pub struct GuasiOptions {
     /// How long a thread without work polls before it sleeps; zero: not at all. Unless set:
     /// [`ugeom_guasi::SPIN`].
     pub spin: Option<Duration>,
-    /// Who makes the calls that a ring of the kernel could make: workers unless set.
+    /// Executor of the calls that an io_uring could make; default: workers.
     pub backend: Backend,
 }
 
@@ -148,7 +148,7 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
         })
     }
 
-    /// Who makes the calls, and why: `ring: REASON` or `workers: REASON`.
+    /// The executor of the calls, and the reason: `ring: REASON` or `workers: REASON`.
     pub fn backend(&self) -> &str {
         self.context.backend()
     }

@@ -8,8 +8,8 @@
 //!   engines in flight    `also`, at each wait -----+    epoll: one system call sleeps
 //! ```
 //!
-//! The reactor tells who is ready and does no input or output itself: a thread that has just read
-//! all that a socket had can answer it with one more system call, without having announced either.
+//! The reactor reports readiness and does no I/O: a thread that has just read all that a socket had
+//! can answer it with one more system call, without having announced either.
 //!
 //! **Registered descriptors are kept open** by the reactor until they are removed, so that their
 //! numbers cannot come to mean something else. An event that was on its way when its source was

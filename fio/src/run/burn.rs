@@ -71,7 +71,6 @@ pub(super) fn run(
 struct Numbers(Vec<u64>);
 
 impl Numbers {
-    /// Sorts new ones.
     fn sort(&mut self) {
         let numbers = std::iter::repeat_with(|| fastrand::u64(..)).take(NUMBERS);
         self.0.clear();

@@ -64,7 +64,7 @@ pub(super) fn set_up(copy: &Copy) -> Result<Option<PinnedMemory>, JobError> {
     Ok(pinned)
 }
 
-/// `lockmem`.
+/// Locks the memory of `lockmem`, until the value is dropped.
 fn pin(job: &Job) -> Result<Option<PinnedMemory>, JobError> {
     match job.lockmem_bytes {
         0 => Ok(None),

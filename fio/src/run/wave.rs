@@ -245,7 +245,7 @@ fn work(shared: &Shared<'_>, copy: &Copy, live: &Live, stop: &AtomicBool) -> End
     }
 }
 
-/// `verify_state_save`.
+/// Writes the file of `verify_state_save`; a failure becomes a note.
 fn save_state(shared: &Shared<'_>, copy: &Copy, done: &Result<Done, JobError>) {
     let state = done.as_ref().ok().and_then(|done| done.state.as_ref());
     let warning = state.and_then(|state| states::save(&copy.job, copy.number, state));

@@ -247,7 +247,7 @@ fn pass_bytes(task: &Task<'_>) -> u64 {
     }
 }
 
-/// `io_size`, bytes.
+/// `io_size` in bytes, a share as that of all regions; none if it is 0.
 pub(super) fn io_bytes(task: &Task<'_>) -> Option<u64> {
     let whole: u64 = task.regions.iter().map(|region| region.length).sum();
     let size = task.job.io_size.map(|size| size.of(whole));

@@ -23,10 +23,10 @@ pub struct PartId {
     pub attributes: u64,
 }
 
-/// What tells a table and its partitions from others.
+/// Identifiers of a table and of its partitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ids {
-    /// Of the table.
+    /// GUID of a GPT, or the disk's serial number in an MBR.
     pub disk: Option<DiskId>,
     /// Of partitions, by index.
     pub parts: BTreeMap<u32, PartId>,

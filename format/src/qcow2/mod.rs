@@ -127,7 +127,7 @@ pub struct Header {
     pub snapshots: (u64, u32),
     /// Features without which the image cannot be read; bits of [`incompatible`], 0 in version 2.
     pub incompatible: u64,
-    /// Features that a writer who does not know them has to clear, such as bitmaps (bit 0); 0 in
+    /// Features that a writer that does not know them has to clear, such as bitmaps (bit 0); 0 in
     /// version 2.
     pub autoclear: u64,
     /// The image below, if there is one.

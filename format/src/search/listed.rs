@@ -11,7 +11,7 @@ pub struct Listed {
     pub kind: Guid,
     /// GUID of the partition (`PARTUUID=`).
     pub uuid: Guid,
-    /// All attributes.
+    /// The 64 attribute bits of the GPT entry.
     pub attributes: u64,
     /// Name of the partition (`PARTLABEL=`); may be empty.
     pub label: String,

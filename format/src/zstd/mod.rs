@@ -233,7 +233,9 @@ impl SeekFooter {
         if bytes::u32_le(table, 0) != SEEK_TABLE_MAGIC
             || u64::from(bytes::u32_le(table, 4)) != self.table_bytes() - SKIPPED_HEADER_BYTES
         {
-            return Err(Error::SeekTable("it does not begin where its end says"));
+            return Err(Error::SeekTable(
+                "it does not begin where its footer states",
+            ));
         }
         let entries =
             table[SKIPPED_HEADER_BYTES as usize..].chunks_exact(self.entry_bytes as usize);

@@ -1,4 +1,4 @@
-//! How many requests each device has, and who waits for it.
+//! Requests in flight of each device, and the requests that wait for it.
 //!
 //! A driver's queue has room for so many requests (128 for a loop device and many virtual disks).
 //! Beyond them io_uring hands a request to a thread of the kernel, which waits for room: several

@@ -14,12 +14,12 @@
 //! the context move them on (`Shared::drive`): those that submit, fetch, cancel or ask.
 //!
 //! **The lock.** Both rings of an io_uring are for one thread at a time. One lock a batch is what
-//! that costs; no thread sleeps with it, and those who wait for completions do so without it.
+//! that costs; no thread sleeps with it, and threads wait for completions without it.
 //!
-//! **Who sleeps here, and who wakes them.** A fetcher sleeps in io_uring_enter(2) while the ring
-//! has requests, else where the fetchers of workers' results sleep. In the ring it counts for
-//! workers as one who misses a single request, so that each result of a worker, and each that
-//! another thread reaped, wakes it: by as many no-ops as completions it waits for (`nudge`).
+//! **Sleep and wake-up.** A fetcher sleeps in io_uring_enter(2) while the ring has requests, else
+//! where the fetchers of workers' results sleep. In the ring it counts for workers as one who
+//! misses a single request, so that each result of a worker, and each that another thread reaped,
+//! wakes it: by as many no-ops as completions it waits for (`nudge`).
 //!
 //! **Where the kernel is not like a worker.** A request whose submitter's thread ends is cancelled
 //! by the kernel, one that finds a non-blocking socket not ready may fail at once: such requests go
@@ -451,13 +451,13 @@ pub(crate) struct Sleeper {
     is_in_first: bool,
 }
 
-/// The submission ring, for who holds the lock.
+/// The submission ring, for the holder of the lock.
 fn submission<'a>(ring: &'a IoUring, _kernel: &mut Kernel) -> squeue::SubmissionQueue<'a> {
     // SAFETY: the lock's holder is the only one, and lets go of it before the lock.
     unsafe { ring.submission_shared() }
 }
 
-/// The completion ring, for who holds the lock.
+/// The completion ring, for the holder of the lock.
 fn completion<'a>(ring: &'a IoUring, _kernel: &mut Kernel) -> cqueue::CompletionQueue<'a> {
     // SAFETY: as in `submission`.
     unsafe { ring.completion_shared() }

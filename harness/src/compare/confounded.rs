@@ -15,7 +15,7 @@ pub fn confounded(results: &[Loaded]) -> Vec<String> {
             seconds => format!("{} apart", duration_human(seconds as f64 * 1e9)),
         };
         reasons.push(format!(
-            "{} and {} were measured {apart}: differences include whatever else changed in between \
+            "{} and {} were measured {apart}: differences include all other changes in between \
              (ugeom ab interleaves both sides)",
             base.name, other.name
         ));

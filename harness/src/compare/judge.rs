@@ -431,7 +431,7 @@ pub fn between(
     let dated = |side: &Side| side.files.iter().any(|file| file.document.is_some());
     for other in others.iter().filter(|other| !dated(base) || !dated(other)) {
         compared.confounded.push(format!(
-            "{} and {} were measured at different times: differences include whatever else changed \
+            "{} and {} were measured at different times: differences include all other changes \
              in between (ugeom ab interleaves both sides)",
             base.name, other.name
         ));

@@ -68,7 +68,7 @@ impl Reader<'_> {
         if self.open.contains(&found) {
             let mut chain: Vec<&str> = self.open.iter().map(AsRef::as_ref).collect();
             chain.push(&found);
-            let message = format!("includes go in a circle: {}", chain.join(" -> "));
+            let message = format!("includes form a loop: {}", chain.join(" -> "));
             return Err(JobError::language(origin, message));
         }
         self.files += 1;

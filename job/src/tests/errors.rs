@@ -88,7 +88,7 @@ fn a_circle_of_includes_is_shown_whole() {
     let error = arguments(&["a.fio"], &files).unwrap_err().to_string();
     assert_eq!(
         error,
-        "b.fio:2: includes go in a circle: a.fio -> b.fio -> a.fio"
+        "b.fio:2: includes form a loop: a.fio -> b.fio -> a.fio"
     );
 }
 

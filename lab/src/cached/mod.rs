@@ -315,7 +315,7 @@ fn fit_to_file(path: &Path, subject: &mut Subject) -> Result<(), HarnessError> {
     }
     if about.len() < SIZE_BYTES_MIN {
         return refuse(format!(
-            "it has {} bytes; less than {SIZE_BYTES_MIN} say nothing about a cache",
+            "it has {} bytes; a cache needs at least {SIZE_BYTES_MIN}",
             about.len()
         ));
     }

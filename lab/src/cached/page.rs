@@ -176,17 +176,17 @@ fn blame(document: &Document, read: u64) -> String {
     };
     if whole.significant != Some(true) || whole.interval.low <= 0.0 {
         return format!(
-            "Random reads of {shown} are slower than sequential ones by no more than {}, not \
-             significant.",
+            "Random reads of {shown} are not significantly slower than sequential ones (difference \
+             at most {}).",
             whole.at_most()
         );
     }
     let culprit = if memory.interval.low > lookup.interval.high {
-        "because of memory, not of the lookup"
+        "because of memory, not the lookup"
     } else if lookup.interval.low > memory.interval.high {
         "because of the lookup"
     } else {
-        "by memory and lookup together"
+        "because of both memory and lookup"
     };
     format!(
         "Random reads of {shown} are slower than sequential ones by {}, {culprit}: bare copy {}, \

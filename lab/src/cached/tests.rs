@@ -177,7 +177,7 @@ fn slow_memory_is_blamed_on_the_memory_and_a_slow_lookup_on_the_lookup() {
     let lost = estimate(&slow_memory, "random.memory.4k");
     assert!((420.0..=440.0).contains(&lost), "{lost}");
     let answer = page(&slow_memory).answer;
-    has(&answer, "because of memory, not of the lookup");
+    has(&answer, "because of memory, not the lookup");
     let slow_lookup = document(false);
     let answer = page(&slow_lookup).answer;
     // 295 ns more for the lookup, with the drift.
@@ -300,7 +300,7 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
     let json = document.to_json().unwrap();
     assert_eq!(Document::from_json(&json, EXPERIMENT).unwrap(), document);
     let text = page(&document).to_text(100);
-    has(&text, "THE ANSWER: Random 4 KiB from memory, wall time: ");
+    has(&text, "\nRandom 4 KiB from memory, wall time: ");
     has(&text, "Through COPY: the cache of hash 16k");
     is_documented(&document, &json);
 }
@@ -348,7 +348,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     std::fs::write(&short, [1; 4096]).unwrap();
     let error = refused(&short);
     assert!(
-        error.ends_with("it has 4096 bytes; less than 4194304 say nothing about a cache"),
+        error.ends_with("it has 4096 bytes; a cache needs at least 4194304"),
         "{error}"
     );
     let error = refused(Path::new("/dev/zero"));

@@ -7,11 +7,11 @@ use super::published;
 use super::sections;
 use super::subject::Document;
 use ugeom_classes::target::TIME_ONE_IN;
-use ugeom_harness::figure::{Figure, Unit, value};
+use ugeom_harness::figure::{Figure, Unit, amount, value};
 use ugeom_harness::observed::Observed;
-use ugeom_measure::Center;
 use ugeom_measure::center::OBSERVATIONS_MIN;
 use ugeom_measure::units::{duration_human, size_human};
+use ugeom_measure::{Center, Interval};
 use ugeom_report::text::{in_a_shell, too_few};
 use ugeom_report::{Cell, Column, Page, Table};
 
@@ -53,7 +53,7 @@ fn question(document: &Document) -> String {
     format!("what do GEOM and each layer add to a read of {bytes} bytes?")
 }
 
-/// The share first, which is the figure of 2002; then times, and what of a disk's time that is.
+/// The times first, then their share, which is the figure of 2002, and that of a disk's time.
 fn answer(document: &Document) -> String {
     let find = |id: &str| document.figure(id);
     let (Some(cost), Some(share)) = (find("geom.cost"), find("geom.share")) else {
@@ -73,23 +73,13 @@ fn answer(document: &Document) -> String {
             ),
         };
     };
-    let by_cpu = |id: &str| find(&format!("by_cpu.{id}")).map(|it| it.amount());
     let mut text = match cost.significant {
-        Some(true) if cost.interval.low > 0.0 => format!(
-            "GEOM adds {} to a read of {}: {} wall",
-            share.amount(),
-            document.subject.bottom(),
-            cost.amount()
-        ),
+        Some(true) if cost.interval.low > 0.0 => added(document, cost, share),
         _ => format!(
             "GEOM adds no more than {} to a read (not significant)",
             cost.at_most()
         ),
     };
-    let of_cpu = by_cpu("geom.cost");
-    if cost.significant == Some(true) && cost.interval.low > 0.0 {
-        text.extend(of_cpu.iter().map(|amount| format!(", {amount} CPU time")));
-    }
     if let Some(layer) = find("layer.mean") {
         text.push_str(&match layer.significant {
             Some(true) => format!("; each layer {}", layer.amount()),
@@ -98,9 +88,32 @@ fn answer(document: &Document) -> String {
     }
     text.push_str(". ");
     if cost.significant != Some(true) || cost.interval.low <= 0.0 {
+        let of_cpu = document.figure("by_cpu.geom.cost").map(Figure::amount);
         text.extend(of_cpu.map(|amount| format!("It takes {amount} of CPU time. ")));
     }
     text + &of_a_disk(document)
+}
+
+/// What GEOM adds: a share of the time without it, or a factor from 2 on.
+fn added(document: &Document, cost: &Figure, share: &Figure) -> String {
+    let cpu = document.figure("by_cpu.geom.cost");
+    let cpu = cpu.map_or(String::new(), |cpu| format!(", {} CPU time", cpu.amount()));
+    let share = match share.interval.estimate < 100.0 {
+        true => format!("{} of the time without GEOM", share.amount()),
+        false => {
+            let of_ratio = |percent: f64| 1.0 + percent / 100.0;
+            let ratio = Interval {
+                estimate: of_ratio(share.interval.estimate),
+                low: of_ratio(share.interval.low),
+                high: of_ratio(share.interval.high),
+                ..share.interval
+            };
+            format!("{} as long as without GEOM", amount(&ratio, Unit::Times))
+        }
+    };
+    let bottom = document.subject.bottom();
+    let wall = cost.amount();
+    format!("GEOM adds {wall} wall{cpu} to a read of {bottom}, {share}")
 }
 
 /// What GEOM is of a disk's time, unless no disk was read.
@@ -374,8 +387,9 @@ fn queued(document: &Document) -> Option<String> {
         format!(" Two threads complete {times} as many reads as one.")
     });
     Some(format!(
-        "Queued dispatch (threads g_down and g_up carry each request, as in 2002): {wall} a read. \
-         CPU time a read: {} of the calling thread, {} of g_down and g_up, {} system-wide.{}",
+        "Queued dispatch (threads g_down and g_up carry each request, as in 2002): {wall} per \
+         read. CPU time per read: {} of the calling thread, {} of g_down and g_up, {} \
+         system-wide.{}",
         figure("cpu.queued.caller")?,
         figure("cpu.queued.helpers")?,
         figure("cpu.queued.machine")?,

@@ -55,7 +55,7 @@ fn answer(document: &Document, rates: &Observed, judgement: &Judgement) -> Strin
     let (Some(one), Some(all)) = (rate(rates, FINAL, 1), rate(rates, FINAL, cores)) else {
         return "No answer yet: too few rounds.".to_owned();
     };
-    let iops = |interval: &Interval| iops(&amount(interval, Unit::PerSecond));
+    let iops = |interval: &Interval| amount(interval, Unit::PerSecond);
     let mut text = format!("All knobs on: 1 worker {}", iops(&one));
     if cores > 1 {
         text.push_str(&format!(", {cores} workers {}", iops(&all)));
@@ -89,16 +89,11 @@ fn brief(document: &Document) -> String {
     match one.zip(scaling) {
         Some((one, scaling)) => format!(
             "{} with one worker; {cores} workers: {} of linear",
-            iops(&one.amount()),
+            one.amount(),
             scaling.amount()
         ),
-        None => one.map_or("no answer".to_owned(), |one| iops(&one.amount())),
+        None => one.map_or("no answer".to_owned(), |one| one.amount()),
     }
-}
-
-/// A rate of requests, `82.7 M/s (75.2 to 87.5)`, by its name.
-fn iops(rate: &str) -> String {
-    rate.replace("/s", " IOPS")
 }
 
 /// One worker, and as many as cores where there are several.
@@ -114,14 +109,15 @@ fn summary(document: &Document, rates: &Observed, judgement: &Judgement) -> Tabl
     let both = one_and_all(cores);
     let workers = both.iter().map(|workers| counted(*workers, "worker"));
     let workers: Vec<String> = workers.collect();
-    let columns = std::iter::once("row (each adds to the one before)");
+    let columns = std::iter::once("IOPS; each row adds a knob");
     let columns = columns.chain(workers.iter().map(String::as_str));
     let columns = columns.chain(["step", "published"]);
     let mut table = Table::new("", columns.map(Column::text));
     for knob in &document.subject.ladder {
         let cell = |workers: u64| match rate(rates, &knob.id, workers) {
             Some(rate) => {
-                Cell::amount(&rate, Unit::PerSecond).shown_as(value(rate.estimate, Unit::PerSecond))
+                let iops = value(rate.estimate, Unit::PerSecond);
+                Cell::amount(&rate, Unit::PerSecond).shown_as(iops.replace(" IOPS", ""))
             }
             None => Cell::empty(),
         };
@@ -192,9 +188,9 @@ fn column(workers: u64, cores: u64) -> String {
 
 fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
     let subject = &document.subject;
-    page.heading("The ladder: thousand IOPS, each row adds a knob to the one before");
+    page.heading("The ladder, thousand IOPS: each row adds a knob to the one before");
     let columns = subject.workers.iter();
-    let columns = columns.map(|workers| Column::number(&column(*workers, subject.cores), "k/s"));
+    let columns = columns.map(|workers| Column::number(&column(*workers, subject.cores), "k"));
     let mut table = Table::new("", [Column::text("row")].into_iter().chain(columns));
     let mut add = |knob: &Knob, name: &str| {
         let cell = |workers: &u64| match rate(rates, &knob.id, *workers) {

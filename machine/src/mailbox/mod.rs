@@ -2,9 +2,9 @@
 //! woken only when it sleeps.
 //!
 //! ```text
-//!   head = null      empty, the owner is awake
-//!   head = PARKED    empty, the owner sleeps or is about to: who replaces it must wake it
-//!   head = node ---> node ---> null      newest first; `take` turns the chain around
+//!   head = null      empty, the owner is awake head = PARKED    empty, the owner sleeps or is
+//!   about to: the thread that replaces it must wake it head = node ---> node ---> null      newest
+//!   first; `take` turns the chain around
 //! ```
 //!
 //! A post is one compare-and-exchange of the head, so that a post by a thread which finds the
@@ -143,7 +143,7 @@ impl<H: Handle> Mailbox<H> {
         self.signal.set();
     }
 
-    /// Looks out for posts for up to `max_ns` without sleeping. Returns whether there are any.
+    /// Polls for posts for up to `max_ns`. Returns whether there are any.
     pub fn spin(&self, max_ns: u64) -> bool {
         if !self.is_empty() {
             return true;

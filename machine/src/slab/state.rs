@@ -1,4 +1,4 @@
-//! Who has a block of a slab: readers, who lease it, or one who fills it.
+//! The users of a block of a slab: readers with leases, or one writer that fills it.
 
 use super::sync::{AtomicU32, Ordering};
 

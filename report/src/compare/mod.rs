@@ -22,7 +22,7 @@ pub fn page(compared: &Compared) -> Page {
         .collect();
     let mut page = Page::new("compare", &format!("ugeom compare {}", names.join(" ")));
     page.manual = "docs/compare.md".to_owned();
-    page.question = question(compared);
+    page.question = "do the results differ?".to_owned();
     page.answer = answer(compared);
     for source in &compared.sources {
         page.fact(
@@ -30,6 +30,7 @@ pub fn page(compared: &Compared) -> Page {
             format!("{} ({})", source.format.what(), source.side),
         );
     }
+    page.fact("method", method(compared));
     if !compared.confounded.is_empty() {
         page.fact("warnings", format!("{}.", compared.confounded.join("; ")));
     }
@@ -59,28 +60,26 @@ fn what(judged: &Judged) -> String {
     )
 }
 
-fn question(compared: &Compared) -> String {
+/// The test of the comparisons, and the confidence of all of a metric.
+fn method(compared: &Compared) -> String {
     let percent = compared.confidence * 100.0;
     let how = if compared.interleaved {
-        "The cases ran in the same rounds: ratios within processes, sign test"
+        "cases of the same rounds: ratios within processes, sign test"
     } else {
-        "The results are independent samples: Mann-Whitney test"
+        "independent samples: Mann-Whitney test"
     };
-    format!(
-        "do the results differ? {how}; {percent} % for all comparisons of a metric together \
-         (Bonferroni)."
-    )
+    format!("{how}; {percent} % for all comparisons of a metric together (Bonferroni)")
 }
 
 fn answer(compared: &Compared) -> String {
     let mut sentences = Vec::new();
+    let mut unchanged = Vec::new();
     for judged in &compared.metrics {
         let count = |claim: Claim| judged.rows.iter().filter(|row| row.claim == claim).count();
         let (faster, slower) = (count(Claim::Faster), count(Claim::Slower));
         let comparisons = counted(judged.compared as u64, "comparison");
         if (faster, slower) == (0, 0) {
-            let what = what(judged);
-            sentences.push(format!("{what}: no significant change in {comparisons}."));
+            unchanged.push(format!("{} ({comparisons})", what(judged)));
             continue;
         }
         let mean = judged.geometric_mean.map_or(String::new(), |mean| {
@@ -91,6 +90,9 @@ fn answer(compared: &Compared) -> String {
             what(judged),
             comparisons
         ));
+    }
+    if !unchanged.is_empty() {
+        sentences.push(format!("No significant change: {}.", unchanged.join(", ")));
     }
     sentences.join(" ")
 }

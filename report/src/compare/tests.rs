@@ -63,8 +63,7 @@ fn two_results_are_compared_case_by_case_and_metric_by_metric() {
     let results = [before, after];
     let compared = compare(&results, &CompareOptions::default()).unwrap();
     assert!(
-        !compared.interleaved
-            && compared.confounded[0].contains("whatever else changed in between")
+        !compared.interleaved && compared.confounded[0].contains("all other changes in between")
     );
     let ids: Vec<&str> = compared
         .metrics
@@ -144,7 +143,7 @@ fn a_machine_that_changes_within_a_result_gives_no_verdict_between_two() {
     );
     let text = told(&compared);
     assert!(
-        text.contains("no significant change in 1 comparison."),
+        text.contains("No significant change: ") && text.contains(" (1 comparison)"),
         "{text}"
     );
     assert!(

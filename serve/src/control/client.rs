@@ -23,7 +23,7 @@ pub struct Client {
 pub struct Found {
     /// The Unix socket on which the server answers.
     pub path: PathBuf,
-    /// Who it is; or why it did not say.
+    /// Its identity, or the reason why it did not answer.
     pub facts: Result<ServerFacts, String>,
 }
 
@@ -77,7 +77,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Who the server is.
+    /// Identity of the server.
     #[must_use]
     pub fn facts(&self) -> &ServerFacts {
         &self.facts
@@ -158,10 +158,7 @@ impl Client {
     fn off_the_point(&self) -> ControlError {
         ControlError::Message {
             what: "an answer",
-            problem: format!(
-                "what {} sends is no answer to the question",
-                self.path.display()
-            ),
+            problem: format!("the answer of {} is invalid", self.path.display()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between a server and those who look at it.
+//! Errors between a server and `ugeom stat`.
 
 use std::io;
 use std::path::PathBuf;

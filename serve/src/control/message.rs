@@ -1,6 +1,6 @@
 //! Questions and answers of the control socket, as lines of JSON.
 //!
-//! All counts and sums run from the start of the server; who wants rates asks twice and subtracts.
+//! All counts and sums run from the start of the server; a rate is the difference of two answers.
 //! Numbers may pass 2^53, from where on readers of JSON that know only doubles lose digits.
 
 use super::ControlError;
@@ -52,7 +52,7 @@ pub enum Answer {
     Error(String),
 }
 
-/// Who a server is.
+/// Identity of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
     /// The version of what is said: [`PROTOCOL`].

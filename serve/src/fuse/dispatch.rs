@@ -406,7 +406,7 @@ impl Dispatcher {
     }
 }
 
-/// Who has asked for a request that is in the stack, and what it is there.
+/// The FUSE request of a request in the stack, and its state.
 fn under_way(operations: &[Operation], unique: u64) -> Option<(u32, BioId)> {
     operations.iter().find_map(|it| {
         let id = it.bio.filter(|_| it.ticket.unique == unique)?;

@@ -247,8 +247,8 @@ impl Files {
     }
 }
 
-/// Who may do what with a file: the owner, and where other users may use the mount, those that the
-/// umask leaves.
+/// Permissions of a file: the owner, and where other users may use the mount, those that the umask
+/// leaves.
 fn permissions(settings: &Settings, umask: u32) -> u32 {
     let own = if settings.writable { 0o600 } else { 0o400 };
     if settings.allow_other {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ugeom_machine::block_device::System;
 use ugeom_machine::{fuse, mounts};
 
-/// The program that mounts for those who are not root (fusermount3(1)).
+/// The program that mounts without root (fusermount3(1)).
 const HELPER: &str = "fusermount3";
 
 /// What that program may do for whom (fusermount3(1)).

@@ -193,7 +193,7 @@ impl Opener {
             ));
             return Err(Errno::BUSY);
         }
-        // Who writes a part of a sector has to read the rest.
+        // A write of a part of a sector reads the rest first.
         let delta = if writes {
             Delta::READ_WRITE
         } else {
@@ -241,7 +241,7 @@ impl Opener {
     /// Makes durable what was written through a handle, and closes the provider.
     fn close(&mut self, handle: Arc<Handle>) {
         if handle.dirty.swap(false, Ordering::AcqRel)
-            // release(2) has no result: the next one who opens the file hears of what is lost.
+            // release(2) has no result: the next open of the file reports the loss.
             && let Err(error) = self.channel.last_flush(&handle.opened)
         {
             self.shared.say(&format!("{}: {error}", handle.name));

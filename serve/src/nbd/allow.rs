@@ -131,7 +131,7 @@ impl Rule {
 /// What is known of a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Identity {
-    /// Who it is on this machine, over a Unix socket.
+    /// Its user on this machine, over a Unix socket.
     pub user: Option<u32>,
     /// The names in its certificate.
     pub names: CertificateNames,

@@ -101,7 +101,7 @@ pub(super) struct Control {
     stop: Source,
     news: Receiver<News>,
     census: Census,
-    /// Who waits for a place, in the order of their coming.
+    /// Clients that wait for a place, in the order of their arrival.
     waiting: VecDeque<Arrival>,
     seat_again: Option<Timer>,
     pending: HashMap<Source, Pending>,
@@ -600,7 +600,7 @@ fn uris_of(listeners: &[(Source, Listening)], settings: &Settings) -> Vec<String
     listeners.map(|(_, listening)| uri(listening)).collect()
 }
 
-/// Errors of accept(2) that are about one client, who is gone.
+/// Errors of accept(2) that are about one client, which is gone.
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(

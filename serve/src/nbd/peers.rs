@@ -1,13 +1,12 @@
-//! Who is connected: how many connections each peer has, and which one makes room when there are
-//! too many.
+//! The connections: how many each peer has, and which one makes room when there are too many.
 //!
 //! A peer is a user of this machine, or another host. When a peer, or all together, have as many
 //! connections as they may, the one that has been idle for longest makes room: one of that peer, or
-//! of the peer that has most. Idle is who has nothing in the stack: it has asked nothing, or does
-//! not read its replies. Those that have never got a reply go first. Connections with something in
-//! the stack, and those that moved a moment ago, stay; then the new one waits. So a new client is
-//! served beside any number of silent ones, and a peer that connects again and again takes places
-//! from itself.
+//! of the peer that has most. A connection is idle with nothing in the stack: it has requested
+//! nothing, or does not read its replies. Those that have never got a reply go first. Connections
+//! with something in the stack, and those that moved a moment ago, stay; then the new one waits. So
+//! a new client is served beside any number of silent ones, and a peer that connects again and
+//! again takes places from itself.
 
 use super::Limits;
 use std::collections::HashMap;
@@ -16,11 +15,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Who has moved within this time makes no room, nanoseconds: a client that has just connected has
-/// not had the time to say anything.
+/// A connection active within this time makes no room, nanoseconds: a client that has just
+/// connected has not had the time to say anything.
 const MOVED_NS: u64 = 100_000_000;
 
-/// The same for who has got replies already: it may be a client that has to think.
+/// The same for a connection that has received replies: its client may be computing.
 const MOVED_SERVED_NS: u64 = 800_000_000;
 
 /// Connections that were told to make room and have not ended yet, at most.
@@ -97,8 +96,8 @@ impl Presence {
         self.served.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it may make room, and before which others: who never got a reply comes first, then
-    /// who has not moved for longest.
+    /// Whether it may make room, and before which others: a connection without any reply comes
+    /// first, then the longest inactive one.
     fn idle_since(&self, now_ns: u64) -> Option<(bool, u64)> {
         let served = self.served.load(Ordering::Relaxed);
         let stays_ns = if served { MOVED_SERVED_NS } else { MOVED_NS };

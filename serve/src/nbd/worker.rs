@@ -27,7 +27,7 @@ const CHANNEL_DEPTH: usize = 512;
 /// How long to wait when waiting has failed.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How often in a row one connection is read without looking who else has sent something.
+/// Reads of one connection in a row before the others are checked.
 const TURNS_OF_ONE: u32 = 8;
 
 /// What the control thread asks of a worker.
@@ -186,8 +186,8 @@ impl Worker {
         }
     }
 
-    /// Looks out for more, if that has lately come sooner than a thread is woken: from the
-    /// connection that was read last, and from the stack.
+    /// Polls for more, if that has lately come sooner than a wake-up takes: from the connection
+    /// that was read last, and from the stack.
     fn look_out(&mut self) -> Next {
         let began_ns = clock::now_ns();
         self.polling.nothing(began_ns);
@@ -214,7 +214,7 @@ impl Worker {
             if connections.now_ns.saturating_sub(began_ns) >= longest_ns {
                 return Next::Sleep;
             }
-            // Who else wants this core, perhaps the client, gets it.
+            // Yields the core to other threads, perhaps the client.
             std::thread::yield_now();
         }
     }

@@ -317,7 +317,7 @@ impl Channel {
         let until_ns = clock::now_ns().saturating_add(longest_ns);
         let until_ns = deadline_ns.map_or(until_ns, |deadline| deadline.min(until_ns));
         while clock::now_ns() < until_ns {
-            // Who else wants this core, perhaps the one that is waited for, gets it.
+            // Yields the core to other threads, perhaps the awaited one.
             std::thread::yield_now();
             if self.poll() > before {
                 return true;

@@ -1,4 +1,4 @@
-//! [`RangeLock`]: who may touch which bytes of a provider, first come, first served.
+//! [`RangeLock`]: locks on byte ranges of a provider, in the order of arrival.
 //!
 //! ```text
 //!   claims, oldest first:   [0..8 X]  [4..12 S]  [20..24 X]  [8..16 X]
@@ -37,7 +37,7 @@ mod sync {
 /// What a claim is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Others may share the range, but for those who want it exclusively.
+    /// Others may share the range, except for exclusive claims.
     Shared,
     /// No other claim may have any byte of the range.
     Exclusive,
@@ -63,7 +63,7 @@ struct Entry {
     share: Share,
     /// How many older claims are in its way.
     in_the_way: usize,
-    /// Who wants to know when none is any more.
+    /// Waker for the moment when none is left.
     waker: Option<Waker>,
 }
 
@@ -185,7 +185,7 @@ impl Drop for Claim {
         if grants {
             self.lock.granted.notify_all();
         }
-        // Without the lock: who is woken may ask at once.
+        // Without the lock: a woken thread may claim immediately.
         wakers.into_iter().for_each(Waker::wake);
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of who owns the memory and when: it comes back exactly once, whatever happens.
+//! Checks of the ownership of memory: it is returned exactly once in every case.
 
 use std::collections::HashSet;
 use std::path::Path;

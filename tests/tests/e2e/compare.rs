@@ -21,7 +21,7 @@ fn saved_results_are_compared_and_said_to_be_of_different_times() {
     let after = saved(folder.path(), "after.json", "2");
     let text = ugeom(&["compare", &before, &after]).quiet();
     for part in [
-        "whatever else changed in between",
+        "all other changes in between",
         "TIME OF ONE ITERATION",
         "Mann-Whitney",
         "direct/md0s1c",
@@ -96,9 +96,13 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
         }
     }
     // The first screen names this command for more.
-    for action in ["show", "check"] {
+    let actions = [
+        ("show", "where did results change?\n\n"),
+        ("check", "become slower?\n\n"),
+    ];
+    for (action, question) in actions {
         let ended = ugeom(&["history", action, &history, "--all"]);
-        assert!(ended.text().contains("THE ANSWER"), "{ended:?}");
+        assert!(ended.text().contains(question), "{ended:?}");
     }
     let shown = ugeom(&["history", "show", &history, "--csv"]).quiet();
     assert_eq!(shown.lines().count(), 17, "{shown}");

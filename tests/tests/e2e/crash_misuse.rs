@@ -40,7 +40,7 @@ fn commands_that_hang_are_ended() {
     let common = ["--size", "1m", "--timeout", "300ms"];
     let run = [&common[..], &["--run", "sleep 1000", "--check", "true"]].concat();
     let problem = crash(folder.path(), &run).failed(1);
-    has(&problem, "it had not ended after 0.3 s");
+    has(&problem, "it did not end within 0.3 s");
     // A check that hangs is a finding.
     let check = "dd if=$dev bs=4096 skip=3 count=1 | grep -q block || sleep 1000";
     let arguments = ["--timeout", "5s", "--size", "1m", "--points", "6", "--json"];
@@ -50,7 +50,7 @@ fn commands_that_hang_are_ended() {
     let found = json_of(&ended.stdout);
     assert_eq!(found["smallest"]["verdict"], "check");
     let detail = found["smallest"]["detail"].as_str().expect("words");
-    assert!(detail.starts_with("it had not ended after 5 s"), "{detail}");
+    assert!(detail.starts_with("it did not end within 5 s"), "{detail}");
 }
 
 /// Starts a campaign whose commands say in a file that they run.

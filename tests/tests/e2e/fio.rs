@@ -195,7 +195,7 @@ fn what_cannot_be_run_is_told_with_its_reason() {
         (
             vec![circle.as_str()],
             1,
-            "circle.fio:2: includes go in a circle",
+            "circle.fio:2: includes form a loop",
         ),
         (vec!["--name=a", "--bs="], 1, "bs needs a value"),
         (vec![missing.as_str()], 1, "missing.fio:3: bs needs a value"),

@@ -75,7 +75,7 @@ fn a_block_device_is_swept_with_several_blocks_at_a_time() {
         let sizes = ["--min", "4k", "--max", "32k", "--budget", "1s", "--all"];
         let sweep = [&["lab", "sweep", "--direct"], &sizes[..], &[&target]].concat();
         let report = ugeom(&sweep).text();
-        has(&report, "at depth 32");
+        has(&report, ") at 32");
         assert!(!report.contains("is in use"), "{report}");
     }
 }

@@ -97,7 +97,7 @@ const ELSEWHERE: [(&str, &str, &str); 34] = [
     ("classes/pc98.md", "ugeom show", DISK),
     ("classes/sgi.md", "ugeom show", DISK),
     ("classes/vtoc8.md", "ugeom show", DISK),
-    ("classes/cache.md", "cargo bench", "without output; minutes"),
+    ("performance.md", "cargo bench", "without output; minutes"),
     ("classes/crash.md", "ugeom serve", "serves until it is ended"),
     ("classes/eli.md", "ugeom show disk.img", "without output; geli.rs"),
     ("classes/file.md", "ugeom show disk.img", "without output; a device"),

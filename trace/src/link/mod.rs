@@ -42,7 +42,7 @@ const WAKE_MAX_NS: u64 = 100_000_000;
 /// ns.
 const WAKE_USUAL_NS: u64 = 20_000_000;
 
-/// What a span waits for, or who works on it.
+/// The cause of a span's wait, or its worker.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]

@@ -40,15 +40,15 @@ Exit codes: 0 done, or PASS; 1 a candidate failed; 2 wrong usage; 3 FAIL and 4 U
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom ab md:64m 'md:64m | nop'                 what does a layer cost?
-  ugeom ab --set-b dispatch=queued md:64m md:64m  what do threads between the layers cost?
-  ugeom ab --random --depth 32 old.img new.img   reads at random, 32 in flight
-  ugeom ab before.fio after.fio                  two job files, unchanged
+  ugeom ab md:64m 'md:64m | nop'                 # what does a layer cost?
+  ugeom ab --set-b dispatch=queued md:64m md:64m  # what do threads between the layers cost?
+  ugeom ab --random --depth 32 old.img new.img   # reads at random, 32 in flight
+  ugeom ab before.fio after.fio                  # two job files, unchanged
   ugeom ab 'sort a.txt' 'sort --parallel=1 a.txt'
   ugeom ab --scan jobs=1,2,4 'sort --parallel={jobs} a.txt'
   ugeom ab --scan sched=none,mq-deadline --prepare \\
       'echo {sched} > /sys/block/sda/queue/scheduler' reads.fio
-  ugeom ab --fail-if-slower 5% ./bench-old ./bench-new   for CI
+  ugeom ab --fail-if-slower 5% ./bench-old ./bench-new   # for CI
   ugeom ab --printed per-second './iops-old' './iops-new'";
 
 /// Which is faster? Measure targets, job files or commands in the same rounds
@@ -74,7 +74,7 @@ pub struct Ab {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(PROCESSES_MAX)))]
     processes: Option<u32>,
 
-    /// The length of a run of a target [default: 50ms]
+    /// Length of a run of a target [default: 50ms]
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     run: Option<u64>,
 
@@ -119,7 +119,7 @@ pub struct Ab {
     #[arg(long, value_name = "UNIT")]
     printed: Option<PrintedArg>,
 
-    /// The size of a read from a target [default: 4k]
+    /// Size of a read from a target [default: 4k]
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
     size: Option<u64>,
 
@@ -146,7 +146,7 @@ pub struct Ab {
     #[arg(long, value_name = "PERCENT", value_parser = limit)]
     fail_if_slower: Option<f64>,
 
-    /// The seed of the random order of runs [default: from the clock; it is printed]
+    /// Seed of the random order of runs [default: from the clock; it is printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -166,15 +166,16 @@ struct AroundArgs {
     #[arg(short = 's', long, value_name = "CMD")]
     setup: Vec<String>,
 
-    /// Run before each measured run, such as dropping caches; given as --setup
+    /// Run before each measured run, such as dropping caches; given once, or once for each
+    /// candidate
     #[arg(short = 'p', long, value_name = "CMD")]
     prepare: Vec<String>,
 
-    /// Run after each measured run; given as --setup
+    /// Run after each measured run; given once, or once for each candidate
     #[arg(short = 'C', long, value_name = "CMD")]
     conclude: Vec<String>,
 
-    /// Run for each candidate after all measurements; given as --setup
+    /// Run for each candidate after all measurements; given once, or once for each
     #[arg(short = 'c', long, value_name = "CMD")]
     cleanup: Vec<String>,
 

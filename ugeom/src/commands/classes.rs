@@ -19,8 +19,8 @@ seconds), SIZE one with k, m, g, t, p, e or s (sectors; a bare number counts byt
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom classes         list the classes
-  ugeom classes nop     the options of nop";
+  ugeom classes         # list the classes
+  ugeom classes nop     # the options of nop";
 
 /// List the classes that targets are made of, and their options
 #[derive(Args)]
@@ -88,7 +88,7 @@ fn find(name: &str) -> Result<&'static ClassEntry, Usage> {
 }
 
 fn list(all: &[Described]) -> String {
-    let mut table = Table::new(&["NAME", "ROLE", "WHAT IT IS"], &[false, false, false]);
+    let mut table = Table::new(&["NAME", "ROLE", "MEANING"], &[false, false, false]);
     for class in all {
         table.row(vec![
             class.name.into(),
@@ -109,7 +109,7 @@ fn page(entry: &ClassEntry) -> String {
         return text;
     }
     text.push('\n');
-    let mut table = Table::new(&["OPTION", "VALUE", "DEFAULT", "WHAT IT DOES"], &[false; 4]);
+    let mut table = Table::new(&["OPTION", "VALUE", "DEFAULT", "MEANING"], &[false; 4]);
     for option in options {
         table.row(vec![
             option.name.into(),

@@ -26,12 +26,12 @@ other change in between. `ugeom ab` measures candidates in the same rounds.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom compare before.json after.json                 what changed?
+  ugeom compare before.json after.json                 # what changed?
   ugeom compare old1.json old2.json --against new1.json new2.json
   ugeom compare --changed --metric time old.txt new.txt
   ugeom compare target/criterion.old target/criterion
   ugeom compare --report change.html before.json after.json
-  ugeom compare layers.json --base direct/md0          the cases of one result";
+  ugeom compare layers.json --base direct/md0          # the cases of one result";
 
 /// Compare saved results: what is faster, slower, equivalent, or not significant?
 #[derive(Args)]
@@ -79,11 +79,11 @@ pub struct Compare {
 
 #[derive(Args)]
 pub struct RulesArgs {
-    /// The confidence for all comparisons of a metric together, in per cent
+    /// Confidence of all comparisons of a metric together, in %
     #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = confidence)]
     confidence: f64,
 
-    /// Results this close, in per cent, count as equivalent
+    /// Results within this difference, in %, count as equivalent
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance)]
     same_within: f64,
 }

@@ -79,7 +79,7 @@ impl Written {
 /// A flag that names a file for a result.
 #[derive(Clone, Copy)]
 pub struct Output<'a> {
-    /// The flag.
+    /// Its name with dashes, for messages.
     pub flag: &'static str,
     /// Its value, if it is given.
     pub path: Option<&'a Path>,
@@ -98,7 +98,6 @@ impl<'a> Output<'a> {
         Self::new("--report", path, Written::Report)
     }
 
-    /// Any flag.
     pub fn new(flag: &'static str, path: Option<&'a PathBuf>, what: Written) -> Self {
         Self {
             flag,

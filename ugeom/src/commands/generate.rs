@@ -5,7 +5,10 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Write manual pages or shell completions into a folder
 #[derive(Args)]
@@ -40,8 +43,62 @@ impl Generate {
 }
 
 fn man(dir: &Path) -> Result<()> {
-    clap_mangen::generate_to(crate::command(), dir)
-        .with_context(|| format!("writing manual pages to {}", dir.display()))
+    let mut all = crate::command();
+    let writing = || format!("writing manual pages to {}", dir.display());
+    clap_mangen::generate_to(all.clone(), dir).with_context(writing)?;
+    all.build();
+    typeset_below(&mut all, "ugeom", dir).with_context(writing)
+}
+
+/// Typesets the page of `command`, and those of all commands below it.
+fn typeset_below(command: &mut clap::Command, name: &str, dir: &Path) -> io::Result<()> {
+    let file = dir.join(format!("{name}.1"));
+    if let Ok(page) = fs::read_to_string(&file) {
+        let usage = command.render_usage().to_string();
+        fs::write(&file, typeset(&page, name, &usage))?;
+    }
+    for below in command.get_subcommands_mut() {
+        let name = format!("{name}-{}", below.get_name());
+        typeset_below(below, &name, dir)?;
+    }
+    Ok(())
+}
+
+/// A page of `clap_mangen` as man-pages(7) has it: the usage line as synopsis (the other one leaves
+/// out values of options), examples and exit codes under their own headings, and lines that begin
+/// with a blank as they are.
+fn typeset(page: &str, name: &str, usage: &str) -> String {
+    let mut out = String::new();
+    let mut lines = page.lines().peekable();
+    let mut is_filled = true;
+    while let Some(line) = lines.next() {
+        if is_filled == line.starts_with(' ') {
+            is_filled = !is_filled;
+            out += if is_filled { ".fi\n" } else { ".nf\n" };
+        }
+        match line {
+            ".SH SYNOPSIS" => {
+                out += ".SH SYNOPSIS\n";
+                lines.next();
+                let usage = usage
+                    .trim_start_matches("Usage:")
+                    .trim()
+                    .replace('-', "\\-");
+                let usage: Vec<&str> = usage.lines().map(str::trim).collect();
+                out += &format!("{}\n", usage.join("\n.br\n"));
+            }
+            ".SH EXTRA" => {}
+            "Examples:" => out += ".SH EXAMPLES\n",
+            line if line.starts_with(".TH ") => {
+                out += &format!(".TH {name} 1 \"\" \"ugeom {VERSION}\" \"User Commands\"\n");
+            }
+            line => match line.strip_prefix("Exit codes: ") {
+                Some(codes) => out += &format!(".SH EXIT STATUS\n{codes}\n"),
+                None => out += &format!("{line}\n"),
+            },
+        }
+    }
+    out
 }
 
 fn completions(dir: &Path) -> Result<()> {
@@ -79,6 +136,20 @@ mod tests {
                 page.contains(" \\- "),
                 "{name} does not say what the command is for"
             );
+            assert!(!page.contains(".SH EXTRA"), "{name}: {page}");
+            let synopsis = page
+                .split_once(".SH SYNOPSIS\n")
+                .map_or("", |(_, text)| text);
+            assert!(synopsis.starts_with("ugeom"), "{name}: {synopsis}");
+            // Filled, the columns of examples would run into each other.
+            let mut is_filled = true;
+            for line in page.lines() {
+                match line {
+                    ".nf" => is_filled = false,
+                    ".fi" => is_filled = true,
+                    line => assert!(!is_filled || !line.starts_with(' '), "{name}: {line}"),
+                }
+            }
         }
         Ok(())
     }

@@ -27,8 +27,8 @@ Keeps results over commits or days, and finds where they changed.
 
 `add` appends the results of a commit: files of ugeom, fio, hyperfine, criterion, Go's benchmarks \
 or iostat. `show` prints the change points of each whole series; 5 of 100 histories without a \
-change show one. `check` is for CI: it prints PASS (exit code 0), FAIL (3) or UNDECIDED (4). \
-UNDECIDED names two commits: measure both again with `ugeom ab --json FILE`, the older one first, \
+change show one. `check` is for CI: it prints PASS (exit code 0), FAIL (3) or UNDECIDED (4), which \
+names two commits: measure both again with `ugeom ab --json FILE`, the older one first, \
 and give the file to --confirm. Both steps together report a false change in at most 2 of 100 \
 series of 50 commits.";
 
@@ -58,7 +58,13 @@ enum Action {
     Check(Check),
 }
 
+const EXAMPLES_OF_ADD: &str = "\
+Examples:
+  ugeom history add perf bench.json --commit $(git rev-parse --short HEAD)
+  ugeom history add perf target/criterion --commit v1.2";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLES_OF_ADD)]
 struct Add {
     /// The folder of the history; it is made if it is missing
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -68,7 +74,7 @@ struct Add {
     #[arg(value_name = "RESULT", required = true, value_hint = ValueHint::AnyPath)]
     results: Vec<PathBuf>,
 
-    /// What was measured: a commit, a version, a day
+    /// Name of the measured state: a commit, a version, a day
     #[arg(long, value_name = "NAME", required = true)]
     commit: String,
 }
@@ -96,7 +102,14 @@ struct Which {
     all: bool,
 }
 
+const EXAMPLES_OF_SHOW: &str = "\
+Examples:
+  ugeom history show perf
+  ugeom history show perf --case sort --metric time
+  ugeom history show perf --csv > perf.csv    # every value, for a spreadsheet";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLES_OF_SHOW)]
 struct Show {
     #[command(flatten)]
     which: Which,
@@ -106,12 +119,20 @@ struct Show {
     csv: bool,
 }
 
+const EXAMPLES_OF_CHECK: &str = "\
+Examples:
+  ugeom history check perf --fail-if-slower 3%
+  ugeom history check perf --confirm again.json
+
+Exit codes: 0 PASS, 1 failed, 2 wrong usage, 3 FAIL, 4 UNDECIDED.";
+
 #[derive(Args)]
+#[command(after_help = EXAMPLES_OF_CHECK)]
 struct Check {
     #[command(flatten)]
     which: Which,
 
-    /// A change for the worse may be this large
+    /// Largest change for the worse that passes, in %
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = limit)]
     fail_if_slower: f64,
 

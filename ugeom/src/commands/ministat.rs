@@ -24,7 +24,7 @@ A data set is a file with a number a line, or standard input where no file is na
 From a column that begins with # on a line is a comment.
 
 The output is that of FreeBSD's current version: the median of an even number of values is the \
-mean of the middle two, variances are computed in two passes, and the interval in per cent \
+mean of the middle two, variances are computed in two passes, and the interval in % \
 includes the spread of the first set. --classic prints what the version up to 2017 prints, which \
 Debian packages. Both versions use the quantiles of 99.8 % for -c 99.5.
 
@@ -32,9 +32,9 @@ Use it to compare with published figures; `ugeom ab` and `ugeom compare` have st
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom ministat before after            did it help?
-  ugeom ministat -c 99 -s before after   at 99 %, each set with a bar of its own
-  ugeom ministat -A -C 3 -d , runs.csv   the third column of a file, without the plot";
+  ugeom ministat before after            # did it help?
+  ugeom ministat -c 99 -s before after   # at 99 %, each set with a bar of its own
+  ugeom ministat -A -C 3 -d , runs.csv   # the third column of a file, without the plot";
 
 /// The widest plot, columns.
 const WIDTH_MAX: i64 = 10_000;
@@ -71,7 +71,7 @@ pub struct Ministat {
     #[arg(short = 'C', value_name = "N", default_value_t = 1, value_parser = column)]
     column: usize,
 
-    /// The confidence in per cent: 80, 90, 95, 98, 99 or 99.5
+    /// Confidence in %: 80, 90, 95, 98, 99 or 99.5
     #[arg(short = 'c', value_name = "PERCENT", default_value = "95", value_parser = confidence)]
     confidence: Confidence,
 

@@ -47,16 +47,16 @@ long as COMMAND runs, else for --for, else until Ctrl-C. docs/trace.md explains 
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom trace /dev/vda --for 10s              what do requests to this disk wait for?
-  ugeom trace loop0 -- fio job.fio            the layers below loop0 while fio runs
-  ugeom trace vda --json > trace.json         saved; `ugeom report trace.json` draws it
-  ugeom trace vda --output t.trace            recorded; `ugeom trace show t.trace` shows it
-  ugeom trace show t.trace --iolog vda.log    for `ugeom run --read_iolog=vda.log`
-  ugeom trace vda --source tracefs            without BPF
-  ugeom trace vda --sample 1%                 at no more than 1 % of a processor
-  ugeom trace zram0 --overhead                what does an event cost?
-  ugeom trace loop0 --overhead -- fio job.fio what does a trace do to this load?
-  ugeom trace vda --flame f.svg --heat h.svg  pictures";
+  ugeom trace /dev/vda --for 10s              # what do requests to this disk wait for?
+  ugeom trace loop0 -- fio job.fio            # the layers below loop0 while fio runs
+  ugeom trace vda --json > trace.json         # saved; `ugeom report trace.json` draws it
+  ugeom trace vda --output t.trace            # recorded; `ugeom trace show t.trace` shows it
+  ugeom trace show t.trace --iolog vda.log    # for `ugeom run --read_iolog=vda.log`
+  ugeom trace vda --source tracefs            # without BPF
+  ugeom trace vda --sample 1%                 # at no more than 1 % of a processor
+  ugeom trace zram0 --overhead                # what does an event cost?
+  ugeom trace loop0 --overhead -- fio job.fio # what does a trace do to this load?
+  ugeom trace vda --flame f.svg --heat h.svg  # pictures";
 
 /// How often events are read.
 const POLL: Duration = Duration::from_millis(10);
@@ -92,8 +92,15 @@ enum Sub {
     Show(Show),
 }
 
+const EXAMPLES_OF_SHOW: &str = "\
+Examples:
+  ugeom trace show t.trace
+  ugeom trace show t.trace --flame f.svg
+  ugeom trace show t.trace --iolog vda.log    # then: ugeom run --name=r --read_iolog=vda.log";
+
 /// A recording and how it is shown.
 #[derive(Args)]
+#[command(after_help = EXAMPLES_OF_SHOW)]
 struct Show {
     /// A file that --output wrote
     #[arg(value_hint = ValueHint::FilePath)]

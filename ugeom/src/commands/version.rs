@@ -5,8 +5,14 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
+const EXAMPLES: &str = "\
+Examples:
+  ugeom version           # three lines for a bug report
+  ugeom version --json";
+
 /// Print the version of ugeom, of the kernel, and the processor
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Version {
     /// Print JSON
     #[arg(long)]

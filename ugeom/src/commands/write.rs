@@ -28,9 +28,9 @@ Images are locked while they are written. Holes of a file on stdin become holes.
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom write disk.img@s1a < root.img             copy a partition in
-  printf x | ugeom write disk.img --offset 513    change one byte
-  ugeom write --destroy disk.img < /dev/zero --length 1m  wipe the first MiB";
+  ugeom write disk.img@s1a < root.img             # copy a partition in
+  printf x | ugeom write disk.img --offset 513    # change one byte
+  ugeom write --destroy disk.img < /dev/zero --length 1m  # wipe the first MiB";
 
 /// Write bytes from stdin to a provider
 #[derive(Args)]

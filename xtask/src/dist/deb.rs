@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const DESCRIPTION: &str = "\
-userspace GEOM with a measuring bench
+FreeBSD's GEOM as a Linux program, with benchmarks
  ugeom composes block devices of layers, as GEOM of FreeBSD does, reads and
  writes partition tables, labels and disk encryption of other systems, and
  serves what it finds over NBD and FUSE, without root and without a kernel

@@ -70,7 +70,8 @@ fn metadata(readme: &str) -> String {
         "Metadata-Version: 2.4\n\
          Name: ugeom\n\
          Version: {VERSION}\n\
-         Summary: A userspace GEOM with a measuring bench built in\n\
+         Summary: FreeBSD's GEOM as a Linux program: compose, read, serve and measure block \
+         devices\n\
          License-Expression: MIT OR Apache-2.0\n\
          License-File: LICENSE-MIT\n\
          License-File: LICENSE-APACHE\n\

@@ -13,7 +13,7 @@ pub const PROGRAM: &str = "ugeom";
 /// The package of the C library.
 pub const LIBRARY: &str = "ugeom-guasi-capi";
 
-/// What was built.
+/// The result of a build: its files and its target.
 #[derive(Debug)]
 pub struct Built {
     /// The files that cargo named.

@@ -31,7 +31,6 @@ struct Request {
     mandir: PathBuf,
     /// The build without optimisation.
     debug: bool,
-    /// Without symbols.
     strip: bool,
     /// Arguments that cargo gets as they are.
     cargo: Vec<String>,

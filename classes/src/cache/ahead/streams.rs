@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Two misses in a row make a stream. Its windows double; the next one is asked for when the first
-//! block of the last is used, so that a reader who keeps up never waits.
+//! block of the last is used, so that a reader that keeps up never waits.
 
 /// Streams that are told apart.
 const STREAMS: usize = 16;

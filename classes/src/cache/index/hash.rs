@@ -13,7 +13,7 @@
 //! two to four buffers a line, so a few entries in a hundred stand elsewhere.
 //!
 //! A reader notes the head, takes the entry, copies, and compares the head again (a sequence lock).
-//! Who changes entries, or the bytes of a buffer, makes the version odd first.
+//! A writer of entries, or of the bytes of a buffer, makes the version odd first.
 
 use super::{BLOCK_BITS, Entry, Found, Index, spread};
 use std::io;
@@ -142,7 +142,7 @@ impl Hash {
         })
     }
 
-    /// The same for who changes entries, whose shard is locked: the line, the entry's place, and
+    /// The same for a writer of entries, whose shard is locked: the line, the entry's place, and
     /// what stands there.
     #[inline]
     fn own(&self, target: &Target) -> Option<(u64, &AtomicU64, u64)> {

@@ -1,4 +1,4 @@
-//! Where requests and the flusher meet: who waits for what, and when there is something to do.
+//! The queue between requests and the flusher: parked requests, and the work of the flusher.
 //!
 //! A request is parked here and goes on when the flusher says so. Nothing is lost in between: who
 //! waits for room looks at the number of dirty buffers once more under the lock, and the flusher
@@ -181,7 +181,7 @@ impl BlockedWrites {
         None
     }
 
-    /// There may be room: those who wait for it try again.
+    /// There may be room: the requests that wait for it try again.
     pub fn let_writers_go(&self) {
         let mut writers = mem::take(&mut self.lock().writers);
         while let Some(bio) = writers.pop() {

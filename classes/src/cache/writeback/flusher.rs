@@ -462,7 +462,7 @@ fn past_the_end(offset_bytes: u64, length_bytes: u64) -> IoError {
     }
 }
 
-/// Lets go of those who wait when the thread ends, however it does.
+/// Releases the waiting requests when the thread ends, also by a panic.
 struct Deserts(Arc<BlockedWrites>);
 
 impl Drop for Deserts {

@@ -12,7 +12,8 @@ use ugeom_stack::{Command, Errno};
 pub(in crate::nbd) const COOKIE: u64 = u64::MAX;
 
 /// Why a FLUSH fails that the server has answered well.
-const OVERLAPPED: &str = "the server failed a FLUSH beside it, and need not tell both";
+const OVERLAPPED: &str =
+    "the server failed a FLUSH in flight with it, and may report that only once";
 
 const SHUTTING_DOWN: &str = "the server is shutting down";
 

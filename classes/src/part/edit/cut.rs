@@ -55,7 +55,7 @@ impl Disk<'_> {
         let found = match identify_within(self, place) {
             (contents, None) => contents,
             (_, Some(error)) => {
-                let doing = format!("looking for what a partition of {} carries", self.name);
+                let doing = format!("searching a partition of {} for known content", self.name);
                 return Err(EditError::Io { doing, error });
             }
         };

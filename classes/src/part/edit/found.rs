@@ -36,7 +36,7 @@ pub fn glance(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, Ed
 impl Disk<'_> {
     fn not_seen(&self, error: IoError) -> EditError {
         EditError::Io {
-            doing: format!("looking for what {} carries", self.name),
+            doing: format!("searching {} for known content", self.name),
             error,
         }
     }

@@ -10,7 +10,7 @@ use super::findings::{AGREE, cost_id};
 use super::methods::Method;
 use super::subject::{Document, EXPERIMENT};
 use super::{DEPTHS, SIZE_BYTES};
-use ugeom_harness::figure::{Figure, Unit, value};
+use ugeom_harness::figure::{Figure, Unit, amount, value};
 use ugeom_harness::observed::Observed;
 use ugeom_harness::{Sample, total};
 use ugeom_measure::Interval;
@@ -193,10 +193,15 @@ fn brief(document: &Document) -> String {
     }
 }
 
+/// IOPS in a column whose heading has the unit.
+fn without_unit(iops: &str) -> String {
+    iops.replace(" IOPS", "")
+}
+
 /// IOPS of each engine at each depth, and its ratio to libaio's.
 fn summary(document: &Document) -> Table {
     let depths = document.subject.depths.iter();
-    let columns = depths.map(|depth| Column::text(&format!("IOPS, depth {depth}")));
+    let columns = depths.map(|depth| Column::text(&format!("IOPS, queue depth {depth}")));
     let columns = [Column::text("engine")].into_iter().chain(columns);
     let mut table = Table::new("", columns.chain([Column::text("CPU per request")]));
     let times = Observed::times(document);
@@ -208,7 +213,7 @@ fn summary(document: &Document) -> Table {
                 // Too few observations for an interval still have a median.
                 let median = times
                     .middle(&name)
-                    .map(|ns| value(1e9 / ns, Unit::PerSecond));
+                    .map(|ns| without_unit(&value(1e9 / ns, Unit::PerSecond)));
                 return Cell::text(median.unwrap_or("-".to_owned()));
             };
             let rate = Interval {
@@ -217,7 +222,8 @@ fn summary(document: &Document) -> Table {
                 high: 1e9 / time.low,
                 confidence: time.confidence,
             };
-            Cell::amount(&rate, Unit::PerSecond)
+            let shown = without_unit(&amount(&rate, Unit::PerSecond));
+            Cell::amount(&rate, Unit::PerSecond).shown_as(shown)
         };
         let cells: Vec<Cell> = document.subject.depths.iter().map(cell).collect();
         if cells.iter().all(|cell| cell.text == "-") {

@@ -137,7 +137,7 @@ pub enum Error {
         needed: usize,
     },
     /// The length in the header is not that of the message.
-    #[error("a request says that it has {said} bytes and has {found}")]
+    #[error("a request states {said} bytes and has {found}")]
     Length {
         /// What the header says.
         said: u32,

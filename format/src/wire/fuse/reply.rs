@@ -95,7 +95,7 @@ pub struct Attributes {
     pub node: u64,
     /// Whether it is a file or a directory.
     pub kind: FileKind,
-    /// Who may do what with it: the low 12 bits of a mode.
+    /// Permissions: the low 12 bits of a mode.
     pub permissions: u32,
     /// Size of the file, bytes.
     pub size_bytes: u64,

@@ -19,7 +19,7 @@ use ugeom_stack::{Delta, ProviderView};
 
 #[derive(Args)]
 pub struct MeasureArgs {
-    /// Measure the overhead of a command: 10 MB in blocks against 20,480 readings of sector 0
+    /// Measure the overhead of a command: 10 MB in blocks against 20,480 reads of sector 0
     #[arg(short = 'c', conflicts_with_all = NOT_MEASURED)]
     overhead: bool,
 
@@ -31,7 +31,7 @@ pub struct MeasureArgs {
     #[arg(short = 'i', conflicts_with_all = NOT_MEASURED)]
     reads: bool,
 
-    /// Measure synchronous random writes; what was there is lost (needs -w)
+    /// Measure synchronous random writes; the data of the target is lost (needs -w)
     #[arg(short = 'S', requires = "writable", conflicts_with_all = NOT_MEASURED)]
     writes: bool,
 
@@ -206,7 +206,7 @@ fn one(
     if let Some(why) = &no_device {
         let why = output::printable(why);
         printer.print(&format!(
-            "\tNo device: {why}; these figures say nothing about a disk.\n"
+            "\tNo device: {why}; these figures permit no conclusion about a disk.\n"
         ));
     }
     let mut steps = Vec::new();

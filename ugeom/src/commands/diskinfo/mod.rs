@@ -32,19 +32,19 @@ early and prints what was measured.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom diskinfo disk.img           one line for each provider
-  ugeom diskinfo -v zero            every attribute with its label
-  ugeom diskinfo disk.img@s1a | cut -f3  size of a partition in bytes
-  ugeom diskinfo -c -t /dev/sda     command overhead, seek times, transfer rates
-  ugeom diskinfo -i 'disk:preset=ata2004'  random reads of a disk of 2004
-  ugeom diskinfo -wS scratch.img    synchronous random writes: its content is lost
-  ugeom diskinfo -t --json 'disk.img?direct=0'  for programs, buffered (page cache)";
+  ugeom diskinfo disk.img           # one line for each provider
+  ugeom diskinfo -v zero            # every attribute with its label
+  ugeom diskinfo disk.img@s1a | cut -f3  # size of a partition in bytes
+  ugeom diskinfo -c -t /dev/sda     # command overhead, seek times, transfer rates
+  ugeom diskinfo -i 'disk:preset=ata2004'  # random reads of a disk of 2004
+  ugeom diskinfo -wS scratch.img    # synchronous random writes: its content is lost
+  ugeom diskinfo -t --json 'disk.img?direct=0'  # for programs, buffered (page cache)";
 
 /// Print FreeBSD's diskinfo lines for the providers of targets
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Diskinfo {
-    /// What to look at: paths, `md:64m`, `disk.img@s1a` (see ugeom --help)
+    /// Targets: paths, `md:64m`, `disk.img@s1a` (see ugeom --help)
     #[arg(value_name = "TARGET", required = true, value_hint = ValueHint::FilePath,
           value_parser = crate::opening::word())]
     targets: Vec<String>,

@@ -160,7 +160,7 @@ pub struct Onetime {
     #[arg(short = 'R')]
     _no_autoresize: bool,
 
-    /// Sector size
+    /// Sector size, bytes
     #[arg(short = 's', value_name = "SECTORSIZE")]
     sector_size: Option<String>,
 

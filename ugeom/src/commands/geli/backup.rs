@@ -163,7 +163,7 @@ impl LastSectorArgs {
 const BACKUP_EXAMPLES: &str = "\
 Examples:
   ugeom geli backup disk.img disk.eli
-  ugeom geli dump disk.eli             a backup can be dumped like a provider";
+  ugeom geli dump disk.eli             # a backup can be dumped like a provider";
 
 /// Save the metadata of a provider to a file
 #[derive(Args)]
@@ -196,16 +196,14 @@ impl Backup {
 }
 
 const RESTORE_ABOUT: &str = "\
-Writes the metadata from a backup to the last sector of a provider. A backup that was made for \
-another size is \
-refused, unless -f is given: the provider then gets its present size. What is there is saved \
-first. What stands there and is no metadata, such as the second copy of a GPT, is overwritten with \
---destroy only.";
+Writes the metadata from a backup to the last sector of a provider, and saves the old content \
+first. A backup made for another size needs -f, which records the present size. Other metadata in \
+that sector, such as the second copy of a GPT, is overwritten with --destroy only.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
   ugeom geli restore disk.eli disk.img
-  ugeom geli restore -f disk.eli disk.img    the disk has another size now";
+  ugeom geli restore -f disk.eli disk.img    # the disk has another size now";
 
 /// Write the metadata from a backup to a provider
 #[derive(Args)]

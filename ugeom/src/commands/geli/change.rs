@@ -204,16 +204,14 @@ impl Init {
 }
 
 const SETKEY_ABOUT: &str = "\
-Encrypts the master key with a new key, into the slot that the old key opens, or into another \
-(-n). \
-The data is not encrypted anew. What was there is saved first (-B); that backup still opens with \
-the \
-old key.";
+Encrypts the master key with a new key, in the slot that the old key opens or in another one (-n). \
+The data is not encrypted again. The old metadata is saved first (-B); that backup still opens \
+with the old key.";
 
 const SETKEY_EXAMPLES: &str = "\
 Examples:
   ugeom geli setkey -j old.txt -J new.txt disk.img
-  ugeom geli setkey -n 1 -p -k geli.key -P -K second.key disk.img    a second key";
+  ugeom geli setkey -n 1 -p -k geli.key -P -K second.key disk.img    # a second key";
 
 /// Replace a key, or add a second one
 #[derive(Args)]
@@ -277,7 +275,7 @@ names a file. The last key is destroyed only with -f, and all of them (-a) with 
 const DELKEY_EXAMPLES: &str = "\
 Examples:
   ugeom geli delkey -n 1 disk.img
-  ugeom geli delkey -f -n 0 disk.img      the last one: the data is lost";
+  ugeom geli delkey -f -n 0 disk.img      # the last one: the data is lost";
 
 /// Destroy a key
 #[derive(Args)]
@@ -348,7 +346,7 @@ disk.";
 const KILL_EXAMPLES: &str = "\
 Examples:
   ugeom geli kill --destroy disk.img@p2
-  ugeom geli kill -a --destroy disk.img      all its encrypted partitions";
+  ugeom geli kill -a --destroy disk.img      # all its encrypted partitions";
 
 /// Destroy the metadata, without which the data is unreadable
 #[derive(Args)]
@@ -421,7 +419,7 @@ metadata is saved first (-B), and the new place is durable before the old one is
 
 const RESIZE_EXAMPLES: &str = "\
 Examples:
-  ugeom geli resize -s 1g disk.img        disk.img had 1 GiB and has more now";
+  ugeom geli resize -s 1g disk.img        # disk.img had 1 GiB and has more now";
 
 /// Update the metadata of a provider that has grown
 #[derive(Args)]
@@ -459,8 +457,8 @@ file that --backup-file names.";
 
 const CONFIGURE_EXAMPLES: &str = "\
 Examples:
-  ugeom geli configure -b disk.img        ask for the passphrase at boot
-  ugeom geli configure -T disk.img        do not pass DELETE on";
+  ugeom geli configure -b disk.img        # ask for the passphrase at boot
+  ugeom geli configure -T disk.img        # do not pass DELETE on";
 
 /// Set and clear flags
 #[derive(Args)]

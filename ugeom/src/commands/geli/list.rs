@@ -38,7 +38,7 @@ fn metadata(text: &str) -> Result<Metadata> {
 const DUMP_EXAMPLES: &str = "\
 Examples:
   ugeom geli dump disk.img@p2
-  ugeom geli dump /var/backups/disk.img.eli    a backup";
+  ugeom geli dump /var/backups/disk.img.eli    # a backup";
 
 /// Print the metadata of providers, or of backups
 #[derive(Args)]

@@ -26,7 +26,7 @@ are tried as well. With a key it prints which slot the key opens.
 
 Nothing is written unless --write is given: the one copy that was found (or that opens with the \
 key) \
-then goes into the last sector, with the present size. What is there is saved first.";
+then goes into the last sector, with the present size. The old content is saved first.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,7 +50,7 @@ pub struct Recover {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_backup: Vec<String>,
 
-    /// Look into every sector
+    /// Search every sector
     #[arg(long)]
     scan: bool,
 

@@ -23,7 +23,7 @@ Prints the load of block devices and processors: first since boot, then, with an
 500ms, 5m; a bare number counts seconds), of each interval, COUNT times or until Ctrl-C.
 
 The columns are those of BSD's iostat: KB/t is the size of a transfer, tps transfers a second, and \
-us ni sy in id the per cent of all cores' time (in is interrupts). With -x they are those of \
+us ni sy in id the shares of all cores' time in % (in is interrupts). With -x they are those of \
 sysstat's iostat -x.
 
 A TARGET is a device (vda, /dev/vda) or a file, which stands for the disk below it, through \
@@ -31,9 +31,9 @@ partitions. The default is every device that has completed a request.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom iostat vda 1          once a second
-  ugeom iostat -x . 2 5       the disk of this folder, five times, with queue and waiting times
-  ugeom iostat --json vda     one line of JSON a report";
+  ugeom iostat vda 1          # once a second
+  ugeom iostat -x . 2 5       # the disk of this folder, five times, with queue and waiting times
+  ugeom iostat --json vda     # one line of JSON per report";
 
 /// Print the load of devices and processors, as iostat does
 #[derive(Args)]

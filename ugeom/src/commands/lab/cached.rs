@@ -18,9 +18,9 @@ afterwards. A FILE is only read.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom lab cached                     a temporary file of 128 MiB, 15 seconds
-  ugeom lab cached --full              a file of 1 GiB, every order and block size
-  ugeom lab cached --size 4g disk.img  the first 4 GiB of an image";
+  ugeom lab cached                     # a temporary file of 128 MiB, 15 seconds
+  ugeom lab cached --full              # a file of 1 GiB, every order and block size
+  ugeom lab cached --size 4g disk.img  # the first 4 GiB of an image";
 
 /// What does a cached read cost, and why?
 #[derive(Args)]
@@ -30,7 +30,7 @@ pub struct Cached {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
 
-    /// How much of it to read, and to cache [default: 128m; 1g with --full]
+    /// Bytes of the file to read and to cache [default: 128m; 1g with --full]
     #[arg(long, value_name = "SIZE", value_parser = enough)]
     size: Option<u64>,
 

@@ -23,11 +23,11 @@ one, also after Ctrl-C. It needs root.";
 
 const ENGINES_EXAMPLES: &str = "\
 Examples:
-  ugeom lab engines                            a temporary file, 15 seconds
-  ugeom lab engines --full                     whole runs of 65,536 requests
+  ugeom lab engines                            # a temporary file, 15 seconds
+  ugeom lab engines --full                     # whole runs of 65,536 requests
   ugeom lab engines --depth 32,100 --size 64m
-  ugeom lab engines --schedulers --depth 100   with every scheduler of the device
-  ugeom lab engines --destroy /dev/sdX         a disk with nothing on it";
+  ugeom lab engines --schedulers --depth 100   # with every scheduler of the device
+  ugeom lab engines --destroy /dev/sdX         # a disk with nothing on it";
 
 /// Do blocking threads keep up with the kernel's asynchronous I/O?
 #[derive(Args)]
@@ -37,7 +37,7 @@ pub struct Engines {
     #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
     target: Option<PathBuf>,
 
-    /// Overwrite TARGET, whatever it contains
+    /// Allow overwriting TARGET, with any content
     #[arg(long, requires = "target")]
     destroy: bool,
 

@@ -198,7 +198,6 @@ impl One {
         files::check_all(&self.outputs(), self.flags.force)
     }
 
-    /// Where results go.
     pub fn outputs(&self) -> [Output<'_>; 2] {
         [
             Output::json(self.flags.json.as_ref()),

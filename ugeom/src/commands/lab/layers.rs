@@ -31,18 +31,18 @@ one process and refuses --processes, --full and --goals.";
 
 const LAYERS_EXAMPLES: &str = "\
 Examples:
-  ugeom lab layers                        the memory disk of 2002
-  ugeom lab layers --kernel /dev/loop0    what do the kernel's layers cost?
-  ugeom lab layers --kernel /dev/loop0 --bottom memory   the same over memory, without noise
-  ugeom lab layers --kernel /dev/loop0 --faithful   the program of 2002 on each layer
-  ugeom lab layers --all --full           the full matrix and the whole page
-  ugeom lab layers --json before.json disk.img   keep the figures of a disk";
+  ugeom lab layers                        # the memory disk of 2002
+  ugeom lab layers --kernel /dev/loop0    # what do the kernel's layers cost?
+  ugeom lab layers --kernel /dev/loop0 --bottom memory   # the same over memory, without noise
+  ugeom lab layers --kernel /dev/loop0 --faithful   # the program of 2002 on each layer
+  ugeom lab layers --all --full           # the full matrix and the whole page
+  ugeom lab layers --json before.json disk.img   # keep the figures of a disk";
 
 /// What does GEOM cost, and what does each layer of it cost?
 #[derive(Args)]
 #[command(long_about = LAYERS_ABOUT, after_help = LAYERS_EXAMPLES)]
 pub struct Layers {
-    /// What to measure [default: a memory disk with an MBR and a BSD label]
+    /// Target to measure [default: a memory disk with an MBR and a BSD label]
     #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath,
           value_parser = crate::opening::word())]
     target: Option<String>,

@@ -32,14 +32,14 @@ Measure on a quiet machine, with a release build.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom lab                     every experiment, 15 seconds each; writes report.html
-  ugeom lab layers              what does GEOM cost, and each layer of it?
-  ugeom lab layers disk.img     the same for your own disk or image
-  ugeom lab scaling             how many IOPS, and what does each knob gain?
-  ugeom lab cached              what does a cached read cost, and why?
-  ugeom lab sweep disk.img      what limits it: IOPS or bandwidth?
-  ugeom lab engines             do threads keep up with the kernel's asynchronous I/O?
-  ugeom lab tst /dev/zero       the program of 2002";
+  ugeom lab                     # every experiment, 15 seconds each; writes report.html
+  ugeom lab layers              # what does GEOM cost, and each layer of it?
+  ugeom lab layers disk.img     # the same for your own disk or image
+  ugeom lab scaling             # how many IOPS, and what does each knob gain?
+  ugeom lab cached              # what does a cached read cost, and why?
+  ugeom lab sweep disk.img      # what limits it: IOPS or bandwidth?
+  ugeom lab engines             # do threads keep up with the kernel's asynchronous I/O?
+  ugeom lab tst /dev/zero       # the program of 2002";
 
 /// Measure: what do layers cost, what limits a disk, how does it scale?
 #[derive(Args)]

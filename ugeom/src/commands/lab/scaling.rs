@@ -16,8 +16,8 @@ ministat's, as in the published table, and one that holds for all steps of its k
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom lab scaling                          15 seconds
-  ugeom lab scaling --full                   no time limit
+  ugeom lab scaling                          # 15 seconds
+  ugeom lab scaling --full                   # no time limit
   ugeom lab scaling --workers 1,2,32 --json scaling.json";
 
 /// How do IOPS scale with workers, and what does each knob gain?

@@ -23,17 +23,17 @@ To fit the budget, it reduces repetitions first, then bytes; the report states b
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom lab sweep                          a temporary file here, and the disk of 2004
-  ugeom lab sweep --full /dev/sda          all of 64 MiB in each block size
+  ugeom lab sweep                          # a temporary file here, and the disk of 2004
+  ugeom lab sweep --full /dev/sda          # all of 64 MiB in each block size
   ugeom lab sweep --direct --random disk.img
-  ugeom lab sweep 'disk:64m,rate=200m/s'   a disk whose limits are known
-  ugeom lab sweep --format dd disk.img     the lines of dd and csh";
+  ugeom lab sweep 'disk:64m,rate=200m/s'   # a disk whose limits are known
+  ugeom lab sweep --format dd disk.img     # the lines of dd and csh";
 
 /// What limits a device: IOPS, bandwidth, or the processor?
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Sweep {
-    /// What to measure [default: a temporary file and a simulated disk]
+    /// Target to measure [default: a temporary file and a simulated disk]
     #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath,
           value_parser = crate::opening::word())]
     target: Option<String>,

@@ -29,7 +29,7 @@ pub struct Backup {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Which table, where there are several: mbr, bsd, gpt, ...
+    /// Scheme of the table, if there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
@@ -41,12 +41,12 @@ targets. The contents of the partitions do not change. Partitions get new GUIDs,
 of a computer differ; --uuids restores those of the backup, by which systems find them at boot \
 (PARTUUID=).
 
-A target that carries a table or a file system is refused without -F, which wipes what is there.";
+A target that carries a table or a file system is refused without -F, which wipes it first.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
-  ugeom part restore -l --uuids disk.img < disk.part              the table as it was
-  ugeom part backup a.img | ugeom part restore -l -F b.img c.img   a's table on two disks";
+  ugeom part restore -l --uuids disk.img < disk.part              # the table as it was
+  ugeom part backup a.img | ugeom part restore -l -F b.img c.img   # a's table on two disks";
 
 /// Write a table from the text of `backup` on stdin
 #[derive(Args)]

@@ -19,9 +19,9 @@ const MOST_IN_PARTITION_BYTES: u64 = 64 << 20;
 const LONG_ABOUT: &str = "\
 Writes boot code: around the table with -b, where the scheme keeps sectors for it (MBR, GPT: 446 \
 bytes of sector 0; BSD, PC98: 8 KiB), or into a partition with -p and -i. A VTOC8 takes 8 KiB with \
--p, in one partition or, without -i, in all of them. A partition that carries something where the \
-code would be written is refused without --destroy. The table stays as it is, and of an MBR also \
-the disk's serial number.";
+-p, in one partition or, without -i, in all of them. Without --destroy, a partition with content \
+where the code would be written is refused. The table does not change, nor does the disk's serial \
+number in an MBR (-N overwrites it).";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,16 +35,16 @@ pub struct Bootcode {
     #[command(flatten)]
     common: Common,
 
-    /// The file with the code that goes around the table
+    /// File with the boot code around the table
     #[arg(short = 'b', value_name = "FILE", value_hint = ValueHint::FilePath,
           required_unless_present = "partcode")]
     bootcode: Option<PathBuf>,
 
-    /// The file with the code that goes into a partition
+    /// File with the boot code for a partition
     #[arg(short = 'p', value_name = "FILE", value_hint = ValueHint::FilePath)]
     partcode: Option<PathBuf>,
 
-    /// Index of the partition that -p writes to
+    /// Index of the partition for -p
     #[arg(short = 'i', value_name = "INDEX", requires = "partcode")]
     index: Option<u32>,
 
@@ -52,11 +52,11 @@ pub struct Bootcode {
     #[arg(short = 'N')]
     without_serial: bool,
 
-    /// Overwrite what the partition carries
+    /// Overwrite a partition that has content
     #[arg(long, requires = "partcode")]
     destroy: bool,
 
-    /// Which table, where there are several: mbr, bsd, gpt, ...
+    /// Scheme of the table, if there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }

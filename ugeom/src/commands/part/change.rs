@@ -19,13 +19,13 @@ const CREATE_ABOUT: &str = "\
 Makes a new, empty partition table.
 
 A provider that carries a partition table or a file system is refused with the name of what was \
-found, unless --destroy is given; what was there is then wiped. A disk or image that is mounted or \
+found, unless --destroy is given, which wipes it first. A disk or image that is mounted or \
 attached to a loop device is refused in any case.";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
   ugeom part create -s gpt disk.img
-  ugeom part create -s bsd -n 20 disk.img@s1   a disklabel with 20 entries, in a slice";
+  ugeom part create -s bsd -n 20 disk.img@s1   # a disklabel with 20 entries, in a slice";
 
 /// Make a new, empty partition table
 #[derive(Args)]
@@ -34,11 +34,11 @@ pub struct Create {
     #[command(flatten)]
     common: Common,
 
-    /// Which kind: apm, bsd, bsd64, ebr, gpt, mbr, pc98 or vtoc8
+    /// Scheme: apm, bsd, bsd64, ebr, gpt, mbr, pc98 or vtoc8
     #[arg(short = 's', value_name = "SCHEME", value_parser = scheme)]
     scheme: Scheme,
 
-    /// How many entries: 16 to 1023 for APM [default: 16], 8 to 20 for BSD [default: 8], 1 to 4096
+    /// Number of entries: 16 to 1023 for APM [default: 16], 8 to 20 for BSD [default: 8], 1 to 4096
     /// for GPT [default: 128]
     #[arg(short = 'n', value_name = "ENTRIES")]
     entries: Option<u32>,
@@ -64,7 +64,7 @@ number or GUID. In PC98 and VTOC8 tables, starts and sizes are whole cylinders."
 const ADD_EXAMPLES: &str = "\
 Examples:
   ugeom part add -t freebsd-ufs -s 256m -l root disk.img
-  ugeom part add -t '!0x83' -b 2048 disk.img   a type by its number, from sector 2048 on";
+  ugeom part add -t '!0x83' -b 2048 disk.img   # a type by its number, from sector 2048 on";
 
 /// Add a partition to a table
 #[derive(Args)]
@@ -73,11 +73,12 @@ pub struct Add {
     #[command(flatten)]
     common: Common,
 
-    /// Its type: freebsd, freebsd-ufs, linux-data, !0x83, ...
+    /// Type: freebsd, freebsd-ufs, linux-data, !0x83, ...
     #[arg(short = 't', value_name = "TYPE")]
     kind: String,
 
-    /// Align start and size to multiples of this [default: the start to 1 MiB]
+    /// Align start and size to multiples of this, in sectors, or bytes with a suffix (1m) [default:
+    /// the start to 1 MiB]
     #[arg(short = 'a', value_name = "ALIGN")]
     align: Option<Amount>,
 
@@ -85,7 +86,7 @@ pub struct Add {
     #[arg(short = 'b', value_name = "START")]
     start: Option<Amount>,
 
-    /// Length of the partition [default: all free space there]
+    /// Length in sectors, or bytes with a suffix (256m) [default: all free space there]
     #[arg(short = 's', value_name = "SIZE")]
     size: Option<Amount>,
 
@@ -93,11 +94,11 @@ pub struct Add {
     #[arg(short = 'i', value_name = "INDEX")]
     index: Option<u32>,
 
-    /// Label; GPT and APM have them
+    /// Label (GPT and APM only)
     #[arg(short = 'l', value_name = "LABEL")]
     label: Option<String>,
 
-    /// Which table, where there are several: mbr, bsd, gpt, ...
+    /// Scheme of the table, if there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
@@ -113,11 +114,11 @@ pub struct Delete {
     #[command(flatten)]
     common: Common,
 
-    /// Its index, as `part show` prints it
+    /// Index of the partition, as `part show` prints it
     #[arg(short = 'i', value_name = "INDEX")]
     index: u32,
 
-    /// Which table, where there are several: mbr, bsd, gpt, ...
+    /// Scheme of the table, if there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }

@@ -15,7 +15,7 @@ the form of FreeBSD's `gpart list`. `ugeom show --json` has the same for program
 const LIST_EXAMPLES: &str = "\
 Examples:
   ugeom part list disk.img
-  ugeom part list disk.img@s1     the tables on that partition";
+  ugeom part list disk.img@s1     # the tables on that partition";
 
 /// List all facts of tables and their partitions
 #[derive(Args)]

@@ -25,8 +25,8 @@ use ugeom_format::plan::{self, Scheme};
 
 const LONG_ABOUT: &str = "\
 Makes, changes and shows partition tables with the verbs and options of FreeBSD's gpart: APM, BSD, \
-BSD64, EBR, GPT, MBR, PC98 and VTOC8. Tables of other kinds are found by `ugeom show`, and not \
-written.
+BSD64, EBR, GPT, MBR, PC98 and VTOC8. `ugeom show` also lists other kinds of tables, which \
+ugeom does not write.
 
 Each change is written immediately, in an order that leaves either the old or the new table after \
 a crash. Tables with partitions in use are not changed.";
@@ -39,7 +39,7 @@ Examples:
   ugeom part show disk.img
   ugeom part backup disk.img > disk.part
   ugeom part restore -l other.img < disk.part
-  ugeom part create -s bsd disk.img@s1     a disklabel in a slice";
+  ugeom part create -s bsd disk.img@s1     # a disklabel in a slice";
 
 /// Make, change and show partition tables, as gpart does
 #[derive(Args)]

@@ -21,19 +21,19 @@ pub struct Modify {
     #[command(flatten)]
     common: Common,
 
-    /// Its index, as `part show` prints it
+    /// Index of the partition, as `part show` prints it
     #[arg(short = 'i', value_name = "INDEX")]
     index: u32,
 
-    /// Its new type: freebsd-ufs, linux-data, !0x83, ...
+    /// New type: freebsd-ufs, linux-data, !0x83, ...
     #[arg(short = 't', value_name = "TYPE", required_unless_present = "label")]
     kind: Option<String>,
 
-    /// Its new label; GPT and APM have them
+    /// New label (GPT and APM only)
     #[arg(short = 'l', value_name = "LABEL")]
     label: Option<String>,
 
-    /// Which table, where there are several: mbr, bsd, gpt, ...
+    /// Scheme of the table, if there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
@@ -43,12 +43,12 @@ Changes the length of a partition; its first sector stays. Without a size it ext
 partition or the end. The contents do not change: shrink a file system before, and grow it \
 afterwards.
 
-A partition is not made shorter than what it carries (a file system, a volume, partitions) states \
-to need, and not at all where that states no length, such as LUKS, unless --destroy is given.";
+Without --destroy, a partition keeps at least the length that its content (a file system, a \
+volume, partitions) states. It does not shrink at all if the content states none, such as LUKS.";
 
 const RESIZE_EXAMPLES: &str = "\
 Examples:
-  ugeom part resize -i 2 disk.img          all of the free space behind it
+  ugeom part resize -i 2 disk.img          # up to the next partition
   ugeom part resize -i 2 -s 10g disk.img";
 
 /// Change the length of a partition
@@ -58,32 +58,39 @@ pub struct Resize {
     #[command(flatten)]
     common: Common,
 
-    /// Its index, as `part show` prints it
+    /// Index of the partition, as `part show` prints it
     #[arg(short = 'i', value_name = "INDEX")]
     index: u32,
 
-    /// Round the size down to a multiple of this
+    /// Round the size down to a multiple of this, in sectors, or bytes with a suffix
     #[arg(short = 'a', value_name = "ALIGN")]
     align: Option<Amount>,
 
-    /// Its new size [default: up to the next partition or the end]
+    /// New size in sectors, or bytes with a suffix (10g) [default: up to the next partition or the
+    /// end]
     #[arg(short = 's', value_name = "SIZE")]
     size: Option<Amount>,
 
-    /// Cut off what the partition carries
+    /// Shrink the partition even if that cuts off its content
     #[arg(long)]
     destroy: bool,
 
-    /// Which table, where there are several: mbr, bsd, gpt, ...
+    /// Scheme of the table, if there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
 
-const ATTRIBUTES_ABOUT: &str = "\
-Attributes are gpart's: active of a partition of an MBR or EBR (the others lose it); active and \
-bootable of a PC98; bootme, bootonce (which sets bootme, too) and bootfailed of a GPT; and of a \
-GPT itself (without -i) active, which makes its protective MBR active, and lenovofix, which puts \
-the protective entry second.";
+const SET_ABOUT: &str = "\
+Sets an attribute of a partition (-i) or of a table. The attributes are gpart's:
+
+  MBR, EBR         active; the other partitions lose it
+  PC98             active, bootable
+  GPT, partition   bootme, bootonce (sets bootme, too), bootfailed
+  GPT, table       active (of the protective MBR), lenovofix (puts the protective entry second)";
+
+const UNSET_ABOUT: &str = "\
+Clears an attribute of a partition (-i) or of a table. `ugeom part set --help` lists the \
+attributes.";
 
 const SET_EXAMPLES: &str = "\
 Examples:
@@ -92,7 +99,7 @@ Examples:
 
 /// Set an attribute of a partition or of a table
 #[derive(Args)]
-#[command(long_about = ATTRIBUTES_ABOUT, after_help = SET_EXAMPLES)]
+#[command(long_about = SET_ABOUT, after_help = SET_EXAMPLES)]
 pub struct Set {
     #[command(flatten)]
     attribute: Attribute,
@@ -104,7 +111,7 @@ Examples:
 
 /// Clear an attribute of a partition or of a table
 #[derive(Args)]
-#[command(long_about = ATTRIBUTES_ABOUT, after_help = UNSET_EXAMPLES)]
+#[command(long_about = UNSET_ABOUT, after_help = UNSET_EXAMPLES)]
 pub struct Unset {
     #[command(flatten)]
     attribute: Attribute,
@@ -115,15 +122,15 @@ struct Attribute {
     #[command(flatten)]
     common: Common,
 
-    /// The attribute: active, bootable, bootme, bootonce, bootfailed, lenovofix
+    /// Attribute: active, bootable, bootme, bootonce, bootfailed, lenovofix
     #[arg(short = 'a', value_name = "ATTRIBUTE")]
     name: String,
 
-    /// The partition's index [default: the table itself]
+    /// Index of the partition [default: the table itself]
     #[arg(short = 'i', value_name = "INDEX")]
     index: Option<u32>,
 
-    /// Which table, where there are several: mbr, bsd, gpt, ...
+    /// Scheme of the table, if there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
@@ -134,8 +141,8 @@ listed. A table with partitions is refused without --force.";
 
 const DESTROY_EXAMPLES: &str = "\
 Examples:
-  ugeom part destroy disk.img         an empty table
-  ugeom part destroy -F disk.img      with its partitions";
+  ugeom part destroy disk.img         # an empty table
+  ugeom part destroy -F disk.img      # with its partitions";
 
 /// Remove a partition table
 #[derive(Args)]
@@ -148,7 +155,7 @@ pub struct Destroy {
     #[arg(short = 'F', long)]
     force: bool,
 
-    /// Which table, where there are several: mbr, bsd, gpt, ...
+    /// Scheme of the table, if there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }

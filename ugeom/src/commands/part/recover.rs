@@ -31,8 +31,8 @@ provider, for `xxd -r FILE disk.img`.";
 
 const RECOVER_EXAMPLES: &str = "\
 Examples:
-  ugeom part show disk.img                is it damaged?
-  ugeom part recover --dry-run disk.img   what would be written
+  ugeom part show disk.img                # is it damaged?
+  ugeom part recover --dry-run disk.img   # what would be written
   ugeom part recover disk.img
   ugeom part recover --from backup disk.img";
 

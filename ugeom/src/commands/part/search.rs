@@ -46,9 +46,9 @@ to a copy of the disk first.";
 const EXAMPLES: &str = "\
 Examples:
   ugeom part search disk.img
-  ugeom part search --quick /dev/sdb                   usual places only
-  ugeom part search --format sfdisk disk.img > table   then: sfdisk copy.img < table
-  ugeom part search --format gpart disk.img > table    `ugeom part restore -l --uuids`, gpart";
+  ugeom part search --quick /dev/sdb                   # usual first sectors only
+  ugeom part search --format sfdisk disk.img > table   # then: sfdisk copy.img < table
+  ugeom part search --format gpart disk.img > table    # `ugeom part restore -l --uuids`, gpart";
 
 /// Search for lost partitions and offer a table
 #[derive(Args)]
@@ -416,7 +416,7 @@ fn listing(lost: &[Lost], contents: &[Vec<Content>], sector: u64) -> String {
             Lost { cut: true, .. } => "reaches past the end".to_owned(),
             Lost {
                 guessed_end: true, ..
-            } => "its end is a guess".to_owned(),
+            } => "its end is estimated".to_owned(),
             _ => String::new(),
         };
         let content =

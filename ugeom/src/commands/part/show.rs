@@ -25,8 +25,8 @@ repairs.";
 const EXAMPLES: &str = "\
 Examples:
   ugeom part show disk.img
-  ugeom part show -l disk.img       labels instead of types
-  ugeom part show -p a.img b.img    names of providers, of two disks";
+  ugeom part show -l disk.img       # labels instead of types
+  ugeom part show -p a.img b.img    # names of providers, of two disks";
 
 /// Show tables with their partitions and free space
 #[derive(Args)]

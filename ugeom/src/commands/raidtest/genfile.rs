@@ -42,7 +42,7 @@ pub struct Genfile {
     #[arg(short = 'f', long)]
     force: bool,
 
-    /// Make the same requests again [default: others every time]
+    /// Seed of the requests: the same seed gives the same file [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 

@@ -33,8 +33,8 @@ table or a file system. It writes zeroes, or the data that it read last.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom raidtest test -r -d /dev/sdb -n 16            read a disk from 16 processes
-  ugeom raidtest test -d zero:clear=0 -n 4            the measurement of GEOM's limits
+  ugeom raidtest test -r -d /dev/sdb -n 16            # read a disk from 16 processes
+  ugeom raidtest test -d zero:clear=0 -n 4            # the measurement of GEOM's limits
   ugeom raidtest test -r -d 'md:1g' --set registry=locked -n 2";
 
 /// Send the requests of a file to a device
@@ -192,7 +192,7 @@ impl Test {
         for child in &mut workers.0 {
             let text = last_line(child)?;
             let span: Span = serde_json::from_str(&text)
-                .with_context(|| format!("a process said {:?}", output::printable(&text)))?;
+                .with_context(|| format!("a process printed {:?}", output::printable(&text)))?;
             spans.push(span);
         }
         workers.join()?;

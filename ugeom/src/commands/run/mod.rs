@@ -44,10 +44,12 @@ the program:
   --debug=parse            print the settings as they are parsed
   --enghelp[=ENGINE]       list the engines, or the options of one
   --version                print the version of fio that is the reference
-  --destroy                write to what carries a partition table or a file system
+  --destroy                write to targets with a partition table or a file system
 
 Errors name file and line, and the nearest name of an unknown option. A setting without effect is \
-a warning. docs/run.md lists all options and the differences from fio.";
+a warning. docs/run.md lists all options and the differences from fio.
+
+Exit codes: 0 all jobs succeeded, 1 invalid jobs or wrong usage, N failed jobs, 128 interrupted.";
 
 const EXAMPLES: &str = "\
 Examples:

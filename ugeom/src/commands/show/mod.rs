@@ -29,12 +29,12 @@ targets of mapped devices need root.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom show disk.img                        what is on this disk?
-  ugeom show -v disk.img                     with the settings of each layer
-  ugeom show --json disk.img | jq .          the same for programs
-  ugeom show --kernel                        the kernel's disks and the layers on them
-  ugeom show --kernel /dev/loop0             from the disk up to this loop device
-  ugeom show --dot 'md:1m | nop' | dot -Tsvg  a picture of the stack";
+  ugeom show disk.img                        # what is on this disk?
+  ugeom show -v disk.img                     # with the settings of each layer
+  ugeom show --json disk.img | jq .          # the same for programs
+  ugeom show --kernel                        # the kernel's disks and the layers on them
+  ugeom show --kernel /dev/loop0             # from the disk up to this loop device
+  ugeom show --dot 'md:1m | nop' | dot -Tsvg  # a picture of the stack";
 
 /// Show the providers of a target as a tree
 #[derive(Args)]
@@ -113,7 +113,7 @@ fn as_geom_has_it(mut tree: Tree) -> Tree {
     tree
 }
 
-/// The geoms that stand on a provider, without the handles of those who have it open.
+/// The geoms that stand on a provider, without the handles of its users.
 fn above(tree: &Tree, provider: ProviderId) -> impl Iterator<Item = &GeomView> {
     tree.above(provider).filter(|geom| geom.class != "DEV")
 }

@@ -43,12 +43,12 @@ end. For a device on a file of a FUSE server of ugeom, the server's layers are r
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom stat                       watch the running server
-  ugeom stat -f 's1|s2' -I 250ms   only these partitions, four times a second
-  ugeom stat -b -a                 only busy providers, once
-  ugeom stat -C -n 60 > stat.csv   a minute, for a spreadsheet
-  ugeom stat -B --kernel vda       the kernel's disk, with the time that requests spend in it
-  ugeom stat --openmetrics         all counters, for Prometheus
+  ugeom stat                       # watch the running server
+  ugeom stat -f 's1|s2' -I 250ms   # only these partitions, four times a second
+  ugeom stat -b -a                 # only busy providers, once
+  ugeom stat -C -n 60 > stat.csv   # a minute, for a spreadsheet
+  ugeom stat -B --kernel vda       # the kernel's disk, with the time that requests spend in it
+  ugeom stat --openmetrics         # all counters, for Prometheus
   ugeom stat --json -b | jq '.rows[] | {name, exclusive_ns}'";
 
 /// Watch the load and the cost of each layer of a server, as gstat does
