@@ -356,7 +356,15 @@ fn a_stack_counts_what_it_was_asked_for() {
 
 #[test]
 fn a_target_that_fails_in_the_middle_leaves_what_was_measured() {
-    let document = run_target("md:256k | nop:count_until_fail=4000");
+    // The failure ends the sweep, not the budget, which a busy machine may use up before.
+    let options = SweepOptions {
+        common: Common {
+            budget_ns: Some(10_000_000_000),
+            ..Common::default()
+        },
+        ..target("md:256k | nop:count_until_fail=4000")
+    };
+    let document = sweep_here(&options).unwrap();
     let measured = &document.processes[0];
     let failure = measured.failure.as_ref().unwrap();
     assert!(
