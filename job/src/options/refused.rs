@@ -53,10 +53,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "sprandom",
         "fill the device twice with rw=randwrite, norandommap=0",
     ),
-    ("trim_backlog", "use a job of trims beside the writer"),
-    ("trim_backlog_batch", "use a job of trims beside the writer"),
-    ("trim_percentage", "use a job of trims beside the writer"),
-    ("trim_verify_zero", "use a job of trims beside the writer"),
     (
         "verify_write_sequence",
         "blocks carry no number of the write: leave it out",
@@ -119,7 +115,6 @@ const ENGINES: &[&str] = &[
     "rdma",
     "sg",
     "solarisaio",
-    "splice",
     "syslet-rw",
     "windowsaio",
     "xnvme",
