@@ -221,7 +221,8 @@ pub struct Worker<'a, D> {
     /// When the last pause was due, and how many requests there were (`thinktime_blocks`).
     thought_at: u64,
     thought: u64,
-    /// How many requests have been made, and whether one was since the last look ([`Worker::thinks`]).
+    /// How many requests have been made, and whether one was since the last look: see
+    /// [`Worker::thinks`].
     requests_made: u64,
     has_made: bool,
     /// How long what was written has been read back, ns.

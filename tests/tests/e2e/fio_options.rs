@@ -166,7 +166,7 @@ fn options_of_requests_make_those_of_fio() {
 fn a_number_behind_a_switch_is_its_value() {
     both(&[
         "--name a --rw write --size 64k --verify=crc32c --verify_fatal 1 --verify_state_save 0",
-        "--name=a --rw=randrw --size=64k --randrepeat 1 --overwrite 0 --end_fsync true",
+        "--name=a --rw=randrw --size=64k --randrepeat 1 --overwrite 0 --end_fsync 1",
     ]);
 }
 
@@ -189,6 +189,24 @@ fn nothing_is_trimmed_without_a_backlog_as_by_fio() {
         "--name=a --rw=write --size=64k --trim_percentage=60 --trim_backlog=5",
         "--name=a --rw=write --size=64k --verify=md5 --trim_backlog=5",
     ]);
+}
+
+#[test]
+fn a_stack_takes_trims_and_syncs_before_the_writes_of_the_same_slot() {
+    for options in [
+        "--rw=trimwrite",
+        "--rw=randtrimwrite --ioengine=libaio --iodepth=4",
+        "--rw=write --fsync=1 --end_fsync=1 --loops=2",
+    ] {
+        let line = format!("--name=a --filename=md:64k --size=64k {options}");
+        let did = did(&[UGEOM, "run"], &line);
+        let [_, _, writes, _, trims, ..] = did.counts[0];
+        assert!(did.succeeded && writes >= 16, "{options}: {did:?}");
+        assert!(
+            trims == 16 || !options.contains("trim"),
+            "{options}: {did:?}"
+        );
+    }
 }
 
 #[test]

@@ -93,6 +93,9 @@ const JOBS: &[&str] = &[
     "rw=read size=1m bsrange=8k-16k bs=4k",
     "rw=read size=1m bssplit=8k/50:16k/50 bs=4k",
     "rw=randread bs=16k size=1m nrfiles=30 openfiles=1 ioengine=libaio iodepth=16",
+    "rw=randwrite bs=28k size=4m random_distribution=zipf:1.2 verify=crc32c",
+    "rw=randwrite:4 bs=28k size=1m norandommap verify=crc32c ioengine=libaio iodepth=4",
+    "rw=randrw bsrange=4k-200k size=4m ioengine=splice",
 ];
 
 /// What a program asked for: file, kind, offset and length of each request, files apart.
