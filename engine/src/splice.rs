@@ -50,9 +50,9 @@ impl Pipe {
         let (length, into) = (step.length as usize, Some(&mut offset));
         let moved = splice(file, into, &self.into, None, length, flags)? as u64;
         let pipe = self.from.as_raw_fd();
-        // SAFETY: the caller's promise.
         let mut done = match moved {
             0 => 0,
+            // SAFETY: the caller's promise.
             _ => unsafe { calls::transfer_at_position(pipe, Call::Read, pieces) }?,
         };
         while done < moved {

@@ -200,8 +200,6 @@ fn as_many_requests_are_in_flight_as_by_fio() {
         // A file is closed after its last request has ended, and another one is opened then.
         "rw=read size=2m bs=64k nrfiles=32 openfiles=1 ioengine=libaio iodepth=16 direct=1",
         // Those of a batch count together.
-        "rw=write size=2m bs=4k ioengine=libaio iodepth=16 direct=1 iodepth_batch=16 \
-         iodepth_batch_complete_max=16 iodepth_low=1",
         "rw=read size=2m bs=4k ioengine=libaio iodepth=16 iodepth_batch=8 iodepth_low=8",
         "rw=read size=2m bs=4k ioengine=io_uring direct=1 iodepth=4 iodepth_batch_submit=4 \
          iodepth_batch_complete_min=4",
