@@ -34,18 +34,12 @@ impl<D: Door> Worker<'_, D> {
                 if self.has_made && self.thinks(now) {
                     break;
                 }
-                if self.make_trim(now) {
+                if self.make_trim(now) || (self.checks_left > 0 && self.make_check(now)) {
                     if self.queued.len() >= self.batch() {
                         now = self.hand_over(now);
                     }
                     continue;
                 }
-            }
-            if self.checks_left > 0 && self.make_check(now) {
-                if self.queued.len() >= self.batch() {
-                    now = self.hand_over(now);
-                }
-                continue;
             }
             let is_new = self.next_up.is_none();
             if self.has_conditions && !self.may_make_any(now) {

@@ -633,6 +633,7 @@ fn has_conditions(task: &Task<'_>) -> bool {
         || job.latency.target_ns > 0
         || job.thinktime_ns > 0
         || job.trimming.percent > 0
+        || job.verifying.backlog > 0
         || task.state.is_some()
 }
 
