@@ -31,7 +31,7 @@ impl<D: Door> Worker<'_, D> {
                 break;
             };
             if self.has_conditions {
-                if self.has_made && self.thinks(now) {
+                if self.pauses.has_made && self.thinks(now) {
                     break;
                 }
                 if self.make_trim(now) || (self.checks_left > 0 && self.make_check(now)) {

@@ -56,6 +56,7 @@ use super::content::Content;
 use super::draws::{Purpose, Seeds};
 use super::places::{Place, Places, Region};
 use super::tally::{Live, Phase, Tally};
+use conditions::Pauses;
 use depth::DepthSearch;
 pub use flow::Flow;
 use flow::Share;
@@ -214,17 +215,9 @@ pub struct Worker<'a, D> {
     checks: Vec<Option<u16>>,
     /// What is asked for per request besides the usual: see [`Worker::may_make`].
     has_conditions: bool,
-    /// The processor is kept busy until then (`thinktime_spin`).
-    spin_until: u64,
+    pauses: Pauses,
     /// How long before a request is due there is no more sleep, ns.
     spin_ns: u64,
-    /// When the last pause was due, and how many requests there were (`thinktime_blocks`).
-    thought_at: u64,
-    thought: u64,
-    /// How many requests have been made, and whether one was since the last look: see
-    /// [`Worker::thinks`].
-    requests_made: u64,
-    has_made: bool,
     /// How long what was written has been read back, ns.
     checked_ns: u64,
     /// How much of what was written has been read back.
@@ -304,12 +297,8 @@ impl<'a, D: Door> Worker<'a, D> {
                 _ => vec![None; slots as usize],
             },
             has_conditions: has_conditions(task),
-            spin_until: 0,
+            pauses: Pauses::default(),
             spin_ns: SPIN_NS,
-            thought_at: 0,
-            thought: 0,
-            requests_made: 0,
-            has_made: false,
             checked_ns: 0,
             checked_bytes: 0,
             read_back_bytes: 0,
@@ -491,7 +480,7 @@ impl<'a, D: Door> Worker<'a, D> {
             return;
         };
         let now = clock::ticks();
-        if now < self.spin_until {
+        if now < self.pauses.spin_until {
             return std::hint::spin_loop();
         }
         let ns = clock::ticks_to_ns(due.saturating_sub(now));
@@ -610,8 +599,7 @@ impl<'a, D: Door> Worker<'a, D> {
             pace.made(kind, length);
         }
         if job.thinktime_ns > 0 {
-            self.requests_made += 1;
-            self.has_made = true;
+            self.pauses.made();
         }
         if kind == WRITE
             && let Some(syncs) = &mut self.syncs
