@@ -106,7 +106,7 @@ pub(crate) unsafe fn transfer_at_position(
 }
 
 /// The result of a system call as the C library tells it.
-fn count(result: isize) -> Result<u64, Errno> {
+pub(crate) fn count(result: isize) -> Result<u64, Errno> {
     u64::try_from(result).map_err(|_| {
         let error = std::io::Error::last_os_error();
         Errno::from_io_error(&error).unwrap_or(Errno::IO)

@@ -21,6 +21,8 @@ pub enum Choice {
     Sync,
     /// Blocking system calls, lseek(2) and read(2) or write(2).
     Seek,
+    /// Blocking system calls that move data through a pipe, splice(2).
+    Splice,
     /// Copies from and to the mapped file.
     Mmap,
     /// A simulated disk with [`Faults::default`](crate::Faults), for tests.
@@ -29,13 +31,14 @@ pub enum Choice {
 
 impl Choice {
     /// All choices, in the order in which they are to be listed.
-    pub const ALL: [Choice; 8] = [
+    pub const ALL: [Choice; 9] = [
         Choice::Auto,
         Choice::IoUring,
         Choice::Guasi,
         Choice::Libaio,
         Choice::Sync,
         Choice::Seek,
+        Choice::Splice,
         Choice::Mmap,
         Choice::Simulated,
     ];
@@ -49,6 +52,7 @@ impl Choice {
             Choice::Libaio => "libaio",
             Choice::Sync => "sync",
             Choice::Seek => "seek",
+            Choice::Splice => "splice",
             Choice::Mmap => "mmap",
             Choice::Simulated => "simulated",
         }

@@ -9,6 +9,7 @@ use crate::libaio::LibaioEngine;
 use crate::mmap::MmapEngine;
 use crate::op::Engine;
 use crate::simulated::{Faults, Simulation};
+use crate::splice::SpliceEngine;
 use crate::sync::{SeekEngine, SyncEngine};
 use crate::uring::UringEngine;
 
@@ -61,6 +62,7 @@ pub fn open_engine_with<M: IoMemory + 'static>(
         Choice::Libaio => Box::new(LibaioEngine::open(depth)?),
         Choice::Sync => Box::new(SyncEngine::new()),
         Choice::Seek => Box::new(SeekEngine::new()),
+        Choice::Splice => Box::new(SpliceEngine::new()),
         Choice::Mmap => Box::new(MmapEngine::new()),
         Choice::Simulated => Box::new(Simulation::new(Faults::default()).engine(depth)),
     };

@@ -27,6 +27,7 @@ conforms! {
     libaio_conforms: Libaio;
     sync_conforms: Sync;
     seek_conforms: Seek;
+    splice_conforms: Splice;
     mmap_conforms: Mmap;
 }
 

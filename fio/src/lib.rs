@@ -27,7 +27,7 @@ pub mod tally;
 mod target;
 mod worker;
 
-pub use outcome::{JobOutcome, Outcome};
+pub use outcome::{Idleness, JobOutcome, Outcome};
 pub use run::{Progress, Watcher, run};
 pub use target::Meaning;
 pub use worker::Trouble;

@@ -99,6 +99,15 @@ pub struct DiskOutcome {
     pub elapsed_ms: u64,
 }
 
+/// How idle the processors were while jobs ran, percent (`--idle-prof`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Idleness {
+    /// All of them together.
+    pub system: f64,
+    /// Each one; none where it was not asked for.
+    pub cores: Vec<f64>,
+}
+
 /// What came out of all jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -106,6 +115,8 @@ pub struct Outcome {
     pub jobs: Vec<JobOutcome>,
     /// The block devices below the files of the jobs.
     pub disks: Vec<DiskOutcome>,
+    /// How idle the processors were, if that was asked for.
+    pub idleness: Option<Idleness>,
     /// Data that stacks accepted and lost, found when the last handle was closed.
     pub lost: Vec<LostAtTheEnd>,
 }

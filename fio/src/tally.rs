@@ -189,10 +189,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A request is handed over as one of `in_flight`.
+    /// Requests are handed over and count as one of `in_flight`.
     #[inline]
-    pub fn depth(&mut self, in_flight: u32) {
-        self.depths[(in_flight.max(1).ilog2() as usize).min(6)] += 1;
+    pub fn depth(&mut self, in_flight: u32, requests: u64) {
+        self.depths[(in_flight.max(1).ilog2() as usize).min(6)] += requests;
     }
 
     /// The place of a number of requests in [`Tally::submits`].

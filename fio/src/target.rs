@@ -9,7 +9,7 @@ use ugeom_classes::spec::{self, FILE_CLASS, OptionDefault, OptionDoc};
 use ugeom_classes::{Role, Target, TargetOptions, open_target, path_of, registry};
 use ugeom_load::places::Below as _;
 use ugeom_measure::units::Size;
-use ugeom_stack::Delta;
+use ugeom_stack::{Delta, Errno};
 
 use super::draws::{Draws, Purpose, Seeds};
 use super::layout::Layout;
@@ -238,9 +238,10 @@ pub fn file_regions(
         // Made when it is opened, or as far as there is space.
         let grows = job.create_on_open || job.fill_device || creates;
         if !grows && (length < end || matches!(found, Found::Missing)) {
-            if job.keeps_files {
-                let message = format!("{name} has {length} bytes of {end}, against --readonly");
-                return Err(JobError::target(&job.name, message));
+            if job.keeps_files && matches!(found, Found::Missing) {
+                let message = format!("{name}, which --readonly does not make");
+                let missing = std::io::Error::from_raw_os_error(Errno::NOENT.raw_os_error());
+                return Err(JobError::caused(&job.name, message, missing));
             }
             layouts.push(Layout {
                 path: path.clone(),

@@ -61,7 +61,6 @@ const MET: &[(&str, &[&str])] = &[
     ("rate_ignore_thinktime", &["0"]),
     ("softrandommap", &["0"]),
     ("sqthread_poll", &["0"]),
-    ("thinktime_blocks_type", &["complete"]),
     ("uncached", &["0"]),
     ("unique_filename", &["0", "1", ""]),
     ("userspace_reap", &["0"]),
@@ -95,6 +94,23 @@ fn without_writes(job: &Job, say: &mut dyn FnMut(&str, &str)) {
             say(option, "the job writes nothing");
         }
     }
+}
+
+/// Settings of trims, in a job that trims nothing of what it has written.
+fn without_trims(job: &Job, say: &mut dyn FnMut(&str, &str)) {
+    let why = match job.trimming.percent > 0 {
+        _ if job.verify == Verify::No => "verify is not set",
+        true if job.trimming.backlog == 0 => "trim_backlog is not set",
+        true => return,
+        false => "trim_percentage is not set",
+    };
+    let options = [
+        "trim_percentage",
+        "trim_backlog",
+        "trim_backlog_batch",
+        "trim_verify_zero",
+    ];
+    options.iter().for_each(|option| say(option, why));
 }
 
 /// Settings of queues, with an engine that has none.
@@ -157,6 +173,7 @@ fn of_job(job: &Job) -> Vec<Idle> {
             say(option, "verify is not set");
         }
     }
+    without_trims(job, &mut say);
     if job.bw_log.is_none() && job.lat_log.is_none() && job.iops_log.is_none() {
         say("log_avg_msec", "no log is written");
     }
@@ -166,6 +183,7 @@ fn of_job(job: &Job) -> Vec<Idle> {
     }
     if job.thinktime_ns == 0 {
         say("thinktime_blocks", "there is no thinktime");
+        say("thinktime_blocks_type", "there is no thinktime");
     }
     if job.steady.is_none() {
         say("steadystate_duration", "steadystate is not set");

@@ -12,7 +12,7 @@ use ugeom_measure::units::truth;
 #[rustfmt::skip]
 pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
     option("path", "PATH", Required, "the image or block device", set_field!(path = path)),
-    option("engine", "auto|io_uring|guasi|libaio|sync|seek|mmap|simulated", Value("auto"),
+    option("engine", "auto|io_uring|guasi|libaio|sync|seek|splice|mmap|simulated", Value("auto"),
         "I/O engine; auto: io_uring if the kernel allows it, else guasi",
         set_field!(engine = engine)),
     option("workers", "MIN..MAX|MAX", Depends("1..256"), "threads of engine=guasi",

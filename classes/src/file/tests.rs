@@ -11,13 +11,14 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Delta, Errno, ExtentKind, Flags};
 use ugeom_testkit::has;
 
-const ENGINES: [&str; 8] = [
+const ENGINES: [&str; 9] = [
     "auto",
     "io_uring",
     "guasi",
     "libaio",
     "sync",
     "seek",
+    "splice",
     "mmap",
     "simulated",
 ];

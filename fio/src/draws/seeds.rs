@@ -28,6 +28,8 @@ pub enum Purpose {
     Offsets = 6,
     /// Sizes of files for `filesize=LOW-HIGH`.
     FileSizes = 7,
+    /// Which writes are trimmed again, for `trim_percentage`.
+    Trims = 8,
     /// Content of writes, with its repeated and compressible shares.
     Content = 9,
     /// Random or sequential, for `percentage_random`.

@@ -8,7 +8,7 @@ use ugeom_machine::clock::local_time_text;
 use ugeom_measure::Histogram;
 
 use super::{BUCKET_ENDS, FIO_VERSION, late, latency_shares, percents};
-use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
+use crate::outcome::{DiskOutcome, Idleness, JobOutcome, Outcome};
 use crate::tally::{Side, Tally};
 use ugeom_job::settings::{DIRECTIONS, Job, Unified};
 
@@ -73,9 +73,20 @@ pub fn json(outcome: &Outcome, bins: bool) -> Result<String, serde_json::Error> 
     let disks = outcome.disks.iter().map(one_disk);
     root.0
         .push(("disk_util".to_owned(), Item::List(disks.collect())));
+    if let Some(idleness) = &outcome.idleness {
+        root = root.object("cpu_idleness", cpu_idleness(idleness));
+    }
     let mut text = serde_json::to_string_pretty(&root)?;
     text.push('\n');
     Ok(text)
+}
+
+fn cpu_idleness(idleness: &Idleness) -> Object {
+    let cores = idleness.cores.iter().enumerate();
+    cores.fold(
+        Object::new().put("system", idleness.system),
+        |object, (core, idle)| object.put(format!("cpu-{core}"), *idle),
+    )
 }
 
 fn options(options: &[(String, String)]) -> Object {

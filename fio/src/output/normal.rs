@@ -7,7 +7,7 @@ use ugeom_measure::Histogram;
 
 use super::number::{Numbers, short};
 use super::{BUCKET_ENDS, LATE_NS, late, latency_shares, percents};
-use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
+use crate::outcome::{DiskOutcome, Idleness, JobOutcome, Outcome};
 use crate::tally::{Samples, Side, Tally, per_second};
 use ugeom_job::settings::{DIRECTIONS, TRIM, Unified, WRITE};
 
@@ -28,6 +28,9 @@ pub fn normal(outcome: &Outcome) -> String {
     }
     groups(&mut out, outcome);
     disks(&mut out, &outcome.disks);
+    if let Some(idleness) = &outcome.idleness {
+        cpu_idleness(&mut out, idleness);
+    }
     out
 }
 
@@ -413,6 +416,15 @@ fn group_line(out: &mut String, name: &str, sides: &[&Side], numbers: Numbers) {
         "{name:>7}: bw={all} ({other_all}), {min}-{max} ({other_min}-{other_max}), \
          io={io} ({other_io}), run={first}-{last}msec"
     );
+}
+
+fn cpu_idleness(out: &mut String, idleness: &Idleness) {
+    let _ = writeln!(out, "\nCPU idleness:\n  system: {:.2}%", idleness.system);
+    if !idleness.cores.is_empty() {
+        let cores = idleness.cores.iter().map(|idle| format!("{idle:.2}%"));
+        let cores: Vec<String> = cores.collect();
+        let _ = writeln!(out, "  percpu: {}", cores.join(", "));
+    }
 }
 
 fn disks(out: &mut String, disks: &[DiskOutcome]) {

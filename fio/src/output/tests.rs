@@ -42,6 +42,7 @@ fn outcome() -> Outcome {
             steady: None,
         }],
         disks: Vec::new(),
+        idleness: None,
         lost: Vec::new(),
     }
 }

@@ -208,6 +208,18 @@ fn blocks_in_turn(settings: &[(&str, &str)], file_blocks: u64, kinds: &[usize]) 
 }
 
 #[test]
+fn zones_begin_anew_at_the_end_of_the_region_of_a_longer_file() {
+    let zones = [
+        ("zonemode", "strided"),
+        ("zonesize", "8k"),
+        ("zoneskip", "16k"),
+    ];
+    let settings = [&zones[..], &[("rw", "read"), ("bs", "4k")]].concat();
+    let blocks = blocks_in_turn(&settings, 32, &[READ; 10]);
+    assert_eq!(blocks, [0, 1, 6, 7, 12, 13, 0, 1, 6, 7]);
+}
+
+#[test]
 fn steps_forward_begin_anew_at_the_end_of_the_file_and_steps_back_there() {
     let reads = [READ; 18];
     let forward = [("rw", "read:4k"), ("bs", "4k")];

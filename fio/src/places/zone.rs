@@ -38,7 +38,8 @@ impl State {
             *used = 0;
             let step = zone.range.saturating_add(zone.skip);
             zone.start = zone.start.saturating_add(step);
-            if self.start.saturating_add(zone.start) >= self.file_bytes {
+            // fio goes on up to the end of the file, also where `size` ends before it.
+            if zone.start >= self.length {
                 zone.start = 0;
             }
             self.next[kind] = zone.start;

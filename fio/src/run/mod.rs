@@ -196,6 +196,7 @@ fn reported(earlier: &[JobOutcome], last: Vec<JobOutcome>, disks: &Disks) -> Out
     Outcome {
         jobs: jobs.filter(|job| job.job.stats).collect(),
         disks: disks.since(),
+        idleness: None,
         lost: Vec::new(),
     }
 }

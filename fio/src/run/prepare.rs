@@ -278,6 +278,18 @@ fn make_files(
     if layouts.is_empty() {
         return Ok(());
     }
+    if job.keeps_files {
+        // As by fio, a short file stays as it is.
+        for Layout { path, bytes, .. } in layouts {
+            watcher.note(&format!(
+                "{}: {} is shorter than {bytes} bytes, and --readonly keeps it so: reads past its \
+                 end find nothing",
+                job.name,
+                path.display()
+            ));
+        }
+        return Ok(());
+    }
     if !job.changes_data() {
         // A job that reads makes a file longer that has less than its size.
         let paths = layouts.iter().map(|layout| layout.path.clone()).collect();

@@ -12,7 +12,7 @@ use ugeom_machine::clock;
 
 use super::super::places::Place;
 use super::super::tally::Tally;
-use super::{NAP_MS, Slot, Worker};
+use super::{NAP_MS, PASSED, Slot, Worker};
 use ugeom_job::settings::{READ, TRIM, Verify, WRITE};
 
 /// Requests of one kind with the same stamps.
@@ -50,6 +50,9 @@ impl<D: Door> Worker<'_, D> {
         mut refill: impl FnMut(&mut Self, u64) -> u64,
     ) {
         let job = self.task.job;
+        if self.batched > 0 {
+            self.end_batch();
+        }
         let wanted = job.iodepth_batch_complete_min.clamp(1, self.in_flight()) as usize;
         let mut events = std::mem::take(&mut self.events);
         let mut timed_out = false;
@@ -58,11 +61,12 @@ impl<D: Door> Worker<'_, D> {
             if events.len() >= wanted || timed_out {
                 break;
             }
-            let nap_ns = match self.not_before {
+            let due = self.not_before.filter(|due| *due < PASSED);
+            let nap_ns = match due {
                 Some(due) => clock::ticks_to_ns(due.saturating_sub(clock::ticks())),
                 None => NAP_MS * 1_000_000,
             };
-            timed_out = self.not_before.is_some();
+            timed_out = due.is_some();
             let nap = Duration::from_nanos(nap_ns.min(NAP_MS * 1_000_000));
             if let Err(error) = self.door.wait(Some(nap)) {
                 self.give_up(&error);
@@ -228,11 +232,14 @@ impl<D: Door> Worker<'_, D> {
         }
         match (kind, &mut self.written) {
             (WRITE, Some(written)) => {
-                written.add(place, slot.number);
+                let turn = written.add(place, slot.number);
                 let count = written.count() as u64;
+                self.trims
+                    .iter_mut()
+                    .for_each(|trims| trims.wrote(place, turn));
                 self.begin_backlog(count);
             }
-            (TRIM, Some(written)) => written.forget(place),
+            (TRIM, Some(written)) if self.trims.is_none() => written.forget(place),
             (READ, _) if self.checks[index as usize].is_some() => self.check_back(index, place),
             (READ, _) if !self.task.job.rw.does[WRITE] => self.check(index, place, None),
             _ => {}

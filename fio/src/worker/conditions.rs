@@ -5,32 +5,70 @@ use ugeom_load::door::{Door, Request};
 use ugeom_machine::clock;
 
 use super::flow::Share;
-use super::{FLOW_NAP_NS, Worker};
+use super::{DRAINED, FLOW_NAP_NS, PASSED, Worker};
 use ugeom_job::settings::WRITE;
 
+/// What `thinktime` needs to know.
+#[derive(Default)]
+pub(super) struct Pauses {
+    /// When the last pause was due, and how many requests there were (`thinktime_blocks`).
+    at: u64,
+    requests: u64,
+    /// How many requests have been made, and whether one was since the last look.
+    made: u64,
+    pub(super) has_made: bool,
+    /// The processor is kept busy until then (`thinktime_spin`).
+    pub(super) spin_until: u64,
+}
+
+impl Pauses {
+    /// A request has been made.
+    pub(super) fn made(&mut self) {
+        self.made += 1;
+        self.has_made = true;
+    }
+}
+
 impl<D: Door> Worker<'_, D> {
-    /// Pauses when it is time to: after so many requests, or after so long.
-    pub(super) fn think(&mut self, now: u64) {
-        let job = self.task.job;
-        self.since_thought += 1;
-        let by_time = job.thinktime_iotime_ns > 0;
-        let due = if by_time && !job.was_set("thinktime_blocks") {
-            false
-        } else {
-            self.since_thought >= job.thinktime_blocks
+    /// Looks, once after each request, whether it is time for a pause: after so many requests, or
+    /// after so long. As by fio, requests in flight end first, see [`Worker::begin_pause`].
+    pub(super) fn thinks(&mut self, now: u64) -> bool {
+        let (job, in_flight) = (self.task.job, u64::from(self.in_flight()));
+        let pauses = &mut self.pauses;
+        pauses.has_made = false;
+        let made = match job.thinktime_by_issue {
+            true => pauses.made,
+            false => pauses.made.saturating_sub(in_flight),
         };
-        if self.thought_at == 0 {
-            self.thought_at = now;
+        if pauses.at == 0 {
+            pauses.at = self.started;
         }
-        let working = now.saturating_sub(self.thought_at);
-        if due || (by_time && working >= clock::ns_to_ticks(job.thinktime_iotime_ns)) {
-            let until = now + clock::ns_to_ticks(job.thinktime_ns);
-            let spin_ns = job.thinktime_spin_ns.min(job.thinktime_ns);
-            self.spin_until = now + clock::ns_to_ticks(spin_ns);
-            self.since_thought = 0;
-            self.thought_at = until;
-            self.not_before = Some(until);
+        let between_ns = job.thinktime_iotime_ns.saturating_add(job.thinktime_ns);
+        let by_time = job.thinktime_iotime_ns > 0;
+        let thinks = match by_time {
+            true if now.saturating_sub(pauses.at) >= clock::ns_to_ticks(between_ns) => true,
+            true if !job.was_set("thinktime_blocks") => false,
+            _ => made >= pauses.requests + u64::from(job.thinktime_blocks),
+        };
+        if thinks {
+            pauses.requests = made;
+            pauses.at = now;
+            self.not_before = Some(DRAINED);
         }
+        thinks
+    }
+
+    /// Nothing is in flight any more: a pause that waited for it begins, or the next pass.
+    pub(super) fn begin_pause(&mut self) {
+        match self.not_before {
+            Some(DRAINED) => {}
+            Some(PASSED) => return self.not_before = None,
+            _ => return,
+        }
+        let (job, now) = (self.task.job, clock::ticks());
+        let spin_ns = job.thinktime_spin_ns.min(job.thinktime_ns);
+        self.pauses.spin_until = now + clock::ns_to_ticks(spin_ns);
+        self.not_before = Some(now + clock::ns_to_ticks(job.thinktime_ns));
     }
 
     /// Whether conditions beside those of every job allow another request: the depth that keeps a

@@ -30,11 +30,16 @@ impl<D: Door> Worker<'_, D> {
                 self.draining = self.task.job.iodepth_low > 0;
                 break;
             };
-            if self.checks_left > 0 && self.make_check(now) {
-                if self.queued.len() >= self.batch() {
-                    now = self.hand_over(now);
+            if self.has_conditions {
+                if self.pauses.has_made && self.thinks(now) {
+                    break;
                 }
-                continue;
+                if self.make_trim(now) || (self.checks_left > 0 && self.make_check(now)) {
+                    if self.queued.len() >= self.batch() {
+                        now = self.hand_over(now);
+                    }
+                    continue;
+                }
             }
             let is_new = self.next_up.is_none();
             if self.has_conditions && !self.may_make_any(now) {
@@ -94,7 +99,9 @@ impl<D: Door> Worker<'_, D> {
         }
         self.door.submit(slot, &request);
         self.queued.push(slot);
-        self.tally.depth(self.in_flight());
+        if !self.in_batches {
+            self.tally.depth(self.in_flight(), 1);
+        }
     }
 
     /// Hands over what is queued, and answers with the time after it: the last that was read.
@@ -110,10 +117,23 @@ impl<D: Door> Worker<'_, D> {
             clock::ticks()
         };
         let count = self.queued.len();
+        if self.in_batches {
+            self.batched += count as u32;
+            if self.batched >= self.task.job.iodepth_batch.unwrap_or(0) {
+                self.end_batch();
+            }
+        }
         for slot in self.queued.drain(..) {
             self.slots[slot as usize].issued = issued;
         }
         self.tally.submits[Tally::batch(count)] += 1;
         issued
+    }
+
+    /// A batch that the job asks for is full, or no more requests join it: as by fio, all of it
+    /// counts as one of so many in flight.
+    pub(super) fn end_batch(&mut self) {
+        let batched = std::mem::take(&mut self.batched);
+        self.tally.depth(self.in_flight(), batched.into());
     }
 }

@@ -57,7 +57,12 @@ pub(super) fn checks_each_pass(task: &Task<'_>) -> bool {
     // share the blocks of a map, or end with the first of them that comes to the end of a file.
     let has_gaps = job.rw.modifier != 0 && !job.rw.random || has_zones;
     let is_mixed = job.rw.does[READ] && job.rw.does[WRITE];
-    ends && io_bytes(task).map_or(has_gaps || is_mixed, |bytes| bytes > whole)
+    // Places that are drawn again and again have no end, but a request that would reach past the
+    // end of a file ends a pass.
+    match io_bytes(task) {
+        None => has_gaps || is_mixed || !ends,
+        Some(bytes) => ends && bytes > whole,
+    }
 }
 
 /// What is left to be done.

@@ -68,6 +68,11 @@ impl Mix {
         self.now
     }
 
+    /// The kind of the last request of a mix.
+    pub fn last(&self) -> usize {
+        self.now
+    }
+
     /// A request of this kind is made.
     #[inline]
     pub fn made(&mut self, kind: usize) {

@@ -40,6 +40,7 @@ mod syncs;
 #[cfg(test)]
 mod tests;
 mod traced;
+mod trims;
 mod written;
 
 use std::path::PathBuf;
@@ -55,6 +56,7 @@ use super::content::Content;
 use super::draws::{Purpose, Seeds};
 use super::places::{Place, Places, Region};
 use super::tally::{Live, Phase, Tally};
+use conditions::Pauses;
 use depth::DepthSearch;
 pub use flow::Flow;
 use flow::Share;
@@ -70,6 +72,7 @@ use priorities::Drawn;
 use state::States;
 use syncs::Syncs;
 pub use traced::Traces;
+use trims::Trims;
 use ugeom_job::settings::{FileLocking, Job, READ, TRIM, Unmeasured, Verify, WRITE};
 use written::Written;
 
@@ -84,6 +87,11 @@ const SPIN_MOST_NS: u64 = 100_000;
 
 /// How long a job whose turn it is not waits before it looks again, ns.
 const FLOW_NAP_NS: u64 = 1_000;
+
+/// The times before which there are no requests while a pause, or a pass, waits for those in
+/// flight.
+const DRAINED: u64 = u64::MAX;
+const PASSED: u64 = u64::MAX - 1;
 
 /// What a worker needs to know.
 pub struct Task<'a> {
@@ -171,6 +179,10 @@ pub struct Worker<'a, D> {
     slots: Vec<Slot>,
     free: Vec<u32>,
     queued: Vec<u32>,
+    /// The job asks for batches (`iodepth_batch`); and how many requests are in one that is not
+    /// full.
+    in_batches: bool,
+    batched: u32,
     events: Vec<Event>,
     /// How many of the reaped events wait to be taken in.
     unaccounted: usize,
@@ -189,6 +201,7 @@ pub struct Worker<'a, D> {
     operations: Option<Operations<'a>>,
     passes: Option<Passes>,
     syncs: Option<Syncs>,
+    trims: Option<Trims>,
     /// How many requests are handed over together at the most, where the job does not say.
     batch_max: usize,
     /// Latencies of requests that are not measured.
@@ -202,11 +215,9 @@ pub struct Worker<'a, D> {
     checks: Vec<Option<u16>>,
     /// What is asked for per request besides the usual: see [`Worker::may_make`].
     has_conditions: bool,
-    /// The processor is kept busy until then (`thinktime_spin`).
-    spin_until: u64,
+    pauses: Pauses,
     /// How long before a request is due there is no more sleep, ns.
     spin_ns: u64,
-    thought_at: u64,
     /// How long what was written has been read back, ns.
     checked_ns: u64,
     /// How much of what was written has been read back.
@@ -223,7 +234,6 @@ pub struct Worker<'a, D> {
     counting: bool,
     started: u64,
     usage_at_start: Usage,
-    since_thought: u32,
     write_number: u64,
 }
 
@@ -258,6 +268,8 @@ impl<'a, D: Door> Worker<'a, D> {
             slots: vec![IDLE; slots as usize],
             free: (0..slots).rev().collect(),
             queued: Vec::with_capacity(slots as usize),
+            in_batches: job.iodepth_batch.is_some_and(|batch| batch != 1),
+            batched: 0,
             events: Vec::with_capacity(slots as usize),
             unaccounted: 0,
             tally: Tally::default(),
@@ -273,6 +285,7 @@ impl<'a, D: Door> Worker<'a, D> {
             operations: Operations::of(task),
             passes: Passes::of(task),
             syncs: Syncs::of(task),
+            trims: Trims::of(task).filter(|_| writes),
             batch_max: batch::most(job),
             unmeasured: match job.file_operation() {
                 Some(_) => Unmeasured::ALL,
@@ -284,9 +297,8 @@ impl<'a, D: Door> Worker<'a, D> {
                 _ => vec![None; slots as usize],
             },
             has_conditions: has_conditions(task),
-            spin_until: 0,
+            pauses: Pauses::default(),
             spin_ns: SPIN_NS,
-            thought_at: 0,
             checked_ns: 0,
             checked_bytes: 0,
             read_back_bytes: 0,
@@ -298,7 +310,6 @@ impl<'a, D: Door> Worker<'a, D> {
             counting: false,
             started: 0,
             usage_at_start: Usage::default(),
-            since_thought: 0,
             write_number: 0,
         }
     }
@@ -428,6 +439,7 @@ impl<'a, D: Door> Worker<'a, D> {
                 if self.finished {
                     return;
                 }
+                self.begin_pause();
                 self.sleep_until_due();
                 continue;
             }
@@ -468,7 +480,7 @@ impl<'a, D: Door> Worker<'a, D> {
             return;
         };
         let now = clock::ticks();
-        if now < self.spin_until {
+        if now < self.pauses.spin_until {
             return std::hint::spin_loop();
         }
         let ns = clock::ticks_to_ns(due.saturating_sub(now));
@@ -520,7 +532,7 @@ impl<'a, D: Door> Worker<'a, D> {
             offset: place.offset,
             length: place.length,
         };
-        self.after_choosing(kind, place.length, now);
+        self.after_choosing(kind, place.length);
         Some((request, due))
     }
 
@@ -558,6 +570,9 @@ impl<'a, D: Door> Worker<'a, D> {
             }
             self.restart_places();
             kind = None;
+            if self.task.job.loops > 1 && !self.task.job.time_based && self.in_flight() > 0 {
+                self.not_before = Some(PASSED);
+            }
             // The next request is chosen after it.
             self.next_up = self.due_sync().map(|sync| (sync, None));
             if self.next_up.is_some() || self.not_before.is_some() {
@@ -576,15 +591,15 @@ impl<'a, D: Door> Worker<'a, D> {
         self.syncs.iter_mut().for_each(Syncs::begin_pass);
     }
 
-    /// What a request brings with it: the next one's time, a pause, a sync.
+    /// What a request brings with it: the next one's time, a look for a pause, a sync.
     #[inline]
-    fn after_choosing(&mut self, kind: usize, length: u32, now: u64) {
+    fn after_choosing(&mut self, kind: usize, length: u32) {
         let job = self.task.job;
         if let Some(pace) = &mut self.pace {
             pace.made(kind, length);
         }
         if job.thinktime_ns > 0 {
-            self.think(now);
+            self.pauses.made();
         }
         if kind == WRITE
             && let Some(syncs) = &mut self.syncs
@@ -604,6 +619,9 @@ fn has_conditions(task: &Task<'_>) -> bool {
         || (slots(job) > 1 && job.limits_open_files(task.regions.len()))
         || job.file_locking != FileLocking::No
         || job.latency.target_ns > 0
+        || job.thinktime_ns > 0
+        || job.trimming.percent > 0
+        || job.verifying.backlog > 0
         || task.state.is_some()
 }
 

@@ -27,7 +27,9 @@ impl<D: Door> Worker<'_, D> {
             }
             if let (true, Some(written)) = (kind != READ, &mut self.written) {
                 match kind {
-                    WRITE => written.add(place, 0),
+                    WRITE => {
+                        written.add(place, 0);
+                    }
                     _ => written.forget(place),
                 }
             }
@@ -143,8 +145,27 @@ impl<D: Door> Worker<'_, D> {
     pub(super) fn check_back(&mut self, slot: u32, place: Place) {
         // Numbers are those of this run's writes.
         let number = self.checks[slot as usize].take();
+        if self.trims.as_ref().is_some_and(|it| it.is_zeroed(&place)) {
+            return self.check_zero(slot, place);
+        }
         let number = number.filter(|_| !self.task.job.verifying.only);
         self.check(slot, place, number);
+    }
+
+    /// Checks that a block that was trimmed is zero (`trim_verify_zero`).
+    fn check_zero(&mut self, slot: u32, place: Place) {
+        let block = &self.door.buffer(slot)[..place.length as usize];
+        let Some(at) = block.iter().position(|byte| *byte != 0) else {
+            return;
+        };
+        let name = &self.task.regions[place.file as usize].name;
+        let message = format!(
+            "trim_verify_zero: {name} is not zero at offset {} after the trim of {} bytes at {}",
+            place.offset + at as u64,
+            place.length,
+            place.offset
+        );
+        self.wrong_content(message);
     }
 
     /// Checks the buffer of a slot that has been read.

@@ -36,8 +36,8 @@ impl Written {
     }
 
     /// A block has been written; it takes the place of all that it covers a part of, whose
-    /// checksums do not hold any more.
-    pub fn add(&mut self, place: Place, number: u16) {
+    /// checksums do not hold any more. Answers with the turn of the write.
+    pub fn add(&mut self, place: Place, number: u16) -> u64 {
         let end = place.offset + u64::from(place.length);
         let before = self
             .blocks
@@ -65,6 +65,13 @@ impl Written {
             order.push_back((key, self.writes));
         }
         self.writes += 1;
+        self.writes - 1
+    }
+
+    /// Whether a place still holds what was written to it in a turn.
+    pub fn holds(&self, place: &Place, turn: u64) -> bool {
+        let block = self.blocks.get(&(place.file, place.offset));
+        block.is_some_and(|block| block.turn == turn)
     }
 
     /// A range does not hold any more what was written to it.

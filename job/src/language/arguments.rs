@@ -65,6 +65,8 @@ pub struct Report {
     pub aux_path: Option<String>,
     /// `--bandwidth-log`: log the bandwidth of all jobs together.
     pub bandwidth_log: bool,
+    /// `--idle-prof`: report how idle the processors were, together or (`true`) each of them, too.
+    pub idle_of_cores: Option<bool>,
     /// `--version`: print it and run nothing.
     pub version: bool,
     /// `--enghelp[=ENGINE[,OPTION]]`: print the engines, or the options of one.
@@ -126,15 +128,15 @@ pub fn parse_arguments(
             None => (text, None),
         };
         let name = whole_name(name, &origin)?;
-        let needs_value = Report::needs_value(name)
-            || OPTIONS
-                .find(name)
-                .is_some_and(|entry| entry.doc.bare.is_none());
+        let entry = OPTIONS.find(name);
+        let needs_value =
+            Report::needs_value(name) || entry.is_some_and(|entry| entry.doc.bare.is_none());
+        let is_switch = entry.is_some_and(|entry| entry.doc.value == "BOOL");
         let next = arguments
             .get(at)
             .filter(|next| option_text(next).is_none_or(|text| text.starts_with(char::is_numeric)));
         let value = match (value, next) {
-            (None, Some(next)) if needs_value => {
+            (None, Some(next)) if needs_value || (is_switch && is_truth(next)) => {
                 at += 1;
                 Some(next.clone())
             }
@@ -152,6 +154,11 @@ pub fn parse_arguments(
     all.sections = own;
     all.sections.extend(from_files);
     Ok(all)
+}
+
+/// Whether an argument behind a switch is its value, as in `--direct 1`, and no job file.
+fn is_truth(text: &str) -> bool {
+    matches!(text, "true" | "false") || text.parse::<i64>().is_ok()
 }
 
 /// The name that begins like this, if there is just one, as for getopt_long(3).
@@ -307,6 +314,10 @@ impl Report {
             "aux-path" => self.aux_path = Some(needed()?.to_owned()),
             "bandwidth-log" => self.bandwidth_log = true,
             "warnings-fatal" => self.warnings_fatal = true,
+            "idle-prof" => {
+                let known = ["system", "percpu"];
+                self.idle_of_cores = Some(one_of(needed()?, &known, &wrong)? == "percpu");
+            }
             "terse-version" => {
                 let version = value::number32(needed()?).map_err(wrong)?;
                 if !TERSE_VERSIONS.contains(&version) {
@@ -354,6 +365,7 @@ const PROGRAM: &[(&str, bool)] = &[
     ("eta-interval", true),
     ("eta-newline", true),
     ("help", false),
+    ("idle-prof", true),
     ("max-jobs", true),
     ("minimal", false),
     ("output", true),
@@ -383,7 +395,6 @@ const REFUSED: &[(&str, &str)] = &[
         "start the jobs on the other machine, as with ssh(1)",
     ),
     ("daemonize", "use systemd-run(1)"),
-    ("idle-prof", "use mpstat(1)"),
     ("inflate-log", "logs are written as text"),
     ("trigger", "use a shell"),
     ("trigger-file", "use a shell"),

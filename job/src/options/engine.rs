@@ -13,7 +13,8 @@ use ugeom_classes::{set_choice, set_field};
 pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("ioengine", "ENGINE", Value("psync"),
         "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, as guasi), \
-         guasi, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, cpuio, auto",
+         guasi, splice, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, cpuio, \
+         auto",
         |job, text| {
             job.ioengine = engine(text)?.to_owned();
             Ok(())

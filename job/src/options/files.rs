@@ -29,7 +29,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "the files in this directory and all below it, beside those of `filename`",
         set_field!(opendir = text)),
     option("nrfiles", "N", Value("1"), "number of files, used in turn",
-        set_field!(nrfiles = count)),
+        set_field!(nrfiles = count)).also(&["nr_files"]),
     option("filesize", "SIZE[-SIZE]", Depends("size, divided by nrfiles"),
         "the size of each file; 100%: all of a device",
         |job, text| {

@@ -4,6 +4,10 @@
 const ELSEWHERE: &str =
     "fio itself reaches every target of ugeom, see docs/run.md, \"fio on a stack\"";
 
+/// How images of Ceph are reached.
+const RBD: &str =
+    "serve the image, as with `qemu-nbd rbd:POOL/IMAGE`, and name that server as a target";
+
 const OPTIONS: &[(&str, &str)] = &[
     ("atomic", "no engine makes atomic writes"),
     ("cgroup", "start ugeom in the group, as with systemd-run(1)"),
@@ -41,6 +45,7 @@ const OPTIONS: &[(&str, &str)] = &[
         "random_sequence_stride",
         "replay a trace with read_iolog for places in a given order",
     ),
+    ("rbdname", RBD),
     (
         "spr_num_regions",
         "fill the device twice with rw=randwrite, norandommap=0",
@@ -53,10 +58,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "sprandom",
         "fill the device twice with rw=randwrite, norandommap=0",
     ),
-    ("trim_backlog", "use a job of trims beside the writer"),
-    ("trim_backlog_batch", "use a job of trims beside the writer"),
-    ("trim_percentage", "use a job of trims beside the writer"),
-    ("trim_verify_zero", "use a job of trims beside the writer"),
     (
         "verify_write_sequence",
         "blocks carry no number of the write: leave it out",
@@ -72,7 +73,7 @@ const ENGINE_OPTIONS: &[&str] = &[
     "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_user", "http_verbose",
     "https", "inplace", "interface", "libblkio_driver", "libblkio_path", "listen", "mss",
     "namenode", "nfs_url", "nodelay", "object_class", "pingpong", "pool", "port", "program",
-    "protocol", "rbdname", "readfua", "serverip", "sg_write_mode", "skip_bad", "std_redirect",
+    "protocol", "readfua", "serverip", "sg_write_mode", "skip_bad", "std_redirect",
     "stream_id", "touch_objects", "ttl", "uri", "verb", "volume", "window_size",
     "writefua", "xnvme_async",
 ];
@@ -119,7 +120,6 @@ const ENGINES: &[&str] = &[
     "rdma",
     "sg",
     "solarisaio",
-    "splice",
     "syslet-rw",
     "windowsaio",
     "xnvme",
@@ -140,6 +140,7 @@ pub fn reason(name: &str) -> Option<&'static str> {
 /// Why there is no such engine; `None` for a name that fio does not have either.
 pub fn engine(name: &str) -> Option<&'static str> {
     match name {
+        "rbd" => Some(RBD),
         "nbd" => Some("name the server as a target, or see docs/run.md"),
         _ if name.starts_with("external:") => Some(ELSEWHERE),
         _ => ENGINES.contains(&name).then_some(ELSEWHERE),

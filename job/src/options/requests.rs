@@ -65,7 +65,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("io_size", "SIZE|PERCENT%", Depends("size"), "bytes to transfer, if not `size`",
         set_field!(io_size = amount)).also(&["io_limit"]),
     option("offset", "SIZE|PERCENT%", Value("0"), "first offset in the target",
-        set_field!(offset = amount)),
+        set_field!(offset = amount)).also(&["fileoffset"]),
     option("offset_increment", "SIZE|PERCENT%", Value("0"), "added to offset for each of `numjobs`",
         set_field!(offset_increment = amount)),
     option("number_ios", "N", Value("0"),

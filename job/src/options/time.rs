@@ -1,7 +1,7 @@
 //! Options of time: when a job begins and ends, and how fast it makes requests.
 
 use super::values::{count, steady};
-use super::{OptionEntry, idle, idle_switch, option, switch};
+use super::{OptionEntry, idle_switch, option, switch};
 use crate::settings::Job;
 use crate::value::{
     bytes, float, microseconds, milliseconds, nonzero, number, numbers_by_direction, range,
@@ -39,7 +39,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         }),
     option("rate_process", "linear|poisson", Value("linear"), "arrival process of a rate",
         set_choice!(rate_poisson = [("linear", false), ("poisson", true)])),
-    option("thinktime", "TIME", Value("0"), "pause between requests, us without a unit",
+    option("thinktime", "TIME", Value("0"),
+        "pause between requests, after those in flight, us without a unit",
         set_field!(thinktime_ns = microseconds)),
     option("thinktime_blocks", "N", Value("1"), "requests between pauses",
         set_field!(thinktime_blocks = count)),
@@ -54,8 +55,9 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(steady_interval_ns = seconds)).also(&["ss_interval"]),
     option("thinktime_spin", "TIME", Value("0"), "part of the pause that polls, us without a unit",
         set_field!(thinktime_spin_ns = microseconds)),
-    idle("thinktime_blocks_type", "complete|issue",
-        "no effect: requests count when they are issued"),
+    option("thinktime_blocks_type", "complete|issue", Value("complete"),
+        "whether requests count for thinktime_blocks when they end or when they are issued",
+        set_choice!(thinktime_by_issue = [("complete", false), ("issue", true)])),
     option("thinktime_iotime", "TIME", Value("0"),
         "pause after this time instead of after thinktime_blocks, s without a unit",
         set_field!(thinktime_iotime_ns = seconds)),

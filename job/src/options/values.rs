@@ -38,6 +38,7 @@ const ENGINES: &[&str] = &[
     "io_uring",
     "libaio",
     "posixaio",
+    "splice",
     "mmap",
     "null",
     "filecreate",

@@ -4,7 +4,7 @@ use super::bytes::bytes_pattern;
 use super::values::verify;
 use super::{OptionEntry, idle, idle_switch, option, switch};
 use crate::settings::{Job, Verify};
-use crate::value::{bytes, nonzero, number, truth};
+use crate::value::{bytes, nonzero, number, percentage, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 
@@ -62,6 +62,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     switch("verify_state_load", Value("0"),
         "verify no further than the writes that had ended according to that file",
         set_field!(verifying.loads = truth)),
+    option("trim_percentage", "N", Value("0"),
+        "trim this share of the blocks that were written again before they are verified",
+        set_field!(trimming.percent = percentage)),
+    option("trim_backlog", "N", Value("0"),
+        "trim whenever so many blocks wait to be verified; without it nothing is trimmed",
+        set_field!(trimming.backlog = number)),
+    option("trim_backlog_batch", "N", Depends("trim_backlog"),
+        "number of blocks that are trimmed then, and one more, as in fio",
+        set_field!(trimming.batch = number)),
+    switch("trim_verify_zero", Value("0"),
+        "verify that what was trimmed is zero; else it is not verified",
+        set_field!(trimming.verifies_zero = truth)),
     idle_switch("verifysort", "no effect: blocks are checked in the order of their places"),
     idle("verifysort_nr", "N", "no effect: blocks are checked in the order of their places"),
 ];

@@ -207,6 +207,19 @@ pub struct Verifying {
     pub loads: bool,
 }
 
+/// Which of the blocks that were written are trimmed again, of a job that verifies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trimming {
+    /// How many of them, percent.
+    pub percent: u8,
+    /// Trim whenever the number of blocks to be verified is a multiple of this; 0: never.
+    pub backlog: u64,
+    /// How many are trimmed then; 0: as many as `backlog`.
+    pub batch: u64,
+    /// What was trimmed must be zero when it is verified; else it is not verified.
+    pub verifies_zero: bool,
+}
+
 /// `sync_file_range`: a call of sync_file_range(2) after so many writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeSync {

@@ -141,6 +141,8 @@ pub struct Job {
     pub rate_poisson: bool,
     pub thinktime_ns: u64,
     pub thinktime_blocks: u32,
+    /// Requests count when they are issued, not when they end (`thinktime_blocks_type`).
+    pub thinktime_by_issue: bool,
     pub thinktime_spin_ns: u64,
     pub thinktime_iotime_ns: u64,
     pub rate_min: [u64; 3],
@@ -168,6 +170,7 @@ pub struct Job {
 
     pub verify: Verify,
     pub verifying: Verifying,
+    pub trimming: Trimming,
     pub do_verify: bool,
     pub verify_pattern: Vec<Piece>,
     /// `--aux-path`: where `verify_dump` writes.
@@ -242,6 +245,7 @@ impl Job {
             figures: 4,
             rwmixread: 50,
             thinktime_blocks: 1,
+            thinktime_by_issue: false,
             random_percent: [100; 3],
             create_fsync: true,
             create_serialize: true,
@@ -383,7 +387,7 @@ impl Job {
     #[must_use]
     pub fn is_sync(&self) -> bool {
         match self.ioengine.as_str() {
-            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" => true,
+            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "splice" | "mmap" => true,
             "filecreate" | "filestat" | "filedelete" | "falloc" | "ftruncate" => true,
             "cpuio" => true,
             "null" => self.iodepth == 1,

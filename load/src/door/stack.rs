@@ -44,15 +44,18 @@ impl StackDoor {
         }
     }
 
-    /// The memory of an idle slot, taken out of the request that it was in.
+    /// The memory of an idle slot, taken out of the request that it may be in.
     #[cold]
     fn take_out(&mut self, slot: u32) {
         let slot = &mut self.slots[slot as usize];
-        if let Slot::Finished(mut finished) = mem::replace(slot, Slot::InFlight)
-            && let Some(buffer) = finished.take_buffer()
-        {
-            *slot = Slot::Buffer(buffer);
-            self.channel.recycle(finished);
+        match mem::replace(slot, Slot::InFlight) {
+            Slot::Finished(mut finished) => {
+                if let Some(buffer) = finished.take_buffer() {
+                    *slot = Slot::Buffer(buffer);
+                    self.channel.recycle(finished);
+                }
+            }
+            other => *slot = other,
         }
     }
 

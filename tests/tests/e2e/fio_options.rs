@@ -141,7 +141,81 @@ fn options_of_requests_make_those_of_fio() {
         "--name=a --filename=data --rw=read --thinktime=1000 --thinktime_spin=50",
         "--name=a --filename=data --rw=write --verify=md5 --do_verify=0 --verify_backlog=4",
         "--name=a --filename=data --rw=read --mem=mmap --clocksource=clock_gettime --nice=1",
+        "--name=a --filename=data --rw=randread --ioengine=splice --bs=12k",
+        "--name=a --rw=randrw --size=1m --bsrange=4k-200k --ioengine=splice --fsync=4",
+        "--name=a --rw=write --size=1m --bs=100k --ioengine=splice --verify=crc32c",
+        "--name=a --filename=data --rw=read --direct=1 --bs=16k --ioengine=splice",
+        "--name=a --filename=data --rw=read --nr_files=1 --fileoffset=8k",
     ]);
+}
+
+/// As for getopt_long(3), which fio uses, what follows a switch is its value.
+#[test]
+fn a_number_behind_a_switch_is_its_value() {
+    both(&[
+        "--name a --rw write --size 64k --verify=crc32c --verify_fatal 1 --verify_state_save 0",
+        "--name=a --rw=randrw --size=64k --randrepeat 1 --overwrite 0 --end_fsync 1",
+    ]);
+}
+
+#[test]
+fn readonly_reads_a_short_file_as_far_as_it_goes() {
+    both(&[
+        "--readonly --name=a --filename=data --rw=read --size=128k --ioengine=libaio --iodepth=4",
+        "--readonly --name=a --filename=data --rw=read --size=128k --bs=16k --ioengine=io_uring",
+        "--readonly --name=a --filename=data --rw=read --size=128k --ioengine=psync",
+        "--readonly --name=a --filename=missing --rw=read --size=128k",
+    ]);
+}
+
+/// fio 3.33 trims nothing without `trim_backlog`, and ends at an assertion with it.
+#[test]
+fn nothing_is_trimmed_without_a_backlog_as_by_fio() {
+    both(&[
+        "--name=a --rw=write --size=64k --verify=md5 --trim_percentage=60 --trim_verify_zero=1",
+        // fio's blocking engines go on here until the blocks that they do not trim are overwritten.
+        "--name=a --rw=randwrite --size=64k --verify=md5 --trim_percentage=10 --norandommap \
+             --ioengine=libaio",
+        "--name=a --rw=write --size=64k --trim_percentage=60 --trim_backlog=5",
+        "--name=a --rw=write --size=64k --verify=md5 --trim_backlog=5",
+    ]);
+}
+
+#[test]
+fn a_stack_takes_trims_and_syncs_before_the_writes_of_the_same_slot() {
+    for options in [
+        "--rw=trimwrite",
+        "--rw=randtrimwrite --ioengine=libaio --iodepth=4",
+        "--rw=write --fsync=1 --end_fsync=1 --loops=2",
+    ] {
+        let line = format!("--name=a --filename=md:64k --size=64k {options}");
+        let did = did(&[UGEOM, "run"], &line);
+        let [_, _, writes, _, trims, ..] = did.counts[0];
+        assert!(did.succeeded && writes >= 16, "{options}: {did:?}");
+        assert!(
+            trims == 16 || !options.contains("trim"),
+            "{options}: {did:?}"
+        );
+    }
+}
+
+#[test]
+fn a_share_of_what_was_written_is_trimmed_and_not_verified() {
+    let counts = |options: &str| {
+        let job = "--name=a --filename=md:1m --size=1m --verify=crc32c --verify_state_save=0";
+        let did = did(&[UGEOM, "run"], &format!("{job} {options}"));
+        assert!(did.succeeded, "{options}");
+        let [reads, _, writes, _, trims, ..] = did.counts[0];
+        [reads, writes, trims]
+    };
+    let [reads, writes, trims] = counts("--rw=write --trim_percentage=20 --trim_backlog=8");
+    // Writes and trims together fill the size.
+    assert_eq!((reads, writes + trims), (writes - trims, 256));
+    assert!((20..70).contains(&trims), "{trims} of {writes}");
+    let zero = "--rw=randwrite --trim_percentage=50 --trim_backlog=4 --trim_verify_zero=1";
+    let [reads, writes, trims] = counts(zero);
+    assert_eq!((reads, writes + trims), (writes, 256));
+    assert!((50..130).contains(&trims), "{trims} of {writes}");
 }
 
 #[test]

@@ -93,6 +93,9 @@ const JOBS: &[&str] = &[
     "rw=read size=1m bsrange=8k-16k bs=4k",
     "rw=read size=1m bssplit=8k/50:16k/50 bs=4k",
     "rw=randread bs=16k size=1m nrfiles=30 openfiles=1 ioengine=libaio iodepth=16",
+    "rw=randwrite bs=28k size=4m random_distribution=zipf:1.2 verify=crc32c",
+    "rw=randwrite:4 bs=28k size=1m norandommap verify=crc32c ioengine=libaio iodepth=4",
+    "rw=randrw bsrange=4k-200k size=4m ioengine=splice",
 ];
 
 /// Runs a job, whose options stand in a line without dashes, with more words, in a new folder.
@@ -190,6 +193,16 @@ fn as_many_requests_are_in_flight_as_by_fio() {
         "rw=write size=2m bs=4k ioengine=libaio iodepth=8 direct=1 verify=meta verify_backlog=1",
         // A file is closed after its last request has ended, and another one is opened then.
         "rw=read size=2m bs=64k nrfiles=32 openfiles=1 ioengine=libaio iodepth=16 direct=1",
+        // Those of a batch count together.
+        "rw=read size=2m bs=4k ioengine=libaio iodepth=16 iodepth_batch=8 iodepth_low=8",
+        "rw=read size=2m bs=4k ioengine=io_uring direct=1 iodepth=4 iodepth_batch_submit=4 \
+         iodepth_batch_complete_min=4",
+        // A pause waits for what is in flight, and so does each loop.
+        "rw=read size=1m ioengine=libaio direct=1 iodepth=16 thinktime=300 thinktime_blocks=4",
+        "rw=read size=1m ioengine=libaio direct=1 iodepth=16 thinktime=300 thinktime_blocks=16",
+        "rw=read size=1m ioengine=libaio direct=1 iodepth=16 thinktime=300 thinktime_blocks=4 \
+         thinktime_blocks_type=issue",
+        "rw=randread size=256k ioengine=libaio direct=1 iodepth=16 loops=5",
     ] {
         let (ours, fios) = (depths(&[UGEOM, "run"], job), depths(&[fio], job));
         let all = ours.iter().zip(&fios);
@@ -197,5 +210,32 @@ fn as_many_requests_are_in_flight_as_by_fio() {
             .map(|(ours, fios)| (ours - fios).abs())
             .fold(0.0, f64::max);
         assert!(apart < 5.0, "{job}: {ours:?}, by fio {fios:?}");
+    }
+}
+
+/// A pause begins when the request before it has ended, however long that takes.
+#[test]
+fn a_pause_begins_when_requests_in_flight_have_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for engine in ["--ioengine=psync", "--ioengine=libaio"] {
+        let target = "--filename=md:1m | nop:delay=10ms";
+        let words = [
+            "run",
+            "--name=j",
+            target,
+            "--rw=read",
+            "--size=40k",
+            "--thinktime=10ms",
+            "--output-format=json",
+            "--output=result",
+            engine,
+        ];
+        let ended = run_in(folder.path(), UGEOM, &words);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let result = std::fs::read_to_string(folder.path().join("result")).expect("a result");
+        let json: serde_json::Value = serde_json::from_str(&result).expect("JSON");
+        // Ten requests and nine pauses; the tenth pause is left out.
+        let runtime = json["jobs"][0]["read"]["runtime"].as_u64().expect("ms");
+        assert!(runtime >= 185, "{engine}: {runtime} ms");
     }
 }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::run::{UGEOM, json_in, run_lines, succeeds, tool};
+use crate::run::{UGEOM, json_in, run_in, run_lines, succeeds, tool};
 
 /// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -196,4 +196,45 @@ fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
     });
     assert_eq!(both[1], both[0]);
     assert_eq!(both[1].0, 3);
+}
+
+#[test]
+fn idle_prof_reports_the_processors_as_fio_does() {
+    let Some(fio) = tool("fio") else { return };
+    let idleness = |program: &[&str], words: &[&str]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let job = [
+            "--name=j",
+            "--size=1m",
+            "--output=result",
+            "--output-format=json,normal",
+        ];
+        let ended = run_in(
+            folder.path(),
+            program[0],
+            &[&program[1..], &job, words].concat(),
+        );
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let result = std::fs::read_to_string(folder.path().join("result")).expect("a result");
+        assert!(result.contains("CPU idleness:\n  system: "), "{result}");
+        let json = &result[result.find('{').expect("JSON")..];
+        let mut stream = serde_json::Deserializer::from_str(json).into_iter();
+        let json: serde_json::Value = stream.next().expect("a value").expect("JSON");
+        let shares = json["cpu_idleness"].as_object().expect("shares").clone();
+        let percent = |share: &serde_json::Value| (0.0..=100.0).contains(&share.as_f64().unwrap());
+        let of_work = |name: &str| name.starts_with("unit_");
+        let names = shares.iter().filter(|(name, _)| !of_work(name));
+        let ours = program[0] == UGEOM;
+        let names = names.inspect(|(_, share)| assert!(!ours || percent(share), "{json}"));
+        let mut names: Vec<String> = names.map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names
+    };
+    for what in ["system", "percpu"] {
+        let words = [format!("--idle-prof={what}")];
+        let words = words.each_ref().map(String::as_str);
+        let ours = idleness(&[UGEOM, "run"], &words);
+        assert_eq!(ours, idleness(&[fio], &words), "{what}");
+        assert!(ours.contains(&"system".to_owned()), "{ours:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! `ugeom run`: fio's job files and command line.
 
+mod idle;
 mod watch;
 
 use super::files;
@@ -7,6 +8,7 @@ use crate::failure::{JobsFailed, JobsInterrupted, JobsRefused, Usage};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, CommandFactory, Parser};
+use idle::IdleTimes;
 use std::fs;
 use std::io;
 use ugeom_classes::{path_of, result_file, text_of};
@@ -30,6 +32,7 @@ the program:
   --aux-path=FOLDER        write wrong blocks of verify_dump there
   --bandwidth-log          log the bandwidth of all jobs to agg-{read,write,trim}_bw.log
   --append-terse           print terse lines before the other output
+  --idle-prof=WHAT         print how idle the CPUs were: system, percpu
   --terse-version=N        version of terse lines, 2 to 5
   --eta=WHEN               print a progress line: auto, always, never
   --eta-newline=TIME       keep a progress line after each TIME
@@ -216,7 +219,9 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
         result_file::refuse_carrying(&path_of(path), |_| false).with_context(|| path.clone())?;
     }
     let mut terminal = Terminal::new(report, normal && to_stdout)?;
-    let outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;
+    let mut idle = report.idle_of_cores.map(IdleTimes::begin).transpose()?;
+    let mut outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;
+    outcome.idleness = idle.take().map(IdleTimes::end).transpose()?;
     terminal.clear();
     terminal.write_bandwidths()?;
     let failures: Vec<String> = outcome.jobs.iter().filter_map(message).collect();

@@ -1,0 +1,157 @@
+//! The engine `splice`: data goes through a pipe. A read is splice(2) from the file and readv(2)
+//! from the pipe, a write is vmsplice(2) into the pipe and splice(2) to the file, as by fio's
+//! engine of that name.
+//!
+//! For measuring what splicing costs. A pipe takes 16 pages by default, so that a longer request
+//! takes several rounds. Durable writes, syncs and discards are the calls of `sync`: splice(2) has
+//! none of them.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
+use ugeom_machine::buffer::Segment;
+
+use crate::calls;
+use crate::inline::{InlineEngine, Way};
+use crate::op::Errno;
+use crate::progress::{Call, SEGMENTS_MAX, Step};
+
+/// Transfers through a pipe.
+pub struct Spliced;
+
+/// splice(2), in the calling thread.
+pub type SpliceEngine<M> = InlineEngine<M, Spliced>;
+
+/// The pipe of a file; it is empty between two calls that succeed.
+pub struct Pipe {
+    from: OwnedFd,
+    into: OwnedFd,
+}
+
+impl Pipe {
+    fn new() -> Result<Pipe, Errno> {
+        // What does not fit in is put in by the next round.
+        let (from, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Pipe { from, into })
+    }
+
+    /// # Safety
+    /// The pieces are writable memory of `step.length` bytes, accessed by no other code.
+    unsafe fn read(
+        &self,
+        file: BorrowedFd<'_>,
+        step: &Step,
+        pieces: &[Segment],
+    ) -> Result<u64, Errno> {
+        let mut offset = step.offset;
+        let flags = SpliceFlags::empty();
+        let (length, into) = (step.length as usize, Some(&mut offset));
+        let moved = splice(file, into, &self.into, None, length, flags)? as u64;
+        let pipe = self.from.as_raw_fd();
+        let mut done = match moved {
+            0 => 0,
+            // SAFETY: the caller's promise.
+            _ => unsafe { calls::transfer_at_position(pipe, Call::Read, pieces) }?,
+        };
+        while done < moved {
+            let rest = behind(pieces, done as usize, moved as usize);
+            // SAFETY: these are parts of the pieces (the caller's promise).
+            match unsafe { calls::transfer_at_position(pipe, Call::Read, &rest) }? {
+                0 => return Err(Errno::IO),
+                bytes => done += bytes,
+            }
+        }
+        Ok(done)
+    }
+
+    /// # Safety
+    /// The pieces are readable memory of `step.length` bytes, written by no other code.
+    unsafe fn write(
+        &self,
+        file: BorrowedFd<'_>,
+        step: &Step,
+        pieces: &[Segment],
+    ) -> Result<u64, Errno> {
+        let number = pieces.len().min(SEGMENTS_MAX);
+        let vectors = pieces.as_ptr().cast();
+        // SAFETY: the pieces are memory of ours (the caller's promise), which the pipe refers to
+        // until it is empty: below.
+        let moved =
+            calls::count(unsafe { libc::vmsplice(self.into.as_raw_fd(), vectors, number, 0) })?;
+        let mut offset = step.offset;
+        let mut left = moved;
+        while left > 0 {
+            let flags = SpliceFlags::empty();
+            match splice(
+                &self.from,
+                None,
+                file,
+                Some(&mut offset),
+                left as usize,
+                flags,
+            )? {
+                0 => return Err(Errno::IO),
+                bytes => left -= bytes as u64,
+            }
+        }
+        Ok(moved)
+    }
+}
+
+/// The parts of pieces from byte `done` to `end`.
+fn behind(pieces: &[Segment], done: usize, end: usize) -> Vec<Segment> {
+    let mut parts = Vec::with_capacity(pieces.len());
+    let mut at = 0;
+    for piece in pieces {
+        let begin = done.clamp(at, at + piece.len);
+        let stop = end.clamp(at, at + piece.len);
+        if begin < stop {
+            parts.push(Segment {
+                base: piece.base.wrapping_add(begin - at),
+                len: stop - begin,
+            });
+        }
+        at += piece.len;
+    }
+    parts
+}
+
+impl Way for Spliced {
+    type State = Option<Pipe>;
+
+    const NAME: &'static str = "splice";
+
+    fn prepare(file: &Arc<File>) -> Result<Option<Pipe>, Errno> {
+        let about = file.metadata();
+        // splice(2) refuses directories with EINVAL, which would not name the reason.
+        match about.is_ok_and(|about| about.is_dir()) {
+            true => Ok(None),
+            false => Pipe::new().map(Some),
+        }
+    }
+
+    unsafe fn perform(
+        pipe: &mut Option<Pipe>,
+        file: BorrowedFd<'_>,
+        step: &Step,
+        pieces: &[Segment],
+    ) -> Result<u64, Errno> {
+        let result = match (&*pipe, step.call) {
+            // SAFETY: the caller's promise.
+            (Some(pipe), Call::Read) => unsafe { pipe.read(file, step, pieces) },
+            (Some(pipe), Call::Write { durable: false }) => {
+                // SAFETY: the caller's promise.
+                unsafe { pipe.write(file, step, pieces) }
+            }
+            // SAFETY: the caller's promise.
+            _ => return unsafe { calls::perform(file.as_raw_fd(), step, pieces) },
+        };
+        if result.is_err() {
+            // What is left in it belongs to no other request.
+            *pipe = Pipe::new().ok();
+        }
+        result
+    }
+}
