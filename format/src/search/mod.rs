@@ -10,6 +10,8 @@
 //! describes the use.
 
 mod ends;
+mod labels;
+mod layout;
 mod listed;
 mod lvm2;
 mod more;
@@ -47,6 +49,8 @@ pub enum Holds {
     Apfs,
     /// A device of bcache.
     Bcache,
+    /// A disklabel of a BSD system, with partitions of its own.
+    Bsd,
     Btrfs,
     /// ext2, ext3 or ext4.
     Ext,
@@ -84,6 +88,7 @@ impl Holds {
             Holds::Listed => "GPT entry",
             Holds::Apfs => "APFS",
             Holds::Bcache => "bcache",
+            Holds::Bsd => "BSD",
             Holds::Btrfs => "btrfs",
             Holds::Ext => "ext",
             Holds::ExFat => "exFAT",
@@ -128,6 +133,8 @@ pub struct Place {
     pub length_bytes: Option<u64>,
     /// The entry of a GPT.
     pub entry: Option<Listed>,
+    /// Where the partitions of a disklabel begin.
+    pub parts: Vec<u64>,
     /// The structures, at most 16 of them.
     pub signs: Vec<Sign>,
     /// Structures that agree, also those beyond the 16 that are kept.
@@ -178,6 +185,7 @@ struct Claim {
     what: &'static str,
     offset: u64,
     entry: Option<Listed>,
+    parts: Vec<u64>,
 }
 
 impl Search {
@@ -224,6 +232,7 @@ impl Search {
             start_bytes: claim.start,
             length_bytes: claim.length,
             entry: claim.entry.clone(),
+            parts: claim.parts,
             signs: Vec::new(),
             sign_count: 0,
         });

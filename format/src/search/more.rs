@@ -5,7 +5,7 @@
 //! `hfs.h`, `md_p.h` and bcache's `on-disk format` of Linux, ECMA-119, Apple's APFS reference.
 
 use super::probes::{Probe, Reader, claim};
-use super::{Claim, Holds};
+use super::{Claim, Holds, labels};
 use crate::bytes::{u16_be, u16_le, u32_be, u32_le, u64_le};
 
 const MIB: u64 = 1 << 20;
@@ -21,6 +21,8 @@ pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
         [1, 0x16, 0x19, 0x70] => return Some(gfs2),
         [0xfc, 0x4e, 0x2b, 0xa9] => return Some(md),
         [b'B', b'D', ..] => return Some(hfs),
+        // In both byte orders.
+        [0x57, 0x45, 0x56, 0x82] | [0x82, 0x56, 0x45, 0x57] => return Some(labels::bsd),
         _ => {}
     }
     if u16_le(sector, 6) == 0x3434 {
