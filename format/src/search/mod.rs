@@ -52,6 +52,8 @@ pub enum Holds {
     /// A disklabel of a BSD system, with partitions of its own.
     Bsd,
     Btrfs,
+    /// A compressed ROM file system.
+    Cramfs,
     /// ext2, ext3 or ext4.
     Ext,
     ExFat,
@@ -90,6 +92,7 @@ impl Holds {
             Holds::Bcache => "bcache",
             Holds::Bsd => "BSD",
             Holds::Btrfs => "btrfs",
+            Holds::Cramfs => "cramfs",
             Holds::Ext => "ext",
             Holds::ExFat => "exFAT",
             Holds::F2fs => "F2FS",

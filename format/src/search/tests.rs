@@ -364,6 +364,19 @@ fn members_of_raid_state_where_they_begin() {
     assert_eq!(found, expected);
 }
 
+#[test]
+fn cramfs_begins_at_its_superblock_or_a_boot_sector_before() {
+    for before in [0, 512] {
+        let mut disk = vec![0; 4 << 20];
+        let at = (1 << 20) + before;
+        put(&mut disk, at, &[0x45, 0x3d, 0xcd, 0x28, 0, 0x10]);
+        put(&mut disk, at + 16, b"Compressed ROMFS");
+        let lost = search_in(&disk).partitions();
+        let found: Vec<_> = lost.iter().map(extent).collect();
+        assert_eq!(found, [(Holds::Cramfs, 2048, 8)], "{before}");
+    }
+}
+
 /// Of two superblocks of NILFS2, HFS and JFS one is enough.
 #[test]
 fn one_of_two_superblocks_is_enough() {
