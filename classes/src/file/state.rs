@@ -170,9 +170,13 @@ fn is_flushed_after(bio: &Bio, shared: bool) -> bool {
 
 /// Fills a READ that reaches past the last byte of the image with zeroes, if it has all bytes up to
 /// there; returns how many it has then.
-fn pad(bio: &mut Bio, bytes: u64, size_bytes: u64) -> u64 {
+fn pad(bio: &mut Bio, bytes: u64, size_bytes: &AtomicU64) -> u64 {
+    if bio.command() != Command::Read || bytes >= bio.length() {
+        return bytes;
+    }
+    let size_bytes = size_bytes.load(Ordering::Relaxed);
     let inside = size_bytes.saturating_sub(bio.offset());
-    if bio.command() != Command::Read || bytes < inside || inside >= bio.length() {
+    if bytes < inside || inside >= bio.length() {
         return bytes;
     }
     bio.fill(|at, piece| {
@@ -211,10 +215,7 @@ impl ThreadState for ThreadEngine {
             let mut bio = carrier.into_bio();
             let id = bio.id();
             let generation = tickets.remove(&id).and_then(|(_, generation)| generation);
-            let result = result.map(|bytes| match bytes < bio.length() {
-                true => pad(&mut bio, bytes, size_bytes.load(Ordering::Relaxed)),
-                false => bytes,
-            });
+            let result = result.map(|bytes| pad(&mut bio, bytes, size_bytes));
             let in_two_steps = is_flushed_after(&bio, shared.is_some());
             if in_two_steps && result.is_ok() && failures.count() != before {
                 generation.inspect(|generation| durable.end(*generation));
