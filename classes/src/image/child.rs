@@ -273,7 +273,10 @@ fn check_backing(settings: &Settings<'_>, path: &Path) -> Result<(), BuildError>
     };
     if based {
         let format = settings.format.name();
-        let problem = format!("a {format} image that is based on another is not read here");
+        let problem = format!(
+            "a {format} image that is based on another is not read here (`qemu-img convert` makes \
+             one without a backing file)"
+        );
         return Err(refused(settings.path, problem));
     }
     if settings.format == ImageFormat::Qcow && !holds_its_table(&bytes, path)? {
