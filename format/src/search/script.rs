@@ -39,8 +39,8 @@ impl ScriptScheme {
         }
     }
 
-    /// How many of the offered partitions have no place in the text for gpart, or in that for sfdisk
-    /// (`with_logical`).
+    /// How many of the offered partitions have no place in the text for gpart, or in that for
+    /// sfdisk (`with_logical`).
     pub fn left_out(self, lost: &[Lost], with_logical: bool) -> usize {
         let offered = lost.iter().filter(|one| one.over.is_none()).count();
         let chosen = chosen(lost, self);
