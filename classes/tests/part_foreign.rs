@@ -194,6 +194,34 @@ fn partx_lists_the_same_sectors() {
     }
 }
 
+/// A bootable CD of Solaris for SPARC: its label counts in sectors of 512 bytes.
+#[test]
+fn the_sun_label_of_a_cd_is_listed_with_sectors_of_either_size() {
+    let Some(genisoimage) = program("genisoimage") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (boot, tree) = (folder.path().join("boot"), folder.path().join("tree"));
+    std::fs::create_dir(&tree).expect("a tree");
+    std::fs::write(&boot, vec![1; 300_000]).expect("a boot image");
+    let (boot, path) = (boot.display().to_string(), folder.path().join("cd.iso"));
+    let made = Command::new(genisoimage)
+        .args(["-quiet", "-sparc-boot", &format!("{boot},{boot},..."), "-o"])
+        .args([&path, &tree])
+        .output();
+    let made = made.expect("genisoimage runs");
+    let error = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{error}");
+    let places = listed(&path, "");
+    assert_eq!(places.len(), 8, "{places:?}");
+    let in_sectors = places.iter().map(|place| (place.0 / 4, place.1));
+    assert_eq!(
+        listed(&path, "?sectorsize=2048"),
+        in_sectors.collect::<Vec<_>>()
+    );
+    if let Some(partx) = program("partx") {
+        assert_eq!(places, of_partx(&partx, &path));
+    }
+}
+
 #[test]
 fn partx_agrees_about_labels_of_all_three_systems() {
     let Some(partx) = program("partx") else { return };

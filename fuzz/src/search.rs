@@ -20,9 +20,12 @@ pub fn search(data: &[u8]) {
         assert!(one.sectors > 0 && one.first + one.sectors <= sectors);
     }
     let scheme = ScriptScheme::fitting(&lost, sectors, sector as u32);
-    let _ = (
-        gpart_script(&lost, scheme),
-        sfdisk_script(&lost, scheme, sector as u32),
-    );
+    for scheme in [scheme, ScriptScheme::Mbr] {
+        let _ = (
+            gpart_script(&lost, scheme),
+            sfdisk_script(&lost, scheme, sector as u32),
+            scheme.left_out(&lost, true),
+        );
+    }
     let _ = (search.ends(), search.samples(64));
 }

@@ -233,6 +233,12 @@ pub trait Geom: Send + Sync + 'static {
         None
     }
 
+    /// The size of its only provider's media, bytes, if that has grown since it was asked last.
+    /// For geoms at the bottom, whose media something else may extend.
+    fn media_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Facts about the geom for `show` and confxml.
     fn config(&self) -> Vec<(String, String)> {
         Vec::new()

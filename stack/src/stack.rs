@@ -249,6 +249,31 @@ impl Stack {
         self.post(Event::Resize(provider, mediasize_bytes))
     }
 
+    /// Asks the geoms at the bottom whether their media have grown, and resizes their providers:
+    /// layers that show all of one grow with it, and classes taste it again.
+    pub fn notice_growth(&self) {
+        let bottoms = self.shared.topology.with(|topology| {
+            let bottoms = topology.geoms.values();
+            let bottoms = bottoms.filter(|geom| geom.consumers.is_empty());
+            let asked = |geom: &GeomObject| {
+                let [provider] = geom.providers[..] else { return None };
+                Some((provider, Arc::clone(&geom.methods)))
+            };
+            bottoms.filter_map(asked).collect::<Vec<_>>()
+        });
+        for (provider, geom) in bottoms {
+            let Some(bytes) = geom.media_bytes() else { continue };
+            let grows = self.shared.topology.with(|topology| {
+                let object = topology.provider(provider).ok();
+                object.is_some_and(|object| object.mediasize < bytes)
+            });
+            if grows {
+                // Nothing is lost if the provider goes away meanwhile.
+                let _ = self.resize(provider, bytes);
+            }
+        }
+    }
+
     /// A provider is gone for good.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ pub enum RecordError {
     #[error(transparent)]
     Read(#[from] io::Error),
     /// It is no recording.
-    #[error("not a recording of ugeom trace: it begins with {0:02x?}")]
+    #[error("not a recording of ugeom trace: it begins with \"{}\"", .0.escape_ascii())]
     Magic([u8; 8]),
     /// It ends before its devices.
     #[error("a recording of ugeom trace that ends before its first block, at byte {0}")]

@@ -1,12 +1,17 @@
 //! What the data path knows about the file.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// What the data path has to know.
 pub(super) struct Facts {
     pub path: PathBuf,
-    /// The size of the image, bytes; zeroes follow up to a whole sector.
-    pub size_bytes: u64,
+    /// The size of the image, bytes; zeroes follow up to a whole sector. It may grow.
+    pub size_bytes: Arc<AtomicU64>,
+    pub sector_bytes: u64,
+    /// All of the file is the disk, so a longer file is a larger disk.
+    pub may_grow: bool,
     pub writable: bool,
     /// An image that shows its holes. A simulated engine does not, as none of its delays would
     /// meet them.

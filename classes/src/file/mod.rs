@@ -38,6 +38,7 @@ use options::Settings;
 use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use ugeom_engine::Choice;
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
@@ -83,6 +84,20 @@ impl Geom for FileGeom {
 
     fn losses(&self) -> Arc<Losses> {
         Arc::clone(&self.losses)
+    }
+
+    fn media_bytes(&self) -> Option<u64> {
+        let Facts {
+            size_bytes,
+            sector_bytes,
+            may_grow,
+            ..
+        } = &self.facts;
+        let size = open::size_of(&self.file).ok().filter(|_| *may_grow)?;
+        // The provider's padding does not change, so it ends with a whole sector.
+        let whole = size - size % sector_bytes;
+        let before = size_bytes.fetch_max(size, Ordering::Relaxed);
+        (whole > before).then_some(whole)
     }
 
     fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
@@ -165,7 +180,9 @@ fn plan(
     let mark = (padding_bytes > 0).then(|| mark_of_padding(opened.size, padding_bytes));
     let facts = Facts {
         path: path_of(path),
-        size_bytes: opened.size,
+        size_bytes: Arc::new(AtomicU64::new(opened.size)),
+        sector_bytes: sectorsize,
+        may_grow: !opened.has_footer,
         writable: opened.writable,
         shows_holes: may_skip && !opened.block_device,
         align_bytes: opened.align_bytes,

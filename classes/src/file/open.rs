@@ -213,7 +213,7 @@ fn describe(kind: FileType) -> &'static str {
 }
 
 /// The size in bytes; seeking to the end works for images and for block devices.
-fn size_of(file: &File) -> Result<u64, Errno> {
+pub(super) fn size_of(file: &File) -> Result<u64, Errno> {
     rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))
 }
 

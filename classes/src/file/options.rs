@@ -42,7 +42,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "format of the file; auto: by its signature, raw: its bytes are the disk",
         set_field!(format = format)),
     option("backing", "near|any", Value("near"),
-        "allowed backing files of a qcow2 image: in its directory or below, or any file",
+        "allowed backing files (qcow2) and parents (vmdk): in its directory or below, or any file",
         set_field!(backing = backing)),
     option("fwsectors", "N", Absent, "sectors per track, as firmware reports them (mdconfig -x)",
         |it, text| {

@@ -6,16 +6,22 @@ use super::state::ThreadEngine;
 use crate::extents;
 use crate::odd_end;
 use rustix::fs::SeekFrom;
+use std::sync::atomic::Ordering;
 use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, Request};
 
 /// Holes of a file that has become shorter are given in such units: no sector is larger.
 const HOLE_BYTES_MIN: u64 = 1 << 20;
 
+/// Whether a write has bytes for what lies behind the last byte of the file.
+fn loses_bytes(geom: &FileGeom, request: &Request<'_>) -> bool {
+    odd_end::loses_bytes(request, geom.facts.size_bytes.load(Ordering::Relaxed))
+}
+
 pub(super) fn start(geom: &FileGeom, request: Request<'_>, cx: &mut Cx) -> Next {
     match request.command() {
         Command::GetAttr => attribute(&geom.facts, request),
         Command::Extents => holes(geom, request),
-        Command::Write if odd_end::loses_bytes(&request, geom.facts.size_bytes) => {
+        Command::Write if loses_bytes(geom, &request) => {
             request.fail(Errno::NOSPC, odd_end::NO_ROOM)
         }
         Command::Read | Command::Write | Command::Delete | Command::Zero | Command::Flush => {
@@ -77,9 +83,10 @@ fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errn
     if data > at {
         return Ok((ExtentKind::Hole, data.min(end)));
     }
+    let size_bytes = geom.facts.size_bytes.load(Ordering::Relaxed);
     match rustix::fs::seek(file, SeekFrom::Hole(at)) {
         // The hole behind the last byte begins in the middle of a sector.
-        Ok(hole) if hole == geom.facts.size_bytes || hole % 512 > 0 => Ok((ExtentKind::Data, end)),
+        Ok(hole) if hole == size_bytes || hole % 512 > 0 => Ok((ExtentKind::Data, end)),
         Ok(hole) if hole > at => Ok((ExtentKind::Data, hole.min(end))),
         Ok(_) | Err(Errno::INVAL) => Ok((ExtentKind::Data, end)),
         // The file became shorter meanwhile.
@@ -92,7 +99,7 @@ fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errn
 /// stand for what it has lost, and a READ says so.
 fn last_hole(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errno> {
     let size_bytes = rustix::fs::fstat(&*geom.file)?.st_size as u64;
-    if size_bytes >= geom.facts.size_bytes {
+    if size_bytes >= geom.facts.size_bytes.load(Ordering::Relaxed) {
         return Ok((ExtentKind::Hole, end));
     }
     let until = size_bytes / HOLE_BYTES_MIN * HOLE_BYTES_MIN;

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use ugeom_engine::{Completion, Engine, FileId, Op, OpKind, Ticket};
 use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, ThreadState};
 
@@ -59,7 +60,7 @@ pub(super) struct ThreadEngine {
     synced: Vec<(Bio, Result<u64, Errno>)>,
     align_bytes: usize,
     /// The size of the image, bytes; zeroes follow up to a whole sector.
-    size_bytes: u64,
+    size_bytes: Arc<AtomicU64>,
     /// Of what is in flight; with the generation of what makes writes durable.
     tickets: HashMap<BioId, (Ticket, Option<u64>), BuildHasherDefault<IdHasher>>,
     /// What makes writes durable, with its result.
@@ -94,7 +95,7 @@ impl ThreadEngine {
             shared,
             synced: Vec::new(),
             align_bytes: facts.align_bytes,
-            size_bytes: facts.size_bytes,
+            size_bytes: Arc::clone(&facts.size_bytes),
             tickets,
             durable: Overlap::new(DEPTH as usize),
             again: Vec::new(),
@@ -134,9 +135,10 @@ impl ThreadEngine {
             file: self.file,
             offset: bio.offset(),
             length: match changes(bio.command()) {
-                true => bio
-                    .length()
-                    .min(self.size_bytes.saturating_sub(bio.offset())),
+                true => {
+                    let size_bytes = self.size_bytes.load(Ordering::Relaxed);
+                    bio.length().min(size_bytes.saturating_sub(bio.offset()))
+                }
                 false => bio.length(),
             },
         };
@@ -174,7 +176,11 @@ fn is_flushed_after(bio: &Bio, shared: bool) -> bool {
 
 /// How many bytes of a request are done, of which `bytes` up to the last one of the image are: all
 /// if nothing is missing up to there. A READ is filled with zeroes, and changes there are none.
-fn pad(bio: &mut Bio, bytes: u64, size_bytes: u64) -> u64 {
+fn pad(bio: &mut Bio, bytes: u64, size_bytes: &AtomicU64) -> u64 {
+    if bytes >= bio.length() {
+        return bytes;
+    }
+    let size_bytes = size_bytes.load(Ordering::Relaxed);
     let inside = size_bytes.saturating_sub(bio.offset());
     if bytes < inside || inside >= bio.length() {
         return bytes;
@@ -221,7 +227,7 @@ impl ThreadState for ThreadEngine {
             let mut bio = carrier.into_bio();
             let id = bio.id();
             let generation = tickets.remove(&id).and_then(|(_, generation)| generation);
-            let result = result.map(|bytes| pad(&mut bio, bytes, *size_bytes));
+            let result = result.map(|bytes| pad(&mut bio, bytes, size_bytes));
             let in_two_steps = is_flushed_after(&bio, shared.is_some());
             if in_two_steps && result.is_ok() && failures.count() != before {
                 generation.inspect(|generation| durable.end(*generation));

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use ugeom_format::qcow2::{self, HEAD_BYTES, Header, incompatible};
 
 /// How many images may lie on each other.
-const DEPTH_MAX: usize = 64;
+pub(super) const DEPTH_MAX: usize = 64;
 
 /// One file of a chain.
 pub(super) struct Link {
@@ -71,16 +71,18 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
 }
 
 /// Which files an image may name.
-struct Allowed<'a> {
+pub(super) struct Allowed<'a> {
     /// The image, as messages call it.
-    path: &'a str,
+    pub path: &'a str,
     /// The folder of the image, to which names in its header are relative.
-    near: &'a Path,
-    backing: Backing,
+    pub near: &'a Path,
+    pub backing: Backing,
 }
 
 impl Allowed<'_> {
-    fn check(&self, file: &Path, role: &str) -> Result<(), BuildError> {
+    /// # Errors
+    /// The file is not in the folder of the image, and has to be.
+    pub(super) fn check(&self, file: &Path, role: &str) -> Result<(), BuildError> {
         if self.backing == Backing::Any || file.starts_with(self.near) {
             return Ok(());
         }
@@ -111,12 +113,21 @@ impl Allowed<'_> {
     }
 }
 
-fn folder(path: &Path) -> PathBuf {
+/// The folder that a file is in.
+pub(super) fn folder(path: &Path) -> PathBuf {
     path.parent().unwrap_or(Path::new("/")).to_owned()
 }
 
 /// The path that a name in an image means.
-fn resolve(top: &str, from: &Path, name: &str, role: &str) -> Result<PathBuf, BuildError> {
+///
+/// # Errors
+/// The name has a protocol.
+pub(super) fn resolve(
+    top: &str,
+    from: &Path,
+    name: &str,
+    role: &str,
+) -> Result<PathBuf, BuildError> {
     let protocol = name.split('/').next().is_some_and(|it| it.contains(':'));
     if protocol {
         let problem = format!("its {role} `{name}` is no name of a file");

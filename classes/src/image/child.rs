@@ -8,7 +8,7 @@
 
 use super::cut::warn_of;
 use super::{ImageFormat, Settings, bytes_of, malformed, refused};
-use crate::build::{BuildContext, BuildError, refuse_in_use};
+use crate::build::{BuildContext, BuildError};
 use crate::nbd::{self, Private};
 use crate::path::{path_of, text_of};
 use rustix::fs::{Mode, OFlags};
@@ -31,8 +31,6 @@ const PROGRAM: &str = "qemu-nbd";
 /// How long it may take to open an image: repairing one after a crash reads all its tables.
 const STARTING: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
-/// The longest descriptor of a VMDK image that is read, bytes.
-const DESCRIPTOR_BYTES_MAX: u64 = 64 << 10;
 
 /// What keeps a child's stack alive: dropping it ends the child.
 struct Running {
@@ -201,43 +199,39 @@ fn reason(stderr: &str) -> String {
     format!("{PROGRAM} refuses it: {text}")
 }
 
-/// The node that opens an image and no other file.
+/// The node that opens an image and no other file; `vmdk` and `chain` make those of more files.
 ///
 /// # Errors
-/// A VMDK image consists of other files than its own folder has, or is based on another image.
-pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<Value, BuildError> {
-    let path = std::fs::canonicalize(path_of(settings.path)).map_err(|error| BuildError::Os {
-        operation: "finding",
-        path: settings.path.to_owned(),
-        error,
-    })?;
+/// The image is based on another one.
+pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
+    let path = real_path(settings.path)?;
     let driver = match settings.format {
         ImageFormat::Vhd => "vpc",
         other => other.name(),
     };
-    let based_on_none = match settings.format {
-        ImageFormat::Vmdk => {
-            for extent in check_vmdk(settings.path, &path)? {
-                if writable {
-                    refuse_in_use(&extent, &extent.display().to_string())?;
-                }
-                warn_of(&text_of(&extent), &extent, ImageFormat::Vmdk);
-            }
-            true
-        }
-        ImageFormat::Qed | ImageFormat::Qcow => {
-            check_backing(settings, &path)?;
-            true
-        }
-        _ => false,
-    };
+    let names_a_base = matches!(settings.format, ImageFormat::Qed | ImageFormat::Qcow);
+    if names_a_base {
+        check_backing(settings, &path)?;
+    }
     warn_of(settings.path, &path, settings.format);
     let file = file_node(&path, !settings.shared)?;
     let mut node = json!({ "driver": driver, "file": file });
-    if based_on_none {
+    if names_a_base {
         node["backing"] = Value::Null;
     }
     Ok(node)
+}
+
+/// Where a file really is, without symbolic links.
+///
+/// # Errors
+/// There is no such file.
+pub(super) fn real_path(shown: &str) -> Result<PathBuf, BuildError> {
+    std::fs::canonicalize(path_of(shown)).map_err(|error| BuildError::Os {
+        operation: "finding",
+        path: shown.to_owned(),
+        error,
+    })
 }
 
 /// A file as qemu's block layer takes it.
@@ -279,7 +273,10 @@ fn check_backing(settings: &Settings<'_>, path: &Path) -> Result<(), BuildError>
     };
     if based {
         let format = settings.format.name();
-        let problem = format!("a {format} image that is based on another is not read here");
+        let problem = format!(
+            "a {format} image that is based on another is not read here (`qemu-img convert` makes \
+             one without a backing file)"
+        );
         return Err(refused(settings.path, problem));
     }
     if settings.format == ImageFormat::Qcow && !holds_its_table(&bytes, path)? {
@@ -312,107 +309,12 @@ fn holds_its_table(header: &[u8], path: &Path) -> Result<bool, BuildError> {
     Ok(word(40).saturating_add(table) <= file_bytes)
 }
 
-fn start_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+/// The first bytes of a file.
+///
+/// # Errors
+/// Those of the system.
+pub(super) fn start_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path)?.take(bytes).read_to_end(&mut start)?;
     Ok(start)
-}
-
-/// A VMDK image names its extents in a text, which may come from a stranger: each has to be a
-/// regular file in the folder of the image.
-fn check_vmdk(shown: &str, path: &Path) -> Result<Vec<PathBuf>, BuildError> {
-    let start = start_of(path, DESCRIPTOR_BYTES_MAX).map_err(|error| BuildError::Os {
-        operation: "reading",
-        path: shown.to_owned(),
-        error,
-    })?;
-    let is_text = start.starts_with(b"# Disk DescriptorFile");
-    // A sparse extent of 0 sectors only holds a descriptor; qemu then follows its extents.
-    let is_shell = start.starts_with(b"KDMV") && start.get(12..20) == Some(&[0; 8]);
-    if is_shell {
-        return Err(malformed(
-            shown,
-            "a VMDK image of 0 sectors is not read here",
-        ));
-    }
-    let text = String::from_utf8_lossy(&start);
-    let mut extents = Vec::new();
-    for line in text.lines().map(str::trim) {
-        let value = |key: &str| {
-            let rest = line.strip_prefix(key)?.trim_start().strip_prefix('=')?;
-            Some(rest.trim().trim_matches('"'))
-        };
-        if value("parentCID").is_some_and(|it| !it.eq_ignore_ascii_case("ffffffff")) {
-            let problem = "a VMDK image that is based on another is not read here";
-            return Err(refused(shown, problem.into()));
-        }
-        if is_text && let Some(name) = extent(line) {
-            extents.push(check_extent(shown, path, name)?);
-        }
-    }
-    Ok(extents)
-}
-
-/// qemu-nbd opens a compressed VMDK image for writing, changes it, and then fails to write to it.
-///
-/// # Errors
-/// The image is compressed.
-pub(super) fn check_vmdk_writable(shown: &str) -> Result<(), BuildError> {
-    // VMware, Virtual Disk Format 5.0: flags at byte 8, bit 16: grains are compressed.
-    const COMPRESSED: u8 = 1;
-    let start = start_of(&path_of(shown), 12).map_err(|error| BuildError::Os {
-        operation: "reading",
-        path: shown.to_owned(),
-        error,
-    })?;
-    let flags = start.get(10).filter(|_| start.starts_with(b"KDMV"));
-    if flags.is_some_and(|flags| flags & COMPRESSED != 0) {
-        let problem = "a compressed vmdk image (streamOptimized) can only be read (`qemu-img \
-                       convert` makes a copy that can be written)";
-        return Err(refused(shown, problem.into()));
-    }
-    Ok(())
-}
-
-/// The file that a line of a descriptor names: `RW 4192256 SPARSE "disk-s001.vmdk"`.
-fn extent(line: &str) -> Option<&str> {
-    let is_extent = ["RW ", "RDONLY ", "NOACCESS "]
-        .iter()
-        .any(|access| line.starts_with(access));
-    let name = line.split_once('"')?.1;
-    is_extent.then(|| name.rsplit_once('"').map_or(name, |(name, _)| name))
-}
-
-fn check_extent(shown: &str, image: &Path, name: &str) -> Result<PathBuf, BuildError> {
-    let wrong = |why: &str| refused(shown, format!("its extent `{name}` {why}"));
-    if name.contains('/') || name.contains(':') {
-        return Err(wrong("is not in its directory"));
-    }
-    let path = image.parent().unwrap_or(Path::new("/")).join(name);
-    let kind = std::fs::symlink_metadata(&path);
-    match kind {
-        Ok(kind) if kind.is_file() => {}
-        Ok(_) => return Err(wrong("is no regular file")),
-        Err(error) => return Err(wrong(&format!("cannot be opened: {error}"))),
-    }
-    log::warn!("{shown}: has its data in {}", path.display());
-    Ok(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_extents_are_found_in_descriptors() {
-        assert_eq!(
-            extent(r#"RW 8192 SPARSE "a b-s001.vmdk""#),
-            Some("a b-s001.vmdk")
-        );
-        assert_eq!(
-            extent(r#"RW 8192 FLAT "a-flat.vmdk" 0"#),
-            Some("a-flat.vmdk")
-        );
-        assert_eq!(extent(r#"createType="monolithicSparse""#), None);
-    }
 }

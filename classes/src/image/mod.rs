@@ -24,6 +24,7 @@ mod cut;
 mod packed;
 mod pool;
 mod qcow2;
+mod vmdk;
 
 use crate::build::{BuildContext, BuildError};
 use std::fs::File;
@@ -187,15 +188,13 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
     if format.is_compressed() {
         return packed::plan(context, &settings);
     }
-    if context.writable() && format == ImageFormat::Vmdk {
-        child::check_vmdk_writable(settings.path)?;
-    }
-    if format != ImageFormat::Qcow2 {
-        return child::plan(
-            context,
-            &settings,
-            &child::node(&settings, context.writable())?,
-        );
+    let of_qemu = match format {
+        ImageFormat::Qcow2 => None,
+        ImageFormat::Vmdk => Some(vmdk::node(&settings, context.writable())?),
+        _ => Some(child::node(&settings)?),
+    };
+    if let Some(node) = of_qemu {
+        return child::plan(context, &settings, &node);
     }
     let chain = chain::open(settings.path, context.writable(), settings.backing)?;
     let is_plain = |link: &chain::Link| {

@@ -9,6 +9,7 @@ use super::ContentUse::FileSystem;
 use super::signature::{Field, Signature, magic};
 use super::text;
 use super::view::View;
+use crate::text::hex;
 
 const KIB: u64 = 1024;
 
@@ -218,7 +219,7 @@ fn hpfs(view: &mut View<'_>) -> bool {
 pub(super) fn vmfs_uuid(view: &mut View<'_>, at: u64) -> Option<String> {
     let (a, b) = (view.u32_le(at), view.u32_le(at + 4));
     let c = view.u16_le(at + 8);
-    let rest = text::hex(&view.array::<6>(at + 10));
+    let rest = hex(&view.array::<6>(at + 10));
     (a != 0 || b != 0).then(|| format!("{a:08x}-{b:08x}-{c:04x}-{rest}"))
 }
 

@@ -1,6 +1,6 @@
 //! Labels and UUIDs in the notations of their own tools.
 
-use std::fmt::Write;
+use crate::text::hex;
 
 /// A label: up to the first NUL, trailing white space removed. Listings escape it.
 pub fn label(bytes: &[u8]) -> Option<String> {
@@ -26,14 +26,6 @@ pub fn uuid(bytes: &[u8]) -> Option<String> {
         text.insert(at, '-');
     }
     Some(text)
-}
-
-/// Bytes as small hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The serial number of a FAT volume: `1234-ABCD`.

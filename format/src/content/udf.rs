@@ -3,6 +3,7 @@
 
 use super::view::View;
 use super::{Content, ContentUse, text};
+use crate::text::hex;
 
 const SEQUENCE: u64 = 32 << 10;
 /// Descriptors of either sequence that are looked at.
@@ -110,8 +111,8 @@ fn uuid(set: &str) -> Option<String> {
         .count();
     let plain = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_lowercase();
     Some(match digits {
-        0..8 => text::hex(&first[..8]),
-        8..16 => plain(&first[..8]) + &text::hex(&first[8..12]),
+        0..8 => hex(&first[..8]),
+        8..16 => plain(&first[..8]) + &hex(&first[8..12]),
         _ => plain(&first),
     })
 }

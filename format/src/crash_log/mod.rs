@@ -14,6 +14,7 @@
 mod tests;
 
 use crate::bytes::{byte, put, put_u32_le, put_u64_le, take, u16_le, u32_le, u64_le};
+use crate::text;
 
 /// The size of the header, bytes.
 pub const HEADER_BYTES: usize = 32;
@@ -41,7 +42,7 @@ const BEGIN: u8 = 7;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum CrashLogError {
     /// It does not begin as a log does.
-    #[error("this is no crash log: it begins with {found:02x?} and not with {MAGIC:02x?}")]
+    #[error("this is no crash log: {}", text::begins(.found, &MAGIC))]
     Magic {
         /// The first eight bytes.
         found: [u8; 8],

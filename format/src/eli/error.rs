@@ -1,6 +1,7 @@
 //! Why metadata cannot be used.
 
 use super::{SECTOR_BYTES_MAX, VERSION_MAX};
+use crate::text::hex;
 
 /// Why metadata of GELI cannot be decoded or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +20,11 @@ pub enum EliError {
     #[error("metadata version {version} is too new; versions 0 to {VERSION_MAX} are known")]
     TooNew { version: u32 },
     /// The MD5 over the struct is another one.
-    #[error("inconsistent metadata: its MD5 is {found:02x?}, its bytes give {expected:02x?}")]
+    #[error(
+        "inconsistent metadata: its MD5 is {}, its bytes give {}",
+        hex(.found),
+        hex(.expected)
+    )]
     Checksum { found: [u8; 16], expected: [u8; 16] },
     /// An unknown cipher, or one that the version does not have.
     #[error("metadata version {version} has no encryption algorithm {number}")]

@@ -15,6 +15,7 @@
 use crate::bytes;
 use crate::mbr::Mbr;
 use crate::numbered;
+use crate::text;
 use std::fmt;
 
 /// Bytes of a sector, and of the table.
@@ -187,9 +188,25 @@ impl Entry {
         self.sid & 0x80 != 0
     }
 
-    /// The name as text.
+    /// The name as text. It is in Shift-JIS: ASCII and half-width katakana are read, and bytes of
+    /// kanji stay bytes ([`crate::text`]), each by itself, as two of them may look like UTF-8. A
+    /// whole name in UTF-8, as parted writes it, is read as such.
     pub fn label(&self) -> String {
-        bytes::c_string(&self.name).trim_end().to_owned()
+        let end = self.name.iter().position(|byte| *byte == 0);
+        let name = self.name[..end.unwrap_or(self.name.len())].trim_ascii_end();
+        // JIS X 0201, 0xA1 to 0xDF; in a name with kanji these may be halves of them.
+        let has_kanji = name.iter().any(|byte| matches!(byte, 0x80..=0xa0 | 0xe0..));
+        if let Ok(name) = str::from_utf8(name)
+            && has_kanji
+        {
+            return name.to_owned();
+        }
+        let character = |byte: &u8| match byte {
+            0xa1..=0xdf if !has_kanji => char::from_u32(0xff61 - 0xa1 + u32::from(*byte))
+                .map_or_else(String::new, String::from),
+            byte => text::from_bytes(&[*byte]),
+        };
+        name.iter().map(character).collect()
     }
 
     /// True when it is a partition, as `g_pc98_modify` decides it: the last cylinder is not 0, and

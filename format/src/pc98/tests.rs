@@ -130,6 +130,21 @@ fn flags_are_no_part_of_the_type() {
     }
 }
 
+#[test]
+fn names_are_shift_jis_of_which_katakana_are_read() {
+    let named = |name: &[u8]| {
+        let mut entry = entry(1, 2);
+        entry.name = [0; 16];
+        entry.name[..name.len()].copy_from_slice(name);
+        text::visible(&entry.label())
+    };
+    assert_eq!(named(b"MS-DOS 5.00     "), "MS-DOS 5.00");
+    assert_eq!(named(b"\xca\xb0\xc4\xde 1"), "ﾊｰﾄﾞ 1");
+    assert_eq!(named("日本".as_bytes()), "日本");
+    // Kanji; the bytes DE A8 would be a letter in UTF-8.
+    assert_eq!(named(b"\x93\xfa\xc3\xde\xa8"), "\\x93\\xfa\\xc3\\xde\\xa8");
+}
+
 proptest! {
     #[test]
     fn any_table_survives_encoding_and_decoding(

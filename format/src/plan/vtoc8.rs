@@ -1,5 +1,6 @@
 //! Editing a Sun label. Partitions are whole cylinders of the label's own
-//! geometry; `c` covers the disk and is not edited, as in gpart.
+//! geometry; `c` covers the disk and is not edited, as in gpart. Where it is a partition like the
+//! others, which Solaris allows, gpart hides it and gives its sectors away; here it is listed.
 
 use super::{
     Change, Create, Edit, Error, NewPart, Part, Scheme, Span, has_sectors_of, place_in,
@@ -77,7 +78,8 @@ impl Edit for Vtoc8Table {
 
     fn parts(&self) -> Vec<Part> {
         let listed = self.label.slices();
-        let listed = listed.filter(|slice| slice.index != RAW_PARTITION);
+        let is_whole = self.label.raw_is_whole();
+        let listed = listed.filter(|slice| slice.index != RAW_PARTITION || !is_whole);
         listed
             .map(|slice| Part {
                 index: slice.index as u32 + 1,
@@ -92,7 +94,7 @@ impl Edit for Vtoc8Table {
     }
 
     fn is_internal(&self, index: u32) -> bool {
-        index as usize == RAW_PARTITION + 1
+        index as usize == RAW_PARTITION + 1 && self.label.raw_is_whole()
     }
 
     fn grain(&self) -> u64 {

@@ -1,9 +1,12 @@
 //! From places to partitions: where they end, and which of two that overlap is offered.
 
-use super::{Holds, Lost, PhysicalVolume, Place};
+use super::{Holds, Lost, PhysicalVolume, Place, labels};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
+
+/// More structures than these do not count for more.
+const MOST_SIGNS: usize = 3;
 
 /// The stretches of the medium that belong to logical volumes, in their order. A physical volume
 /// counts when something was found where one of its logical volumes begins: an old one may lie
@@ -59,15 +62,24 @@ pub(super) fn partitions<'a>(
     let mut places: Vec<&Place> = found
         .filter(|place| place.start_bytes.is_multiple_of(sector))
         .collect();
+    let contents = places.iter().filter(|place| place.holds != Holds::Bsd);
+    let starts: BTreeSet<u64> = contents.map(|place| place.start_bytes).collect();
     // An entry of a table states more than a file system does, what states its end more than what
     // reaches to the next one, and two signs more than one. Of two alike the one that begins first
     // holds the other, as a file that is an image. What lies in a logical volume is no partition.
+    // What was found in the partitions of a disklabel speaks for it; without that it is an old one.
     places.sort_by_key(|place| {
         let listed = place.holds == Holds::Listed;
+        let is_label = place.holds == Holds::Bsd;
+        let holds_others = is_label && labels::is_confirmed(place, &starts);
         let length = place.length_bytes.unwrap_or(0);
-        let sign_count = place.sign_count.min(3);
+        let sign_count = match holds_others {
+            true => MOST_SIGNS,
+            false => place.sign_count.min(MOST_SIGNS),
+        };
         (
             is_inside(place),
+            is_label && !holds_others,
             !listed,
             place.length_bytes.is_none(),
             Reverse(sign_count),

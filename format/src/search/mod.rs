@@ -10,6 +10,8 @@
 //! describes the use.
 
 mod ends;
+mod labels;
+mod layout;
 mod listed;
 mod lvm2;
 mod more;
@@ -47,7 +49,11 @@ pub enum Holds {
     Apfs,
     /// A device of bcache.
     Bcache,
+    /// A disklabel of a BSD system, with partitions of its own.
+    Bsd,
     Btrfs,
+    /// A compressed ROM file system.
+    Cramfs,
     /// ext2, ext3 or ext4.
     Ext,
     ExFat,
@@ -84,7 +90,9 @@ impl Holds {
             Holds::Listed => "GPT entry",
             Holds::Apfs => "APFS",
             Holds::Bcache => "bcache",
+            Holds::Bsd => "BSD",
             Holds::Btrfs => "btrfs",
+            Holds::Cramfs => "cramfs",
             Holds::Ext => "ext",
             Holds::ExFat => "exFAT",
             Holds::F2fs => "F2FS",
@@ -128,6 +136,8 @@ pub struct Place {
     pub length_bytes: Option<u64>,
     /// The entry of a GPT.
     pub entry: Option<Listed>,
+    /// Where the partitions of a disklabel begin.
+    pub parts: Vec<u64>,
     /// The structures, at most 16 of them.
     pub signs: Vec<Sign>,
     /// Structures that agree, also those beyond the 16 that are kept.
@@ -178,6 +188,7 @@ struct Claim {
     what: &'static str,
     offset: u64,
     entry: Option<Listed>,
+    parts: Vec<u64>,
 }
 
 impl Search {
@@ -224,6 +235,7 @@ impl Search {
             start_bytes: claim.start,
             length_bytes: claim.length,
             entry: claim.entry.clone(),
+            parts: claim.parts,
             signs: Vec::new(),
             sign_count: 0,
         });

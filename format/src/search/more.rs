@@ -2,10 +2,11 @@
 //! copy.
 //!
 //! Sources: `jfs_superblock.h`, `reiserfs.h`, `nilfs2_ondisk.h`, `ocfs2_fs.h`, `gfs2_ondisk.h`,
-//! `hfs.h`, `md_p.h` and bcache's `on-disk format` of Linux, ECMA-119, Apple's APFS reference.
+//! `hfs.h`, `cramfs_fs.h`, `md_p.h` and bcache's `on-disk format` of Linux, ECMA-119, Apple's APFS
+//! reference.
 
 use super::probes::{Probe, Reader, claim};
-use super::{Claim, Holds};
+use super::{Claim, Holds, labels};
 use crate::bytes::{u16_be, u16_le, u32_be, u32_le, u64_le};
 
 const MIB: u64 = 1 << 20;
@@ -17,10 +18,13 @@ pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
     match sector.first_chunk::<4>()? {
         b"JFS1" => return Some(jfs),
         b"OCFS" => return Some(ocfs2),
+        [0x45, 0x3d, 0xcd, 0x28] => return Some(cramfs),
         [1, b'C', b'D', b'0'] => return Some(iso),
         [1, 0x16, 0x19, 0x70] => return Some(gfs2),
         [0xfc, 0x4e, 0x2b, 0xa9] => return Some(md),
         [b'B', b'D', ..] => return Some(hfs),
+        // In both byte orders.
+        [0x57, 0x45, 0x56, 0x82] | [0x82, 0x56, 0x45, 0x57] => return Some(labels::bsd),
         _ => {}
     }
     if u16_le(sector, 6) == 0x3434 {
@@ -135,6 +139,20 @@ fn ocfs2(_: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
     let length = u64::from(u32_le(sector, 20)) << cluster_log;
     let start = before.and_then(|before| at.checked_sub(before));
     claim(Holds::Ocfs2, start, length, number > 2, at)
+}
+
+/// At the beginning, or behind a boot sector (`cramfs_fs.h`).
+fn cramfs(_: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
+    const BLOCK_BYTES: u64 = 4096;
+    let start = match at % BLOCK_BYTES {
+        512 => at.checked_sub(512),
+        _ => Some(at),
+    };
+    let length = u64::from(u32_le(sector, 4));
+    match sector.get(16..32) == Some(b"Compressed ROMFS") && length > 0 {
+        true => claim(Holds::Cramfs, start, length, false, at),
+        false => Vec::new(),
+    }
 }
 
 /// At 64 KiB; it does not state its length.

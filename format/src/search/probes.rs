@@ -95,6 +95,7 @@ pub(super) fn claim(
             what,
             offset,
             entry: None,
+            parts: Vec::new(),
         })
         .collect()
 }
@@ -461,6 +462,7 @@ fn gpt(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
                     disk_uuid: (disk == 0).then_some(disk_uuid),
                     primary: stated == 1,
                 }),
+                parts: Vec::new(),
             })
         })
         .collect()

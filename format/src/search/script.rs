@@ -1,5 +1,6 @@
 //! A table of found partitions as text that other programs take.
 
+use super::layout::{self, ENTRIES};
 use super::{Holds, Lost};
 use crate::gpt::{Guid, attribute_names, types};
 use crate::plan::{Backup, BackupPart, DiskId, Ids, PartId, Scheme};
@@ -15,7 +16,7 @@ const MOST_PARTITIONS: u32 = 128;
 pub enum ScriptScheme {
     /// GUID partition table, `label: gpt`.
     Gpt,
-    /// Master boot record: the first four partitions.
+    /// Master boot record. With more than four partitions, the others are logical ones.
     Mbr,
 }
 
@@ -36,6 +37,22 @@ impl ScriptScheme {
             true => ScriptScheme::Gpt,
             false => ScriptScheme::Mbr,
         }
+    }
+
+    /// How many of the offered partitions have no place in the text for gpart, or in that for
+    /// sfdisk (`with_logical`).
+    pub fn left_out(self, lost: &[Lost], with_logical: bool) -> usize {
+        let offered = lost.iter().filter(|one| one.over.is_none()).count();
+        let chosen = chosen(lost, self);
+        let taken = match self {
+            ScriptScheme::Gpt => chosen.len(),
+            ScriptScheme::Mbr if with_logical => {
+                let lines = layout::lines(&chosen);
+                lines.iter().filter(|line| line.holds.is_some()).count()
+            }
+            ScriptScheme::Mbr => chosen.len().min(ENTRIES),
+        };
+        offered - taken
     }
 
     /// Ends that are guesses leave room for the second copy of a GPT.
@@ -66,7 +83,7 @@ fn chosen(lost: &[Lost], scheme: ScriptScheme) -> Vec<&Lost> {
         ScriptScheme::Gpt => offered.take(MOST_PARTITIONS as usize).collect(),
         ScriptScheme::Mbr => offered
             .filter(|one| one.first > 0 && one.first + one.sectors <= u64::from(u32::MAX))
-            .take(4)
+            .take(MOST_PARTITIONS as usize)
             .collect(),
     }
 }
@@ -80,9 +97,13 @@ pub fn sfdisk_script(lost: &[Lost], scheme: ScriptScheme, sector_size_bytes: u32
     };
     let mut text = format!("{head}unit: sectors\nsector-size: {sector_size_bytes}\n\n");
     if scheme == ScriptScheme::Mbr {
-        for one in chosen {
-            let (first, sectors, kind) = (one.first, one.sectors, number_of(one.place.holds));
-            let _ = writeln!(text, "start={first}, size={sectors}, type={kind:x}");
+        for line in layout::lines(&chosen) {
+            let kind = line.kind(|one| number_of(one.place.holds));
+            let (number, first, sectors) = (line.number, line.first, line.sectors);
+            let _ = writeln!(
+                text,
+                "{number} : start={first}, size={sectors}, type={kind:x}"
+            );
         }
         return text;
     }
@@ -155,7 +176,10 @@ fn sfdisk_attributes(attributes: u64) -> Option<String> {
 
 /// A table as `gpart backup` prints it, for `gpart restore`.
 pub fn gpart_script(lost: &[Lost], scheme: ScriptScheme) -> String {
-    let chosen = chosen(lost, scheme);
+    let mut chosen = chosen(lost, scheme);
+    if scheme == ScriptScheme::Mbr {
+        chosen.truncate(ENTRIES);
+    }
     let last = chosen.iter().map(|one| one.first + one.sectors).max();
     let (ids, parts) = match scheme {
         ScriptScheme::Gpt => (ids(&chosen), numbered(chosen)),
@@ -181,7 +205,7 @@ pub fn gpart_script(lost: &[Lost], scheme: ScriptScheme) -> String {
     };
     let (scheme, entries) = match scheme {
         ScriptScheme::Gpt => (Scheme::Gpt, MOST_PARTITIONS),
-        ScriptScheme::Mbr => (Scheme::Mbr, 4),
+        ScriptScheme::Mbr => (Scheme::Mbr, ENTRIES as u32),
     };
     let backup = Backup {
         scheme,
@@ -234,6 +258,7 @@ fn type_of(one: &Lost) -> Guid {
         Holds::Fat | Holds::ExFat | Holds::Ntfs => "ms-basic-data",
         Holds::Apfs => "apple-apfs",
         Holds::Hfs | Holds::HfsPlus => "apple-hfs",
+        Holds::Bsd => "freebsd",
         Holds::Md => "linux-raid",
         Holds::Ufs => "freebsd-ufs",
         Holds::Swap => "linux-swap",
@@ -249,7 +274,7 @@ fn number_of(holds: Holds) -> u8 {
         Holds::ExFat | Holds::Ntfs => 0x07,
         Holds::Hfs | Holds::HfsPlus => 0xaf,
         Holds::Md => 0xfd,
-        Holds::Ufs => 0xa5,
+        Holds::Bsd | Holds::Ufs => 0xa5,
         Holds::Swap => 0x82,
         Holds::Lvm2 => 0x8e,
         _ => 0x83,

@@ -2,6 +2,7 @@
 //! searched by the tests of the program.
 
 use super::*;
+use crate::bsd;
 use crate::gpt::{self, Entry, types};
 use crate::media::Media;
 use proptest::prelude::*;
@@ -121,7 +122,7 @@ fn a_backup_gpt_gives_the_whole_table() {
     assert_eq!(script, expected);
     assert!(sfdisk_script(&lost, ScriptScheme::Mbr, 512).ends_with(
         "label: dos\nunit: sectors\nsector-size: 512\n\n\
-         start=2048, size=4096, type=83\nstart=8192, size=4096, type=83\n"
+         1 : start=2048, size=4096, type=83\n2 : start=8192, size=4096, type=83\n"
     ));
 }
 
@@ -363,6 +364,19 @@ fn members_of_raid_state_where_they_begin() {
     assert_eq!(found, expected);
 }
 
+#[test]
+fn cramfs_begins_at_its_superblock_or_a_boot_sector_before() {
+    for before in [0, 512] {
+        let mut disk = vec![0; 4 << 20];
+        let at = (1 << 20) + before;
+        put(&mut disk, at, &[0x45, 0x3d, 0xcd, 0x28, 0, 0x10]);
+        put(&mut disk, at + 16, b"Compressed ROMFS");
+        let lost = search_in(&disk).partitions();
+        let found: Vec<_> = lost.iter().map(extent).collect();
+        assert_eq!(found, [(Holds::Cramfs, 2048, 8)], "{before}");
+    }
+}
+
 /// Of two superblocks of NILFS2, HFS and JFS one is enough.
 #[test]
 fn one_of_two_superblocks_is_enough() {
@@ -407,4 +421,109 @@ fn one_of_two_superblocks_is_enough() {
             assert_eq!(found, (holds, 2048, length / 512, kept.len()), "{kept:?}");
         }
     }
+}
+
+/// A disklabel with `c` and these partitions (first sector, sectors), encoded.
+fn disklabel(raw: (u32, u32), parts: &[(u32, u32)]) -> Vec<u8> {
+    let part = |&(start, sectors): &(u32, u32), kind| bsd::Partition {
+        start,
+        sectors,
+        kind,
+        ..bsd::Partition::default()
+    };
+    let mut sector = vec![0; 512];
+    put(&mut sector, 0, &bsd::MAGIC.to_le_bytes());
+    put(&mut sector, 40, &512_u32.to_le_bytes());
+    put(&mut sector, 132, &bsd::MAGIC.to_le_bytes());
+    put(&mut sector, 138, &[8]);
+    let mut label = bsd::Label::decode(&sector, 0, 512).unwrap();
+    label.partitions[2] = part(&raw, bsd::FsType::UNUSED);
+    for (index, one) in parts.iter().enumerate() {
+        label.partitions[if index < 2 { index } else { index + 1 }] = part(one, bsd::FsType::UFS);
+    }
+    label.encode().unwrap()
+}
+
+/// Labels that count from the slice (FreeBSD), from the disk with `c` as the slice (FreeBSD 4,
+/// NetBSD) and with `c` as the disk (OpenBSD).
+#[test]
+fn a_disklabel_gives_its_slice_and_holds_what_is_in_its_partitions() {
+    for (raw, first) in [
+        ((0, 30_000), 64),
+        ((6144, 30_000), 6208),
+        ((0, 49_152), 6208),
+    ] {
+        let mut disk = vec![0; 24 << 20];
+        let start = 3 << 20;
+        let parts = [(first, 16_384), (first + 16_384, 13_552)];
+        put(&mut disk, start + 512, &disklabel(raw, &parts));
+        let superblock = ext_superblock(8192, 0);
+        put(&mut disk, start + 64 * 512 + 1024, &superblock);
+        let lost = search_in(&disk).partitions();
+        let found: Vec<_> = lost.iter().map(|one| (extent(one), one.over)).collect();
+        let expected = [
+            ((Holds::Bsd, 6144, 30_000), None),
+            ((Holds::Ext, 6208, 16_384), Some(6144)),
+        ];
+        assert_eq!(found, expected, "{raw:?}");
+        // An old label, whose partitions hold nothing.
+        disk[start + 64 * 512 + 1024..][..512].fill(0);
+        put(&mut disk, start + 128 * 512 + 1024, &superblock);
+        let lost = search_in(&disk).partitions();
+        let found: Vec<_> = lost.iter().map(|one| (extent(one), one.over)).collect();
+        let (label, ext) = ((Holds::Bsd, 6144, 30_000), (Holds::Ext, 6272, 16_384));
+        assert_eq!(found, [(label, Some(6272)), (ext, None)], "{raw:?}");
+        // A wrong checksum.
+        disk[start + 512 + 200] ^= 1;
+        assert_eq!(search_in(&disk).partitions().len(), 1);
+    }
+}
+
+/// Partitions at these sectors, as many as can be logical ones of an MBR; their numbers in the
+/// order of their places, 0 where there is none.
+fn numbers(places: &[(u64, u64)]) -> (Vec<u64>, usize) {
+    let mut disk = vec![0; 8 << 20];
+    for &(first, sectors) in places {
+        let superblock = ext_superblock(sectors as u32 / 2, 0);
+        put(&mut disk, first as usize * 512 + 1024, &superblock);
+    }
+    let lost = search_in(&disk).partitions();
+    assert_eq!(lost.len(), places.len());
+    let script = sfdisk_script(&lost, ScriptScheme::Mbr, 512);
+    let number = |&(first, sectors): &(u64, u64)| {
+        let line = format!(" : start={first}, size={sectors}, type=83");
+        let lines = script.lines().filter_map(|one| one.strip_suffix(&*line));
+        lines
+            .map(|number| number.parse().unwrap())
+            .next()
+            .unwrap_or(0)
+    };
+    let numbers = places.iter().map(number).collect();
+    (numbers, ScriptScheme::Mbr.left_out(&lost, true))
+}
+
+#[test]
+fn an_mbr_has_logical_partitions_where_a_sector_before_them_is_free() {
+    let apart = [
+        (64, 1000),
+        (1100, 1000),
+        (2200, 1000),
+        (3300, 1000),
+        (4400, 1000),
+        (5500, 1000),
+    ];
+    assert_eq!(numbers(&apart[..4]), (vec![1, 2, 3, 4], 0));
+    assert_eq!(numbers(&apart), (vec![1, 2, 3, 5, 6, 7], 0));
+    // No sector before the last one: it is primary, behind the extended partition.
+    let mut near = apart;
+    near[5].0 = 5400;
+    assert_eq!(numbers(&near), (vec![1, 2, 5, 6, 7, 4], 0));
+    let close = [
+        (64, 1000),
+        (1064, 1000),
+        (2064, 1000),
+        (3064, 1000),
+        (4064, 1000),
+    ];
+    assert_eq!(numbers(&close), (vec![1, 2, 3, 4, 0], 1));
 }

@@ -26,6 +26,14 @@ pub(crate) fn begins(found: &[u8], expected: &[u8]) -> String {
     }
 }
 
+/// Bytes as small hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// Bytes as text that [`to_bytes`] turns back, also where they are no UTF-8.
 pub fn from_bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());

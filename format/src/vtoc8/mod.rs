@@ -219,6 +219,14 @@ impl Label {
         u64::from(self.heads) * u64::from(self.track_sectors)
     }
 
+    /// Whether `c` stands for the whole disk, as usual. Solaris lets it be a partition like others.
+    pub fn raw_is_whole(&self) -> bool {
+        let raw = self.partitions[RAW_PARTITION];
+        let all_sectors = u64::from(self.cylinders) * self.cylinder_sectors();
+        let is_all = raw.cylinder == 0 && u64::from(raw.sectors) >= all_sectors;
+        raw.sectors == 0 || raw.tag == Tag::BACKUP || is_all
+    }
+
     /// The used partitions with their places, `c` included, as `g_sunlabel_modify` lists them.
     pub fn slices(&self) -> impl Iterator<Item = Slice> {
         let used = self.partitions.iter().enumerate();

@@ -12,7 +12,7 @@
 //! All integers are little-endian. Source: The .xz File Format, version 1.2.1;
 //! `docs/formats/xz.md`.
 
-use crate::bytes;
+use crate::{bytes, text};
 
 /// The header of a stream, and its footer, bytes.
 pub const EDGE_BYTES: usize = 12;
@@ -31,11 +31,16 @@ const VLI_BYTES: usize = 9;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The bytes are not those of an xz stream's header or footer.
-    #[error("the {what} has the magic bytes {found:02x?}")]
+    #[error(
+        "the {what} has the magic bytes \"{}\", not \"{}\"",
+        .found.escape_ascii(),
+        .expected.escape_ascii()
+    )]
     Magic {
         /// `stream header` or `stream footer`.
         what: &'static str,
         found: Vec<u8>,
+        expected: &'static [u8],
     },
     /// A checksum that does not fit.
     #[error("the {what} has the CRC-32 {found:#010x}, its bytes give {expected:#010x}")]
@@ -47,7 +52,7 @@ pub enum Error {
         expected: u32,
     },
     /// Flags that have no meaning.
-    #[error("the {what} has the flags {found:02x?}")]
+    #[error("the {what} has the flags {}", text::hex(.found))]
     Flags {
         /// `stream header` or `stream footer`.
         what: &'static str,
@@ -118,8 +123,11 @@ impl Flags {
 pub fn header(bytes: &[u8; EDGE_BYTES]) -> Result<Flags, Error> {
     let what = "stream header";
     if bytes[..6] != MAGIC {
-        let found = bytes[..6].to_vec();
-        return Err(Error::Magic { what, found });
+        return Err(Error::Magic {
+            what,
+            found: bytes[..6].to_vec(),
+            expected: &MAGIC,
+        });
     }
     checked(what, &bytes[6..8], bytes::u32_le(bytes, 8))?;
     Flags::decode(what, [bytes[6], bytes[7]])
@@ -132,8 +140,11 @@ pub fn header(bytes: &[u8; EDGE_BYTES]) -> Result<Flags, Error> {
 pub fn footer(bytes: &[u8; EDGE_BYTES]) -> Result<(u64, Flags), Error> {
     let what = "stream footer";
     if bytes[10..] != FOOTER_MAGIC {
-        let found = bytes[10..].to_vec();
-        return Err(Error::Magic { what, found });
+        return Err(Error::Magic {
+            what,
+            found: bytes[10..].to_vec(),
+            expected: &FOOTER_MAGIC,
+        });
     }
     checked(what, &bytes[4..10], bytes::u32_le(bytes, 0))?;
     let index_bytes = (u64::from(bytes::u32_le(bytes, 4)) + 1) * 4;

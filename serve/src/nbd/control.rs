@@ -445,6 +445,8 @@ impl Control {
             leaving: false,
         };
         self.pending.insert(source, pending);
+        // As nbdkit's plugin `file`: a client learns the size when it connects.
+        self.exports.stack().notice_growth();
         self.write(source);
     }
 

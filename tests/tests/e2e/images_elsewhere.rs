@@ -115,3 +115,113 @@ fn the_data_file_of_a_qcow2_image_is_followed_in_its_folder_only() {
     std::fs::remove_file(place("plain.data")).expect("removed");
     has(&ugeom(&["read", &image]).failed(1), "No such file");
 }
+
+/// `base.vmdk`, `middle.vmdk` on it and `top.vmdk` on that, each with data of its own.
+fn snapshots(folder: &TempDir) -> impl Fn(&str) -> String {
+    let folder = folder.path().to_owned();
+    let place = move |name: &str| text(&folder.join(name));
+    other(
+        "qemu-img",
+        &[
+            "convert",
+            "-f",
+            "raw",
+            "-O",
+            "vmdk",
+            &place("raw.img"),
+            &place("base.vmdk"),
+        ],
+    );
+    for (number, name, below) in [
+        ("1", "middle.vmdk", "base.vmdk"),
+        ("2", "top.vmdk", "middle.vmdk"),
+    ] {
+        let image = place(name);
+        let create = [
+            "create", "-q", "-f", "vmdk", "-F", "vmdk", "-b", below, &image,
+        ];
+        other("qemu-img", &create);
+        let write = format!("write -P {number} {number}m 192k");
+        other("qemu-io", &["-f", "vmdk", "-c", &write, &image]);
+    }
+    place
+}
+
+#[test]
+fn a_snapshot_of_vmware_is_read_and_written_with_its_parents() {
+    let Some((folder, mut disk)) = folder() else { return };
+    let place = snapshots(&folder);
+    for number in [1, 2] {
+        disk[number << 20..][..192 << 10].fill(number as u8);
+    }
+    let top = place("top.vmdk");
+    let read = ugeom(&["read", &top]);
+    assert_eq!(read.code, 0, "{}", read.stderr);
+    assert!(read.stdout == disk, "the data of all three images");
+    for parent in ["middle.vmdk", "base.vmdk"] {
+        has(&read.stderr, &format!("based on {}", place(parent)));
+    }
+    let parents = || ["base.vmdk", "middle.vmdk"].map(|name| std::fs::read(place(name)).unwrap());
+    let before = parents();
+    let write = ugeom_with(
+        &["write", &top, "--offset", "64k", "--destroy"],
+        b"a new sector",
+    );
+    assert_eq!(write.code, 0, "{}", write.stderr);
+    assert!(before == parents(), "parents stay as they are");
+    other(
+        "qemu-img",
+        &["convert", "-O", "raw", &top, &place("out.img")],
+    );
+    disk[64 << 10..][..12].copy_from_slice(b"a new sector");
+    assert!(std::fs::read(place("out.img")).expect("a copy") == disk);
+}
+
+#[test]
+fn a_snapshot_is_refused_without_the_parent_that_it_was_made_on() {
+    let Some((folder, _)) = folder() else { return };
+    let place = snapshots(&folder);
+    let top = place("top.vmdk");
+    let refused = |target: &str, why: &str| has(&ugeom(&["read", target]).failed(1), why);
+    let descriptor = |name: &str, from: &str, to: &str| {
+        assert_eq!(from.len(), to.len(), "the descriptor keeps its length");
+        let mut image = std::fs::read(place(name)).expect("an image");
+        let found = image
+            .windows(from.len())
+            .position(|it| it == from.as_bytes());
+        image[found.expect("the text")..][..from.len()].copy_from_slice(to.as_bytes());
+        std::fs::write(place(name), image).expect("the image");
+    };
+    // Written to after the snapshot.
+    other(
+        "qemu-io",
+        &[
+            "-f",
+            "vmdk",
+            "-c",
+            "write -P 9 0 64k",
+            &place("middle.vmdk"),
+        ],
+    );
+    refused(&top, "has changed since: its CID is ");
+    let error = ugeom(&["read", &place("middle.vmdk")]);
+    assert_eq!(error.code, 0, "{}", error.stderr);
+    // A name that leads to itself, to nothing, to what is no image, to another folder.
+    descriptor("middle.vmdk", "Hint=\"base.vmdk\"", "Hint=\"./no.vmdk\"");
+    refused(&place("middle.vmdk"), "cannot be opened: No such file");
+    std::fs::copy(place("raw.img"), place("no.vmdk")).expect("a copy");
+    refused(&place("middle.vmdk"), "is no vmdk image");
+    std::fs::remove_file(place("no.vmdk")).expect("removed");
+    symlink(place("middle.vmdk"), place("no.vmdk")).expect("a link");
+    refused(&place("middle.vmdk"), "form a loop");
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    std::fs::rename(place("base.vmdk"), elsewhere.path().join("b")).expect("moved");
+    std::fs::remove_file(place("no.vmdk")).expect("removed");
+    symlink(elsewhere.path().join("b"), place("no.vmdk")).expect("a link");
+    refused(
+        &place("middle.vmdk"),
+        "not in its directory; backing=any allows it",
+    );
+    let any = format!("{}?backing=any", place("middle.vmdk"));
+    assert_eq!(ugeom(&["read", &any]).code, 0);
+}

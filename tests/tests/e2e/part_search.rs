@@ -471,12 +471,30 @@ fn table_is_taken(disk: &str, folder: &Path, count: usize) {
         .and_then(|file| file.set_len(size))
         .expect("an image");
     let copy = disks::text(&empty);
-    let mut command = crate::run::command(sfdisk, &["-q", &copy]);
+    let mut command = crate::run::command(&sfdisk, &["-q", &copy]);
     command.env("LC_ALL", "C");
     crate::run::run(command, script.as_bytes());
     let shown = json_of(ugeom(&["show", "--json", &copy]).quiet());
     let parts = shown["providers"][0]["geoms"][0]["providers"].as_array();
     assert_eq!(parts.map(Vec::len), Some(count), "{script}");
+    // More than four in an MBR are logical ones.
+    let script = ugeom(&["part", "search", "--format", "sfdisk", "-s", "mbr", disk]).quiet();
+    let mut command = crate::run::command(&sfdisk, &["-q", "--wipe=always", &copy]);
+    command.env("LC_ALL", "C");
+    crate::run::run(command, script.as_bytes());
+    let printed = other(&sfdisk, &["--dump", &copy]);
+    let printed = String::from_utf8_lossy(&printed);
+    let parts = printed
+        .lines()
+        .filter(|line| line.contains("start=") && !line.ends_with("type=f"));
+    assert_eq!(parts.count(), count, "{script}{printed}");
+    let gpart = ugeom(&["part", "search", "--format", "gpart", "-s", "mbr", disk]);
+    let left_out = format!("has no place for {} of the found", count - 4);
+    assert!(
+        count <= 4 || gpart.stderr.contains(&left_out),
+        "{}",
+        gpart.stderr
+    );
 }
 
 /// The text for gpart makes the same partitions with `ugeom part restore`.

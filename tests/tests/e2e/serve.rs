@@ -124,6 +124,41 @@ fn nbdinfo_lists_every_partition_and_says_what_it_may_do() {
     has(&ended.stderr, words);
 }
 
+/// nbdkit's plugin `file` tells each client the size that the file has when it connects.
+#[test]
+fn a_medium_that_has_grown_has_its_new_size_for_the_next_client() {
+    let (Some(info), Some(sfdisk)) = (program("nbdinfo"), program("sfdisk")) else { return };
+    let Some(qemu_io) = program("qemu-io") else { return };
+    let (folder, path) = sparse_image();
+    let image = disks::text(&path);
+    let script = b"label: dos\n2048,4096,a5\n8192,1024,83\n";
+    assert_eq!(run(command(sfdisk, &["-q", &image]), script).code, 0);
+    let served = Served::start(folder, &format!("{image} | nop"), &["--rw"]);
+    let part = served.export("disk.img.nops1");
+    let size = |uri: &str| -> u64 {
+        let text = other(&info, &["--size", uri]);
+        String::from_utf8_lossy(&text)
+            .trim()
+            .parse()
+            .expect("a size")
+    };
+    assert_eq!((size(&served.uri), size(&part)), (8 << 20, 4096 * 512));
+    let file = std::fs::File::options().write(true).open(&path);
+    let file = file.expect("the image");
+    file.set_len((16 << 20) + 700).expect("grows");
+    // The last sector is not whole.
+    let grown = (16 << 20) + 512;
+    assert_eq!((size(&served.uri), size(&part)), (grown, 4096 * 512));
+    let write = "write -P 7 12M 64k";
+    other(&qemu_io, &["-f", "raw", "-c", write, &served.uri]);
+    let bytes = std::fs::read(&path).expect("the image");
+    assert!(bytes[12 << 20..][..64 << 10].iter().all(|byte| *byte == 7));
+    assert_eq!(bytes.len(), (16 << 20) + 700);
+    // What has shrunk keeps its size, and reading past the end fails.
+    file.set_len(8 << 20).expect("shrinks");
+    assert_eq!(size(&served.uri), grown);
+}
+
 #[test]
 fn the_map_of_an_image_is_the_one_that_qemu_finds_in_the_file() {
     let (Some(info), Some(qemu)) = (program("nbdinfo"), program("qemu-img")) else { return };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ugeom_format::eli::{
     Authentication, Cipher, EliFlags, MASTER_KEYS_BYTES, Metadata, SALT_BYTES, SLOTS,
 };
+use ugeom_format::text::hex;
 
 /// How long a new passphrase takes to try, when the user names no number of iterations.
 const CHOSEN_TIME: Duration = Duration::from_secs(2);
@@ -273,7 +274,6 @@ pub fn restore(
 
 /// The lines of `geli dump`. Nothing in metadata is secret: slots are encrypted.
 pub fn dump(metadata: &Metadata) -> String {
-    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
     let cipher = Cipher::of_number(metadata.cipher_number).map_or("unknown", Cipher::name);
     let mut text = String::from("     magic: GEOM::ELI\n");
     // Writing to a string does not fail.

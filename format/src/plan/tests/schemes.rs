@@ -59,6 +59,30 @@ fn c_of_a_sun_label_is_the_disk_and_not_edited() {
     assert_eq!(label.label().partitions[2].sectors, 18 * 1008);
 }
 
+/// gpart lists the sectors of such a partition as free, and gives them away.
+#[test]
+fn c_of_a_sun_label_is_kept_where_it_is_a_partition() {
+    let mut disk = Vec::new();
+    let mut table = new(Scheme::Vtoc8);
+    table.add(&sized("freebsd-ufs", 1008)).unwrap();
+    written(&table, &mut disk).unwrap();
+    // Solaris' `format` with slice 2 as `var`: cylinders 1 to 10.
+    disk[142 + 8..][..2].copy_from_slice(&7_u16.to_be_bytes());
+    disk[444 + 16..][..4].copy_from_slice(&1_u32.to_be_bytes());
+    disk[444 + 20..][..4].copy_from_slice(&10_080_u32.to_be_bytes());
+    let words = disk[..510].chunks_exact(2);
+    let sum = words.fold(0, |sum, word| sum ^ u16::from_be_bytes([word[0], word[1]]));
+    disk[510..512].copy_from_slice(&sum.to_be_bytes());
+    let read =
+        &mut |lba: u64, count: u64| Ok(disk[lba as usize * 512..][..count as usize * 512].to_vec());
+    let mut table = Table::load_on(Scheme::Vtoc8, MEDIA, None, read).unwrap();
+    assert_eq!(places(&table), [(1, 0, 1008), (3, 1008, 10_080)]);
+    assert_eq!(table.add(&sized("freebsd-ufs", 1008)), Ok(2));
+    assert_eq!(places(&table)[1], (2, 11 * 1008, 1008));
+    table.delete(3).unwrap();
+    assert_eq!(places(&table).len(), 2);
+}
+
 #[test]
 fn flags_of_a_pc98_partition_are_set_one_by_one() {
     let mut table = new(Scheme::Pc98);

@@ -4,7 +4,7 @@ use super::change::Amount;
 use super::{Common, explained, scheme};
 use crate::failure::Usage;
 use anyhow::Result;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::json;
 use ugeom_classes::part::edit::{self, EditError};
 use ugeom_format::plan::{Change, Scheme};
@@ -17,6 +17,7 @@ Examples:
 /// Change type or label of a partition
 #[derive(Args)]
 #[command(after_help = MODIFY_EXAMPLES)]
+#[command(group = ArgGroup::new("change").required(true).multiple(true))]
 pub struct Modify {
     #[command(flatten)]
     common: Common,
@@ -26,11 +27,11 @@ pub struct Modify {
     index: u32,
 
     /// New type: freebsd-ufs, linux-data, !0x83, ...
-    #[arg(short = 't', value_name = "TYPE", required_unless_present = "label")]
+    #[arg(short = 't', value_name = "TYPE", group = "change")]
     kind: Option<String>,
 
     /// New label (GPT and APM only)
-    #[arg(short = 'l', value_name = "LABEL")]
+    #[arg(short = 'l', value_name = "LABEL", group = "change")]
     label: Option<String>,
 
     /// Scheme of the table, if there are several: mbr, bsd, gpt, ...

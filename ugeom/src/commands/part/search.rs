@@ -74,7 +74,7 @@ pub struct SearchPart {
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A script for sfdisk
     Sfdisk,
@@ -279,6 +279,7 @@ impl SearchPart {
             let read = medium.bytes(offset, length);
             read.map_err(|error| error.to_string())
         });
+        self.warn_of_left_out(scheme, &lost);
         if self.json {
             output::print_json(&Report {
                 provider: &provider.name,
@@ -303,6 +304,26 @@ impl SearchPart {
             })?;
         }
         medium.judge(&provider.name, complete, search.overflowed())
+    }
+
+    /// A table that lacks partitions is not taken for the whole.
+    fn warn_of_left_out(&self, scheme: ScriptScheme, lost: &[Lost]) {
+        let Some(format) = self.format else { return };
+        let left_out = scheme.left_out(lost, format == Format::Sfdisk);
+        if left_out > 0 {
+            let help = match (scheme, format) {
+                (ScriptScheme::Mbr, Format::Gpart) => {
+                    ": an MBR has four; --format sfdisk makes logical ones, -s gpt has more"
+                }
+                (ScriptScheme::Mbr, Format::Sfdisk) => {
+                    ": without a free sector before them they cannot be logical, -s gpt has more"
+                }
+                (ScriptScheme::Gpt, _) => "",
+            };
+            output::warn(&format!(
+                "the table has no place for {left_out} of the found partitions{help}"
+            ));
+        }
     }
 
     /// Samples first, then everything; false when Ctrl-C ended it.
