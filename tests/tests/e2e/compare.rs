@@ -113,18 +113,20 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     has(&said, "Measure c5 and c15 again");
     let calm = ugeom(&["history", "check", &history, "--case", "none"]).failed(1);
     has(&calm, "has no such series");
+}
+
+#[test]
+fn a_history_has_a_commit_once_and_cases_without_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text_file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a result");
+        disks::text(&path)
+    };
+    let old = text_file("old.txt", "BenchmarkA-2 100 1000 ns/op\n");
+    let rate = text_file("rate.txt", "BenchmarkB-2 100 7 requests/s\n");
     let mixed = disks::text(&folder.path().join("mixed"));
-    let rate = folder.path().join("rate.txt");
-    std::fs::write(&rate, "BenchmarkB-2 100 7 requests/s\n").expect("a result");
-    let add = [
-        "history",
-        "add",
-        &mixed,
-        &old,
-        &disks::text(&rate),
-        "--commit",
-        "c0",
-    ];
+    let add = ["history", "add", &mixed, &old, &rate, "--commit", "c0"];
     ugeom(&add).quiet();
     let again = ugeom(&add);
     has(&again.stderr, "c0 is in the history already");
