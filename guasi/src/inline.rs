@@ -15,8 +15,8 @@ use crate::work::Outcome;
 /// The most reads that are not tried after one without an answer.
 const SKIPPED_MAX: u32 = 64;
 
-/// Reads of a descriptor for which one look at its flags serves. Each costs a sixth of a cached read
-/// of 4 KiB; a descriptor that becomes direct makes at most so many reads wait for their device.
+/// Reads of a descriptor for which one look at its flags serves. A look costs a sixth of a cached
+/// read of 4 KiB; fewer reads than these can wait for a device after a descriptor becomes direct.
 const READS_PER_LOOK: u32 = 16;
 
 /// Which reads are tried. Its numbers are hints: threads may overwrite each other's.
