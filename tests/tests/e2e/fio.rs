@@ -149,14 +149,15 @@ fn each_checks_the_blocks_that_the_other_wrote() {
         let read = ["--name=r", "--rw=read", "--size=1m", "--bs=4k", &file];
         let run = |arguments: &[&str]| ugeom(&[&["run"], arguments].concat());
 
-        let wrote = run(&[&write[..], &verify].concat());
+        // Its state would be a file in the current folder.
+        let stateless = ["--verify_state_save=0"];
+        let wrote = run(&[&write[..], &verify, &stateless].concat());
         assert_eq!(wrote.code, 0, "{}", wrote.stderr);
         other(&fio, &[&read[..], &verify].concat());
         let threads = ["--ioengine=guasi", "--iodepth=16", "--guasi_workers=2..8"];
         let read_by_threads = run(&[&read[..], &verify, &threads].concat());
         assert_eq!(read_by_threads.code, 0, "{}", read_by_threads.stderr);
 
-        // Its state would be a file in the current folder.
         let alone = ["--do_verify=0", "--verify_state_save=0"];
         other(&fio, &[&write[..], &verify, &alone].concat());
         let checked = run(&[&read[..], &verify].concat());
