@@ -57,7 +57,15 @@ impl Sanitizer {
     /// The variable that sets it up, and its value.
     fn options(self) -> (&'static str, &'static str) {
         match self {
-            Self::Thread => ("TSAN_OPTIONS", "halt_on_error=0 exitcode=66"),
+            // Tests run in the folders of their crates, so the path is absolute.
+            Self::Thread => (
+                "TSAN_OPTIONS",
+                concat!(
+                    "halt_on_error=0 exitcode=66 suppressions='",
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/src/tsan.suppressions'"
+                ),
+            ),
             // Engines that are forgotten keep their memory, as they must; faults of the tests'
             // own making end their processes by the signals that the tests wait for.
             Self::Address => (
