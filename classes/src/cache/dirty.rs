@@ -25,7 +25,7 @@ pub struct Dirty {
     buffers: AtomicUsize,
     limit: usize,
     /// Counts the blocks that moved from one buffer to another, so that a search through all words
-    /// can tell whether he may have missed one.
+    /// can tell whether it may have missed one.
     moves: AtomicU64,
     /// What is below, and not durable there.
     pub(super) unflushed: Unflushed,

@@ -15,6 +15,7 @@
 
 use super::digest::{self, checksum};
 use super::{Label, Mismatch, mismatch};
+use ugeom_format::text;
 use ugeom_job::settings::{VERIFY_HEADER_BYTES, Verify, Verifying};
 
 const MAGIC: u16 = 0xacca;
@@ -146,12 +147,9 @@ pub fn check(part: &[u8], verify: Verify, label: Label) -> Result<(), Box<Mismat
 
 /// Numbers of up to eight bytes as numbers, longer digests as they stand.
 fn hex(bytes: &[u8]) -> String {
-    let digits = |bytes: &mut dyn Iterator<Item = &u8>| -> String {
-        bytes.map(|byte| format!("{byte:02x}")).collect()
-    };
     match bytes.len() {
         0..=8 => format!("{:#x}", number(bytes, 0, bytes.len())),
-        _ => digits(&mut bytes.iter()),
+        _ => text::hex(bytes),
     }
 }
 

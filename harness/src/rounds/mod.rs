@@ -253,7 +253,7 @@ pub struct Control<'a> {
 }
 
 impl Control<'_> {
-    /// Nobody watches or stops the measurement.
+    /// A control without progress reports, which never asks for a stop.
     #[must_use]
     pub fn silent() -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);

@@ -2,9 +2,9 @@
 //! woken only when it sleeps.
 //!
 //! ```text
-//!   head = null      empty, the owner is awake head = PARKED    empty, the owner sleeps or is
-//!   about to: the thread that replaces it must wake it head = node ---> node ---> null      newest
-//!   first; `take` turns the chain around
+//!   head = null      empty, the owner is awake
+//!   head = PARKED    empty, the owner sleeps or is about to: the thread that posts must wake it
+//!   head = node ---> node ---> null      newest first; `take` turns the chain around
 //! ```
 //!
 //! A post is one compare-and-exchange of the head, so that a post by a thread which finds the

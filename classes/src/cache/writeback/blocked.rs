@@ -1,8 +1,8 @@
 //! The queue between requests and the flusher: parked requests, and the work of the flusher.
 //!
-//! A request is parked here and goes on when the flusher says so. Nothing is lost in between: who
-//! waits for room looks at the number of dirty buffers once more under the lock, and the flusher
-//! takes the list after it has made room.
+//! A request is parked here until the flusher releases it. No wake-up is lost: a request that waits
+//! for room checks the number of dirty buffers again under the lock, and the flusher takes the list
+//! after it has made room.
 
 use crate::cache::BackOptions;
 use crate::cache::dirty::Dirty;

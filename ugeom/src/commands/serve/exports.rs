@@ -131,7 +131,7 @@ impl Exports {
         let seen = seen.filter(|it| it.view.error.is_none());
         let list = seen.enumerate().map(|(at, it)| Export {
             default: at == 0,
-            size_bytes: it.view.mediasize_bytes,
+            size_bytes: it.view.content_bytes(),
             writable: writable && !it.read_only,
             name: it.view.name,
         });
