@@ -58,9 +58,13 @@ impl Sanitizer {
     /// The variable that sets it up, and its value.
     fn options(self) -> (&'static str, &'static str) {
         match self {
-            Self::Thread => ("TSAN_OPTIONS", "halt_on_error=0 exitcode=66"),
-            // Engines that are forgotten keep their memory, as they must; faults of the tests'
-            // own making end their processes by the signals that the tests wait for.
+            // Engines that are forgotten keep their workers and their memory, as they must.
+            Self::Thread => (
+                "TSAN_OPTIONS",
+                "halt_on_error=0 exitcode=66 report_thread_leaks=0",
+            ),
+            // Faults of the tests' own making end their processes by the signals that the tests
+            // wait for.
             Self::Address => (
                 "ASAN_OPTIONS",
                 "detect_leaks=0 handle_sigbus=0 handle_segv=0 exitcode=66",
