@@ -4,7 +4,7 @@
 //! and `bfs_fs.h` of Linux.
 
 use super::probes::{Probe, Reader, claim};
-use super::{Claim, Holds};
+use super::{Claim, Holds, MOST_FOUND};
 use crate::bytes::{u16_be, u16_le, u32_be, u32_le};
 
 /// The probe whose magic number stands in a sector of 512 bytes.
@@ -13,6 +13,7 @@ pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
     match sector.first_chunk::<4>()? {
         [0xce, 0xfa, 0xad, 0x1b] => return Some(bfs),
         [2, 0, 2 | 3, 0] => return Some(udf),
+        [0, b'B', b'E', b'A'] => return Some(udf_sequence),
         _ => {}
     }
     let is_minix = |magic: u16| matches!(magic, 0x137f | 0x138f | 0x2468 | 0x2478);
@@ -41,14 +42,41 @@ fn udf(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
             .checked_mul(block)
             .and_then(|before| at.checked_sub(before));
         let Some(start) = start.filter(|_| own > 0) else { continue };
-        let mut volume = Udf { view, start, block };
-        if let Some(blocks) = volume.blocks(sector) {
+        if let Some(blocks) = blocks_of(view, (start, block), sector) {
             let mut claims = claim(Holds::Udf, Some(start), blocks * block, false, at);
             claims.iter_mut().for_each(|claim| claim.what = "anchor");
             return claims;
         }
     }
     Vec::new()
+}
+
+/// The number of blocks of a volume, by one of its anchors; each is measured once.
+fn blocks_of(view: &mut Reader<'_, '_>, place: (u64, u64), anchor: &[u8]) -> Option<u64> {
+    if let Some(blocks) = view.udf.get(&place) {
+        return Some(*blocks);
+    }
+    if view.udf.len() >= MOST_FOUND {
+        return None;
+    }
+    let (start, block) = place;
+    let blocks = Udf { view, start, block }.blocks(anchor)?;
+    view.udf.insert(place, blocks);
+    Some(blocks)
+}
+
+/// The recognition sequence, which is nearer to the beginning than the anchors: a quick search sees
+/// it.
+fn udf_sequence(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
+    let is_one = sector.get(1..6) == Some(b"BEA01");
+    let Some(start) = at.checked_sub(32 << 10).filter(|_| is_one) else { return Vec::new() };
+    let mut found = UDF_BLOCKS.into_iter().map(|block| {
+        let place = start.saturating_add(256 * block);
+        let anchor = view.bytes(place, 512);
+        udf(view, &anchor, place)
+    });
+    let begins = |claims: &Vec<Claim>| claims.iter().any(|claim| claim.start == start);
+    found.find(begins).unwrap_or_default()
 }
 
 /// The number of the block that a descriptor states as its own, if it is of that kind and its tag
@@ -185,6 +213,18 @@ mod tests {
         search_in(disk).partitions().iter().map(extent).collect()
     }
 
+    /// What a look at the first 128 KiB of the partition finds.
+    fn near(disk: &[u8]) -> Vec<(Holds, u64, u64)> {
+        let mut search = super::super::Search::new(disk.len() as u64, 512);
+        let mut read = |offset: u64, length: usize| {
+            let rest = disk.get(offset as usize..).unwrap_or_default();
+            Ok(rest[..length.min(rest.len())].to_vec())
+        };
+        let begin = &disk[START..START + (128 << 10)];
+        search.look(START as u64, begin, &mut read);
+        search.partitions().iter().map(extent).collect()
+    }
+
     /// A descriptor of UDF in its block.
     fn put_udf(disk: &mut [u8], block: usize, (kind, number): (u16, u32), words: &[(usize, u32)]) {
         let at = START + number as usize * block;
@@ -226,11 +266,40 @@ mod tests {
                     [(Holds::Udf, 6144, sectors)],
                     "{block} {kept:?}"
                 );
+                assert_eq!(near(&disk), [], "{block} {kept:?}");
+                put(&mut disk, START + (32 << 10), b"\0BEA01\x01");
+                let is_near = kept.contains(&256);
+                assert_eq!(near(&disk).len(), usize::from(is_near), "{block} {kept:?}");
                 // A descriptor of another disk.
                 disk[START + 96 * block + 12] ^= 1;
                 assert_eq!(found(&disk), [], "{block} {kept:?}");
             }
         }
+    }
+
+    /// Each anchor names the first block, in which the sequence begins.
+    #[test]
+    fn a_volume_of_many_anchors_is_measured_once() {
+        let mut disk = vec![0; 8 << 20];
+        for number in 256..8192 {
+            put_udf(
+                &mut disk,
+                512,
+                (TAG_ANCHOR, number),
+                &[(16, 1024), (20, 96)],
+            );
+        }
+        put_udf(&mut disk, 512, (1, 96), &[]);
+        let mut read_bytes = 0;
+        let mut search = super::super::Search::new(disk.len() as u64, 512);
+        let mut read = |offset: u64, length: usize| {
+            read_bytes += length;
+            let rest = disk.get(offset as usize..).unwrap_or_default();
+            Ok(rest[..length.min(rest.len())].to_vec())
+        };
+        search.look(0, &disk, &mut read);
+        assert_eq!(search.partitions().len(), 1);
+        assert!(read_bytes < 1 << 20, "{read_bytes}");
     }
 
     #[test]

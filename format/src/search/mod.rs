@@ -178,6 +178,9 @@ pub struct Lost {
     pub over: Option<u64>,
 }
 
+/// Where UDF volumes begin, the size of their blocks, and how many they have.
+type UdfVolumes = BTreeMap<(u64, u64), u64>;
+
 /// A search of one medium.
 #[derive(Debug)]
 pub struct Search {
@@ -186,6 +189,8 @@ pub struct Search {
     found: BTreeMap<(u64, Holds, Option<u64>), Place>,
     overflowed: bool,
     physical: Vec<PhysicalVolume>,
+    /// A hostile medium repeats the anchors of a volume, and measuring it reads up to 2 MiB.
+    udf: UdfVolumes,
 }
 
 /// A physical volume of LVM2 whose text was looked for.
@@ -217,6 +222,7 @@ impl Search {
             found: BTreeMap::new(),
             overflowed: false,
             physical: Vec::new(),
+            udf: UdfVolumes::new(),
         }
     }
 
@@ -230,8 +236,10 @@ impl Search {
                 size_bytes: self.size_bytes,
                 sector_size_bytes: self.sector_size_bytes,
                 read: &mut *read,
+                udf: &mut self.udf,
             };
-            for claim in probe(&mut view, sector, at) {
+            let claims = probe(&mut view, sector, at);
+            for claim in claims {
                 self.claim(claim);
             }
         }

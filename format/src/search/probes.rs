@@ -4,7 +4,7 @@
 //! `f2fs_fs.h`, Microsoft's FAT and exFAT specifications, the Linux-NTFS documentation, FreeBSD's
 //! `sys/ufs/ffs/fs.h`, Apple's TN1150, LUKS on-disk formats 1 and 2, LVM2's `label.c`.
 
-use super::{Claim, Holds, Listed, SearchRead};
+use super::{Claim, Holds, Listed, SearchRead, UdfVolumes};
 use crate::bytes::{u16_be, u16_le, u32_be, u32_le, u64_be, u64_le};
 use crate::gpt::{Header, MAX_KEPT_ENTRIES, Table};
 
@@ -23,6 +23,7 @@ pub(super) struct Reader<'v, 'r> {
     pub size_bytes: u64,
     pub sector_size_bytes: u64,
     pub read: &'v mut SearchRead<'r>,
+    pub udf: &'v mut UdfVolumes,
 }
 
 impl Reader<'_, '_> {
