@@ -25,8 +25,8 @@ GNU ddrescue, so that a later run can continue, also with another --offset: with
 sectors go to their offset of the provider in the output. The exit code is 1 while sectors are \
 missing.
 
-A block device on stdout, or a file opened with 1<>, that carries a partition table or a file system \
-is refused without --destroy, unless the --map of an earlier run is there.";
+A block device on stdout, or a file opened with 1<>, that carries a partition table or a file \
+system is refused without --destroy, unless the --map of an earlier run is there.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,9 +2,9 @@
 //!
 //! Rules of `g_apple_taste`: every entry that counts as
 //! many blocks as the first one is listed under the number of its block, free space and the map
-//! itself included. A descriptor for other blocks than the provider's sectors is nothing of ours: on
-//! a CD image that also carries an MBR it is silent, else a warning names the sector size that fits.
-//! When sector 0 also holds an MBR with partitions, those
+//! itself included. A descriptor for other blocks than the provider's sectors is nothing of ours:
+//! on a CD image that also carries an MBR it is silent, else a warning names the sector size that
+//! fits. When sector 0 also holds an MBR with partitions, those
 //! are `s1` and up, and the map's are named `m1` and up.
 
 use super::NAME;
