@@ -5,7 +5,7 @@ use super::effects::without_effect;
 use super::error::{JobError, Origin};
 use super::language::Section;
 use super::options::{OPTIONS, apply};
-use super::settings::{Job, READ, TRIM, Verify, WRITE};
+use super::settings::{FileOperation, Job, READ, TRIM, Verify, WRITE};
 use super::unverified::unverified;
 
 /// The jobs that were written, and what should be known about them.
@@ -90,16 +90,15 @@ fn for_the_first_file_only(global: &Job, warnings: &mut Vec<String>) {
 /// The first job that does, and where.
 pub fn keep_files(jobs: &mut [Job]) -> Result<(), JobError> {
     jobs.iter_mut().for_each(|job| job.keeps_files = true);
-    let unlinks = |job: &Job| job.unlink || job.unlink_each_loop;
-    let deletes = |job: &Job| job.deletes_files() || unlinks(job);
-    match jobs.iter().find(|job| job.changes_data() || deletes(job)) {
+    let breaks = |job: &Job| job.changes_data() || job.deletes_files();
+    match jobs.iter().find(|job| breaks(job)) {
         None => Ok(()),
-        Some(job) if deletes(job) => {
+        Some(job) if job.deletes_files() => {
             let message = format!("the job {} deletes files, against --readonly", job.name);
-            let option = match job.deletes_files() {
-                true => "ioengine",
-                false if job.unlink => "unlink",
-                false => "unlink_each_loop",
+            let option = match job.file_operation() {
+                Some(FileOperation::Delete) => "ioengine",
+                _ if job.unlink => "unlink",
+                _ => "unlink_each_loop",
             };
             Err(JobError::language(job.origin_of(option), message))
         }

@@ -2,6 +2,7 @@
 //! `--destroy` a command that writes stops here and names what was found.
 
 use anyhow::{Result, anyhow, bail};
+use rustix::fs::{FileType, OFlags, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use ugeom_classes::eli;
@@ -11,6 +12,9 @@ use ugeom_classes::{Role, Target, TargetOptions, open_target, quoted_path, regis
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_machine::in_use::use_of;
 use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
+
+/// The file or device that stdout is.
+const STDOUT: &str = "/proc/self/fd/1";
 
 /// Refuses a file or block device that the system has mounted, uses as swap, or has a loop device
 /// over, or that another program has open. Targets are refused when they are opened for writing;
@@ -27,7 +31,32 @@ pub fn refuse_in_use(path: &Path) -> Result<()> {
 /// # Errors
 /// As [`refuse_in_use`].
 pub fn refuse_stdout_in_use() -> Result<()> {
-    refuse_use(Path::new("/proc/self/fd/1"), "stdout")
+    refuse_use(Path::new(STDOUT), "stdout")
+}
+
+/// Refuses a file or block device on stdout with known content in the bytes that are written over.
+///
+/// # Errors
+/// As [`refuse_content`].
+pub fn refuse_content_of_stdout() -> Result<()> {
+    const SECTOR_BYTES: u64 = 512;
+    let stdout = std::io::stdout();
+    let about = rustix::fs::fstat(&stdout)?;
+    let writes_over = match FileType::from_raw_mode(about.st_mode) {
+        FileType::BlockDevice => true,
+        FileType::RegularFile => {
+            let appends = rustix::fs::fcntl_getfl(&stdout)?.contains(OFlags::APPEND);
+            let place = rustix::fs::seek(&stdout, SeekFrom::Current(0))?;
+            let size = u64::try_from(about.st_size).unwrap_or_default();
+            // What is shorter than a sector carries nothing.
+            !appends && place < size && size >= SECTOR_BYTES
+        }
+        _ => false,
+    };
+    match std::fs::read_link(STDOUT) {
+        Ok(path) if writes_over && path.exists() => refuse_content_of_path(&path),
+        _ => Ok(()),
+    }
 }
 
 fn refuse_use(path: &Path, name: &str) -> Result<()> {

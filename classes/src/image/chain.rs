@@ -46,6 +46,21 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
         backing,
     };
     top.data = allowed.data_of(&top, writable)?;
+    follow(&allowed, top)
+}
+
+/// Opens a qcow2 image that another image is based on, and those below it, for reading.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn open_below(allowed: &Allowed<'_>, path: &Path) -> Result<Vec<Link>, BuildError> {
+    let mut top = link(path, false, Some("qcow2"), false)?;
+    top.data = allowed.data_of(&top, false)?;
+    follow(allowed, top)
+}
+
+fn follow(allowed: &Allowed<'_>, top: Link) -> Result<Vec<Link>, BuildError> {
+    let path = allowed.path;
     let mut chain = vec![top];
     while let Some((link, below)) = chain.last().and_then(|link| {
         let below = link.header.as_ref()?.backing.clone()?;

@@ -7,7 +7,7 @@
 //! (`machine::temporary`). The child ends with the stack, and with the process (`machine::child`).
 
 use super::cut::warn_of;
-use super::{ImageFormat, Settings, bytes_of, malformed, refused};
+use super::{ImageFormat, Settings, malformed, refused};
 use crate::build::{BuildContext, BuildError};
 use crate::nbd::{self, Private};
 use crate::path::{path_of, text_of};
@@ -199,27 +199,20 @@ fn reason(stderr: &str) -> String {
     format!("{PROGRAM} refuses it: {text}")
 }
 
-/// The node that opens an image and no other file; `vmdk` and `chain` make those of more files.
+/// The node that opens an image and no other file; `vmdk`, `older` and `chain` make those of more
+/// files.
 ///
 /// # Errors
-/// The image is based on another one.
+/// There is no such file.
 pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
     let path = real_path(settings.path)?;
     let driver = match settings.format {
         ImageFormat::Vhd => "vpc",
         other => other.name(),
     };
-    let names_a_base = matches!(settings.format, ImageFormat::Qed | ImageFormat::Qcow);
-    if names_a_base {
-        check_backing(settings, &path)?;
-    }
     warn_of(settings.path, &path, settings.format);
     let file = file_node(&path, !settings.shared)?;
-    let mut node = json!({ "driver": driver, "file": file });
-    if names_a_base {
-        node["backing"] = Value::Null;
-    }
-    Ok(node)
+    Ok(json!({ "driver": driver, "file": file }))
 }
 
 /// Where a file really is, without symbolic links.
@@ -249,64 +242,6 @@ pub(super) fn file_node(path: &Path, locked: bool) -> Result<Value, BuildError> 
         false => "file",
     };
     Ok(json!({ "driver": driver, "filename": name, "locking": locking }))
-}
-
-/// Images of older formats that are based on others are refused: qemu would follow the name.
-fn check_backing(settings: &Settings<'_>, path: &Path) -> Result<(), BuildError> {
-    let bytes = start_of(path, 64).map_err(|error| BuildError::Os {
-        operation: "reading",
-        path: settings.path.to_owned(),
-        error,
-    })?;
-    let word = |at: usize| {
-        bytes.get(at..at + 8).map_or([0; 8], |it| {
-            let mut word = [0; 8];
-            word.copy_from_slice(it);
-            word
-        })
-    };
-    // QEMU docs/interop/qed_spec.txt: the features at byte 16, bit 0: a backing file. qcow of
-    // version 1: the offset of the name at byte 8.
-    let based = match settings.format {
-        ImageFormat::Qed => u64::from_le_bytes(word(16)) & 1 != 0,
-        _ => u64::from_be_bytes(word(8)) != 0,
-    };
-    if based {
-        let format = settings.format.name();
-        let problem = format!(
-            "a {format} image that is based on another is not read here (`qemu-img convert` makes \
-             one without a backing file)"
-        );
-        return Err(refused(settings.path, problem));
-    }
-    if settings.format == ImageFormat::Qcow && !holds_its_table(&bytes, path)? {
-        let problem = "its header gives a table of clusters that ends behind the end of the file";
-        return Err(malformed(settings.path, problem));
-    }
-    Ok(())
-}
-
-/// Whether the first table of a qcow image of version 1 is in its file, as in every complete image.
-/// qemu allocates and reads the whole table, up to 2 GiB, even beyond the end of the file.
-fn holds_its_table(header: &[u8], path: &Path) -> Result<bool, BuildError> {
-    // qemu, block/qcow.c: the size of the disk at byte 24, the bits of a place in a cluster and in
-    // a second table at 32 and 33, the offset of the first table at 40; its entries have 8 bytes.
-    let word = |at: usize| {
-        let bytes = header.get(at..).and_then(|bytes| bytes.first_chunk());
-        bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
-    };
-    let bits = |at: usize| u32::from(header.get(at).copied().unwrap_or_default());
-    let covered = 1_u64.checked_shl(bits(32) + bits(33));
-    let table = word(24)
-        .div_ceil(covered.unwrap_or(u64::MAX))
-        .saturating_mul(8);
-    let file_bytes = File::open(path).and_then(|file| bytes_of(&file));
-    let file_bytes = file_bytes.map_err(|error| BuildError::Os {
-        operation: "finding the size of",
-        path: text_of(path),
-        error,
-    })?;
-    Ok(word(40).saturating_add(table) <= file_bytes)
 }
 
 /// The first bytes of a file.

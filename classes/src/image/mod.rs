@@ -21,6 +21,7 @@
 mod chain;
 mod child;
 mod cut;
+mod older;
 mod packed;
 mod pool;
 mod qcow2;
@@ -191,6 +192,7 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
     let of_qemu = match format {
         ImageFormat::Qcow2 => None,
         ImageFormat::Vmdk => Some(vmdk::node(&settings, context.writable())?),
+        ImageFormat::Qed | ImageFormat::Qcow => Some(older::node(&settings)?),
         _ => Some(child::node(&settings)?),
     };
     if let Some(node) = of_qemu {

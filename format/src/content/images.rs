@@ -81,6 +81,7 @@ pub const SIGNATURES: &[Signature] = &[
     image("cpio", "a cpio archive", "cpio", &[magic(0, 0, b"070701"), magic(0, 0, b"070702")]),
     image("7z", "a 7z archive", "7z", &[magic(0, 0, b"7z\xbc\xaf\x27\x1c")]),
     image("zip", "a ZIP archive", "zip", &[magic(0, 0, b"PK\x03\x04")]),
+    image("sqlite", "an SQLite database", "SQLite", &[magic(0, 0, b"SQLite format 3\0")]),
     image("tar", "a tar archive", "tar", &[Magic {
         base: At::Start(0),
         offset: 257,

@@ -62,7 +62,7 @@ pub(super) fn partitions<'a>(
     let mut places: Vec<&Place> = found
         .filter(|place| place.start_bytes.is_multiple_of(sector))
         .collect();
-    let contents = places.iter().filter(|place| place.holds != Holds::Bsd);
+    let contents = places.iter().filter(|place| !place.holds.is_label());
     let starts: BTreeSet<u64> = contents.map(|place| place.start_bytes).collect();
     // An entry of a table states more than a file system does, what states its end more than what
     // reaches to the next one, and two signs more than one. Of two alike the one that begins first
@@ -70,7 +70,7 @@ pub(super) fn partitions<'a>(
     // What was found in the partitions of a disklabel speaks for it; without that it is an old one.
     places.sort_by_key(|place| {
         let listed = place.holds == Holds::Listed;
-        let is_label = place.holds == Holds::Bsd;
+        let is_label = place.holds.is_label();
         let holds_others = is_label && labels::is_confirmed(place, &starts);
         let length = place.length_bytes.unwrap_or(0);
         let sign_count = match holds_others {

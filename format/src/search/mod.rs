@@ -9,6 +9,7 @@
 //! The layouts are those of the pages that `docs/formats/content.md` names; `docs/rescue.md`
 //! describes the use.
 
+mod confirmed;
 mod ends;
 mod labels;
 mod layout;
@@ -49,6 +50,8 @@ pub enum Holds {
     Apfs,
     /// A device of bcache.
     Bcache,
+    /// SCO's boot file system.
+    Bfs,
     /// A disklabel of a BSD system, with partitions of its own.
     Bsd,
     Btrfs,
@@ -72,24 +75,35 @@ pub enum Holds {
     Lvm2,
     /// A member of Linux' MD RAID.
     Md,
+    /// Minix, versions 1 to 3.
+    Minix,
     Nilfs2,
     Ntfs,
     Ocfs2,
     ReiserFs,
+    /// A VTOC of Solaris on x86, with slices of its own.
+    Solaris,
     /// Linux swap space (magic at the end of the first page).
     Swap,
+    Udf,
     /// UFS1 or UFS2 (superblock at byte 8192 or 65536).
     Ufs,
     Xfs,
 }
 
 impl Holds {
+    /// A table whose partitions hold the rest.
+    fn is_label(self) -> bool {
+        matches!(self, Holds::Bsd | Holds::Solaris)
+    }
+
     /// The name in listings and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Holds::Listed => "GPT entry",
             Holds::Apfs => "APFS",
             Holds::Bcache => "bcache",
+            Holds::Bfs => "BFS",
             Holds::Bsd => "BSD",
             Holds::Btrfs => "btrfs",
             Holds::Cramfs => "cramfs",
@@ -105,11 +119,14 @@ impl Holds {
             Holds::Luks => "LUKS",
             Holds::Lvm2 => "LVM2",
             Holds::Md => "MD RAID",
+            Holds::Minix => "Minix",
             Holds::Nilfs2 => "NILFS2",
             Holds::Ntfs => "NTFS",
             Holds::Ocfs2 => "OCFS2",
             Holds::ReiserFs => "ReiserFS",
+            Holds::Solaris => "Solaris VTOC",
             Holds::Swap => "Linux swap",
+            Holds::Udf => "UDF",
             Holds::Ufs => "UFS",
             Holds::Xfs => "XFS",
         }
@@ -161,6 +178,9 @@ pub struct Lost {
     pub over: Option<u64>,
 }
 
+/// Where UDF volumes begin, the size of their blocks, and how many they have.
+type UdfVolumes = BTreeMap<(u64, u64), u64>;
+
 /// A search of one medium.
 #[derive(Debug)]
 pub struct Search {
@@ -169,6 +189,8 @@ pub struct Search {
     found: BTreeMap<(u64, Holds, Option<u64>), Place>,
     overflowed: bool,
     physical: Vec<PhysicalVolume>,
+    /// A hostile medium repeats the anchors of a volume, and measuring it reads up to 2 MiB.
+    udf: UdfVolumes,
 }
 
 /// A physical volume of LVM2 whose text was looked for.
@@ -200,22 +222,24 @@ impl Search {
             found: BTreeMap::new(),
             overflowed: false,
             physical: Vec::new(),
+            udf: UdfVolumes::new(),
         }
     }
 
     /// Looks at the bytes from `offset` on (a multiple of 512) and reads more where it has to.
     pub fn look(&mut self, offset: u64, bytes: &[u8], read: &mut SearchRead<'_>) {
         for (number, sector) in (0_u64..).zip(bytes.chunks_exact(SECTOR_BYTES)) {
-            let Some(probe) = probes::matching(sector).or_else(|| more::matching(sector)) else {
-                continue;
-            };
+            let known = probes::matching(sector).or_else(|| more::matching(sector));
+            let Some(probe) = known.or_else(|| confirmed::matching(sector)) else { continue };
             let at = offset + number * SECTOR_BYTES as u64;
             let mut view = probes::Reader {
                 size_bytes: self.size_bytes,
                 sector_size_bytes: self.sector_size_bytes,
                 read: &mut *read,
+                udf: &mut self.udf,
             };
-            for claim in probe(&mut view, sector, at) {
+            let claims = probe(&mut view, sector, at);
+            for claim in claims {
                 self.claim(claim);
             }
         }

@@ -30,6 +30,10 @@ pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
     if u16_le(sector, 6) == 0x3434 {
         return Some(nilfs2);
     }
+    // The sanity word of a VTOC.
+    if sector.get(12..16)? == [0xee, 0xde, 0x0d, 0x60] {
+        return Some(labels::solaris);
+    }
     match sector.get(52..56)? {
         b"ReIs" => Some(reiserfs),
         _ if sector.get(32..36)? == b"NXSB" => Some(apfs),

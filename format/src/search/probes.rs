@@ -4,7 +4,7 @@
 //! `f2fs_fs.h`, Microsoft's FAT and exFAT specifications, the Linux-NTFS documentation, FreeBSD's
 //! `sys/ufs/ffs/fs.h`, Apple's TN1150, LUKS on-disk formats 1 and 2, LVM2's `label.c`.
 
-use super::{Claim, Holds, Listed, SearchRead};
+use super::{Claim, Holds, Listed, SearchRead, UdfVolumes};
 use crate::bytes::{u16_be, u16_le, u32_be, u32_le, u64_be, u64_le};
 use crate::gpt::{Header, MAX_KEPT_ENTRIES, Table};
 
@@ -23,6 +23,7 @@ pub(super) struct Reader<'v, 'r> {
     pub size_bytes: u64,
     pub sector_size_bytes: u64,
     pub read: &'v mut SearchRead<'r>,
+    pub udf: &'v mut UdfVolumes,
 }
 
 impl Reader<'_, '_> {
@@ -420,31 +421,41 @@ fn lvm2(_: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
     }
 }
 
-/// A header with a table: each of its entries is a place.
+/// A header with a table: each of its entries is a place. A disk may come from an adapter that gave
+/// its sectors another size, so the table says which one is meant.
 fn gpt(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
-    let unit = view.sector_size_bytes;
+    let own = view.sector_size_bytes;
+    let others = [512, 4096].into_iter().filter(|&unit| unit != own);
+    let mut sizes = std::iter::once(own).chain(others);
+    sizes
+        .find_map(|unit| gpt_of(view, unit, at))
+        .unwrap_or_default()
+}
+
+/// The same for sectors of `unit` bytes; `None` where no table is that fits the header.
+fn gpt_of(view: &mut Reader<'_, '_>, unit: u64, at: u64) -> Option<Vec<Claim>> {
     let sector = view.bytes(at, unit as usize);
     let stated = u64_le(&sector, 24);
-    let Ok(header) = Header::decode(&sector, stated) else { return Vec::new() };
+    let header = Header::decode(&sector, stated).ok()?;
     // Where the disk of that table begins: a disk inside a partition has one, too.
     let disk = stated
         .checked_mul(unit)
         .and_then(|before| at.checked_sub(before));
     let table = header.table_lba.checked_mul(unit);
-    let (Some(disk), Some(table)) = (disk, table) else { return Vec::new() };
+    let (disk, table) = (disk?, table?);
     let size = header.table_size_bytes();
     if size > TABLE_BYTES {
-        return Vec::new();
+        return None;
     }
     let data = view.bytes(disk.saturating_add(table), size as usize);
-    let Ok(table) = Table::decode(header, &data) else { return Vec::new() };
+    let table = Table::decode(header, &data).ok()?;
     let what = match stated {
         1 => "entry of a GPT",
         _ => "entry of a GPT's backup",
     };
     let disk_uuid = table.header.disk_guid;
     let parts = table.partitions().take(MAX_KEPT_ENTRIES);
-    parts
+    let claims = parts
         .filter_map(|(number, entry)| {
             let start = disk.checked_add(entry.first.checked_mul(unit)?)?;
             Some(Claim {
@@ -465,5 +476,6 @@ fn gpt(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
                 parts: Vec::new(),
             })
         })
-        .collect()
+        .collect();
+    Some(claims)
 }

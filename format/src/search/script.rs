@@ -255,12 +255,13 @@ fn type_of(one: &Lost) -> Guid {
         return entry.kind;
     }
     let name = match one.place.holds {
-        Holds::Fat | Holds::ExFat | Holds::Ntfs => "ms-basic-data",
+        Holds::Fat | Holds::ExFat | Holds::Ntfs | Holds::Udf => "ms-basic-data",
         Holds::Apfs => "apple-apfs",
         Holds::Hfs | Holds::HfsPlus => "apple-hfs",
         Holds::Bsd => "freebsd",
         Holds::Md => "linux-raid",
         Holds::Ufs => "freebsd-ufs",
+        Holds::Solaris => "solaris-root",
         Holds::Swap => "linux-swap",
         Holds::Lvm2 => "linux-lvm",
         _ => "linux-data",
@@ -271,9 +272,11 @@ fn type_of(one: &Lost) -> Guid {
 fn number_of(holds: Holds) -> u8 {
     match holds {
         Holds::Fat => 0x0c,
-        Holds::ExFat | Holds::Ntfs => 0x07,
+        Holds::ExFat | Holds::Ntfs | Holds::Udf => 0x07,
         Holds::Hfs | Holds::HfsPlus => 0xaf,
         Holds::Md => 0xfd,
+        Holds::Minix => 0x81,
+        Holds::Solaris => 0xbf,
         Holds::Bsd | Holds::Ufs => 0xa5,
         Holds::Swap => 0x82,
         Holds::Lvm2 => 0x8e,

@@ -8,11 +8,11 @@ use crate::media::Media;
 use proptest::prelude::*;
 
 /// What it holds, its first sector and its length in sectors.
-fn extent(one: &Lost) -> (Holds, u64, u64) {
+pub(super) fn extent(one: &Lost) -> (Holds, u64, u64) {
     (one.place.holds, one.first, one.sectors)
 }
 
-fn search_in(disk: &[u8]) -> Search {
+pub(super) fn search_in(disk: &[u8]) -> Search {
     let mut search = Search::new(disk.len() as u64, 512);
     let mut read = |offset: u64, length: usize| {
         let at = offset as usize;
@@ -23,12 +23,12 @@ fn search_in(disk: &[u8]) -> Search {
     search
 }
 
-fn put(disk: &mut [u8], at: usize, bytes: &[u8]) {
+pub(super) fn put(disk: &mut [u8], at: usize, bytes: &[u8]) {
     disk[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
 /// A superblock of ext2 with blocks of 1 KiB, of a group.
-fn ext_superblock(blocks: u32, group: u16) -> [u8; 512] {
+pub(super) fn ext_superblock(blocks: u32, group: u16) -> [u8; 512] {
     let mut sector = [0; 512];
     put(&mut sector, 0, &64_u32.to_le_bytes());
     put(&mut sector, 4, &blocks.to_le_bytes());
@@ -262,15 +262,17 @@ proptest! {
     #[test]
     fn any_structures_are_searched_without_panic(
         mut sectors in proptest::collection::vec(any::<[u8; 32]>(), 1..24),
-        magics in proptest::collection::vec((0_usize..24, 0_usize..14), 1..24),
+        magics in proptest::collection::vec((0_usize..24, 0_usize..18), 1..24),
         fill in proptest::collection::vec((0_usize..12_288, any::<u8>()), 0..2000),
     ) {
-        const MAGICS: [(usize, &[u8]); 14] = [
+        const MAGICS: [(usize, &[u8]); 18] = [
             (56, &[0x53, 0xef]), (0, b"XFSB"), (0, b"LUKS\xba\xbe\0\x02"),
             (0, b"SKUL\xba\xbe\0\x02"),
             (0, b"LABELONE"), (0, b"EFI PART"), (0, &[0x10, 0x20, 0xf5, 0xf2]), (0, b"H+\0\x04"),
             (3, b"NTFS    "), (3, b"EXFAT   "), (82, b"FAT32"), (64, b"_BHRfS_M"),
             (348, &[0x19, 1, 0x54, 0x19]), (502, b"SWAPSPACE2"),
+            (0, &[2, 0, 3, 0]), (0, &[0xce, 0xfa, 0xad, 0x1b]), (16, &[0x7f, 0x13]),
+            (12, &[0xee, 0xde, 0x0d, 0x60]),
         ];
         let mut disk = vec![0; 24 * 512];
         for (number, bytes) in sectors.drain(..).enumerate() {

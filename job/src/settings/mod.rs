@@ -370,10 +370,11 @@ impl Job {
         }
     }
 
-    /// Whether the engine deletes files.
+    /// Whether the engine deletes files, or they are removed after a pass or the job.
     #[must_use]
     pub fn deletes_files(&self) -> bool {
-        self.file_operation() == Some(FileOperation::Delete)
+        let removes = self.unlink || self.unlink_each_loop;
+        removes || self.file_operation() == Some(FileOperation::Delete)
     }
 
     /// Whether it makes requests: `ioengine=cpuio` makes none.

@@ -1,7 +1,7 @@
 //! What a disk carries is listed, and not overwritten by mistake.
 
 use crate::disks;
-use crate::run::{has, json_of, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, has, json_of, run, ugeom, ugeom_with, words_of};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,7 @@ const KINDS: &[(&str, Places)] = &[
     ("a BitLocker volume", &[(0, b"\xeb\x52\x90-FVE-FS-")]),
     ("a qcow2 image", &[(0, b"QFI\xfb\0\0\0\x03")]),
     ("a VMDK image", &[(0, b"KDMV")]),
+    ("an SQLite database", &[(0, b"SQLite format 3\0")]),
     ("a VDI image", &[(64, b"\x7f\x10\xda\xbe")]),
     ("a VHDX image", &[(0, b"vhdxfile")]),
     ("metadata of GEOM::MIRROR", &[((4 << 20) - 512, b"GEOM::MIRROR")]),
@@ -94,7 +95,7 @@ fn no_kind_of_content_is_overwritten_unasked() {
 #[test]
 fn a_window_does_not_hide_the_file_system_that_it_cuts() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = image(folder.path(), &[(1080, b"\x53\xef")]);
+    let path = image(folder.path(), &[(32768, b"JFS1")]);
     let before = std::fs::read(&path).expect("the image");
     for window in [
         "nop:offset=512",
@@ -103,7 +104,7 @@ fn a_window_does_not_hide_the_file_system_that_it_cuts() {
     ] {
         let target = format!("{} | {window}", disks::text(&path));
         let refused = ugeom_with(&["write", &target], b"hello").failed(1);
-        has(&refused, "disk.img carries an ext2 file system");
+        has(&refused, "disk.img carries a JFS file system");
     }
     assert!(std::fs::read(&path).expect("the image") == before);
 }
@@ -217,4 +218,103 @@ fn ctrl_c_reports_how_much_was_written() {
     );
     drop(stdin);
     assert!(std::fs::read(&path).expect("the image")[..1 << 20] == vec![5; 1 << 20]);
+}
+
+/// What the shell does not truncate, and files that a job would remove.
+#[test]
+fn neither_stdout_nor_unlink_destroys_what_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = image(folder.path(), &[(32768, b"JFS1")]);
+    let target = disks::text(&path);
+    let before = std::fs::read(&path).expect("the image");
+    let read = |more: &str, redirection: &str| {
+        let line = format!("'{UGEOM}' read md:64k {more} {redirection}'{target}'");
+        run(command("sh", &["-c", &line]), b"")
+    };
+    let map = disks::text(&folder.path().join("disk.map"));
+    let rescue = format!("--skip-errors --map '{map}'");
+    for more in ["", "--skip-errors", &*rescue] {
+        has(&read(more, "1<>").failed(1), "carries a JFS file system");
+        assert!(std::fs::read(&path).expect("the image") == before, "{more}");
+    }
+    for option in ["--unlink=1", "--loops=2 --unlink_each_loop=1"] {
+        let line = format!("run --name=x --rw=read --size=4k {option} --filename={target}");
+        let refused = ugeom(&words_of(&line));
+        assert_eq!(refused.code, 1, "{option}");
+        has(&refused.stderr, "carries a JFS file system");
+        assert!(
+            std::fs::read(&path).expect("the image") == before,
+            "{option}"
+        );
+    }
+    // What is appended overwrites nothing; a map of an earlier run, and --destroy, allow it.
+    assert_eq!(read("", ">>").code, 0);
+    let longer = std::fs::read(&path).expect("the image");
+    assert_eq!(
+        (longer.len(), &longer[..before.len()]),
+        (before.len() + (64 << 10), &before[..])
+    );
+    assert_eq!(read("--destroy", "1<>").code, 0);
+    std::fs::write(&path, &before).expect("the image");
+    let other = format!("'{UGEOM}' read md:64k {rescue} > '{target}.copy'");
+    assert_eq!(run(command("sh", &["-c", &other]), b"").code, 0);
+    assert_eq!(read(&rescue, "1<>").code, 0);
+    let removed =
+        format!("run --destroy --name=x --rw=read --size=4k --unlink=1 --filename={target}");
+    assert_eq!(ugeom(&words_of(&removed)).code, 0);
+    assert!(!path.exists());
+}
+
+/// A CD's map in blocks of 2048 bytes, and a disk with sectors of 4096 copied by an adapter.
+#[test]
+fn a_table_for_sectors_of_another_size_is_named_and_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = image(
+        folder.path(),
+        &[(0, b"ER\x08\x00"), (2048, b"PM\0\0\0\0\0\x01")],
+    );
+    let target = disks::text(&path);
+    has(
+        &ugeom(&["show", &target]).stderr,
+        "?sectorsize=2048 opens it",
+    );
+    let with_mbr = [
+        (446, &b"\0\0\0\0\x83\0\0\0\x01\0\0\0\x09\0\0\0"[..]),
+        (510, b"\x55\xaa"),
+    ];
+    let cd = [
+        (0, &b"ER\x08\x00"[..]),
+        (2048, b"PM\0\0\0\0\0\x01"),
+        with_mbr[0],
+        with_mbr[1],
+    ];
+    let path = image(folder.path(), &cd);
+    ugeom(&["show", &disks::text(&path)]).quiet();
+
+    let path = image(folder.path(), &[]);
+    let target = disks::text(&path);
+    let native = format!("{target}?sectorsize=4096");
+    ugeom(&["part", "create", "-s", "gpt", &native]).text();
+    ugeom(&[
+        "part",
+        "add",
+        "-t",
+        "linux-data",
+        "-b",
+        "256",
+        "-s",
+        "256",
+        &native,
+    ])
+    .text();
+    // Only the second copy is left.
+    let file = File::options().write(true).open(&path).expect("the image");
+    file.write_all_at(&vec![0; 1 << 20], 0).expect("no table");
+    let found = json_of(ugeom(&["part", "search", "--json", &target]).quiet());
+    let one = &found["partitions"][0];
+    assert_eq!(
+        (one["start_sector"].as_u64(), one["sectors"].as_u64()),
+        (Some(2048), Some(2048)),
+        "{found:#}"
+    );
 }

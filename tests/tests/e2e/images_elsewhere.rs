@@ -1,7 +1,7 @@
 //! Images of virtual machines that are not all in one regular file: on a block device, and with
 //! their data in another file.
 
-use crate::run::{has, other, ugeom, ugeom_with};
+use crate::run::{command, has, other, run, ugeom, ugeom_with, words_of};
 use crate::serve::noise;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -224,4 +224,91 @@ fn a_snapshot_is_refused_without_the_parent_that_it_was_made_on() {
     );
     let any = format!("{}?backing=any", place("middle.vmdk"));
     assert_eq!(ugeom(&["read", &any]).code, 0);
+}
+
+/// `qemu-img` in that folder.
+fn img(folder: &TempDir, line: &str) {
+    let mut command = command("qemu-img", &words_of(line));
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    assert_eq!(ended.code, 0, "{line}: {}", ended.stderr);
+}
+
+/// QED on qcow on qcow2 on a plain disk, each with data of its own.
+#[test]
+fn images_of_qed_and_qcow_are_read_with_those_that_they_are_based_on() {
+    let Some((folder, disk)) = folder() else { return };
+    img(&folder, "create -f qcow2 -b raw.img -F raw low.qcow2");
+    img(&folder, "create -f qcow -b low.qcow2 -F qcow2 middle.qcow");
+    img(&folder, "create -f qed -b middle.qcow -F qcow top.qed");
+    let mut expected = disk;
+    let layers = [
+        ("low.qcow2", "qcow2", 1),
+        ("middle.qcow", "qcow", 2),
+        ("top.qed", "qed", 3),
+    ];
+    for (name, format, number) in layers {
+        let write = format!("write -P {number} {number}m 64k");
+        let mut io = command("qemu-io", &["-f", format, "-c", &write, name]);
+        io.current_dir(folder.path());
+        assert_eq!(run(io, b"").code, 0, "{name}");
+        expected[number << 20..][..64 << 10].fill(number as u8);
+    }
+    let image = text(&folder.path().join("top.qed"));
+    let read = ugeom(&["read", &image]);
+    assert_eq!(read.code, 0, "{}", read.stderr);
+    assert!(read.stdout == expected);
+    for named in ["middle.qcow (qcow)", "low.qcow2 (qcow2)", "raw.img (raw)"] {
+        has(&read.stderr, named);
+    }
+    has(
+        &ugeom_with(&["write", &image], b"x").failed(1),
+        "a qed image can only be read",
+    );
+    // A plain disk that begins as an image does stays one.
+    let mut plain = vec![0; SIZE];
+    plain[..512].copy_from_slice(&std::fs::read(folder.path().join("low.qcow2")).unwrap()[..512]);
+    std::fs::write(folder.path().join("plain.img"), &plain).expect("a disk");
+    img(&folder, "create -f qed -b plain.img -F raw marked.qed");
+    let read = ugeom(&["read", &text(&folder.path().join("marked.qed"))]);
+    assert!(read.stdout == plain, "{}", read.stderr);
+}
+
+/// The rule of backing files: nothing outside the folder, no protocols, no loops.
+#[test]
+fn a_name_in_an_image_of_qed_or_qcow_reaches_no_file_elsewhere() {
+    let Some((folder, disk)) = folder() else { return };
+    std::fs::create_dir(folder.path().join("in")).expect("a folder");
+    for format in ["qed", "qcow"] {
+        let name = format!("in/top.{format}");
+        img(
+            &folder,
+            &format!("create -f {format} -b ../raw.img -F raw {name}"),
+        );
+        let image = text(&folder.path().join(&name));
+        has(
+            &ugeom(&["read", &image]).failed(1),
+            "is not in its directory; backing=any",
+        );
+        let any = ugeom(&["read", &format!("{image}?backing=any")]);
+        assert!(any.stdout == disk, "{}", any.stderr);
+        // A name of the same length in its place.
+        let bytes = std::fs::read(&image).expect("the image");
+        let at = bytes
+            .windows(10)
+            .position(|it| it == b"../raw.img")
+            .expect("the name");
+        let renamed = |to: &[u8; 10]| {
+            let mut bytes = bytes.clone();
+            bytes[at..at + 10].copy_from_slice(to);
+            std::fs::write(&image, bytes).expect("the image");
+            ugeom(&["read", &image]).failed(1)
+        };
+        has(&renamed(b"nbd:unix:x"), "is no name of a file");
+        has(&renamed(b"no/raw.img"), "cannot be opened");
+        let mut cut = bytes.clone();
+        cut.truncate(at + 4);
+        std::fs::write(&image, cut).expect("the image");
+        ugeom(&["read", &image]).failed(1);
+    }
 }

@@ -28,7 +28,7 @@ const MADE: [Maker; 10] = [
 ];
 
 /// The same of other systems, and of other options.
-const OTHERS: [Maker; 10] = [
+const OTHERS: [Maker; 14] = [
     ("mkfs.jfs", &["-q"], 24, "JFS"),
     ("mkfs.nilfs2", &["-q"], 130, "NILFS2"),
     ("mkfs.reiserfs", &["-q", "-f"], 40, "ReiserFS"),
@@ -36,6 +36,10 @@ const OTHERS: [Maker; 10] = [
     ("make-bcache", &["-B"], 8, "bcache"),
     ("mkfs.gfs2", &["-q", "-O", "-p", "lock_nolock"], 40, "GFS2"),
     ("make-bcache", &["-C"], 80, "bcache"),
+    ("mkudffs", &["-b", "2048", "--media-type=hd"], 16, "UDF"),
+    ("mkfs.minix", &["-1"], 8, "Minix"),
+    ("mkfs.minix", &["-3"], 16, "Minix"),
+    ("mkfs.bfs", &[], 4, "BFS"),
     (
         "mkfs.ext4",
         &["-q", "-F", "-b", "1024", "-O", "^has_journal,bigalloc"],

@@ -23,7 +23,10 @@ the reason, and the exit code is 1. --skip-errors continues after an error: it r
 first, forward and backward, then single sectors. --map records the sectors read, in the format of \
 GNU ddrescue, so that a later run can continue, also with another --offset: with --map, whole \
 sectors go to their offset of the provider in the output. The exit code is 1 while sectors are \
-missing.";
+missing.
+
+A block device on stdout, or a file opened with 1<>, that carries a partition table or a file \
+system is refused without --destroy, unless the --map of an earlier run is there.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,6 +59,10 @@ pub struct Read {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "skip_errors")]
     retries: u32,
 
+    /// Overwrite a file or block device on stdout with a partition table or a file system
+    #[arg(long)]
+    destroy: bool,
+
     /// Write to stdout even if it is a terminal
     #[arg(long)]
     force: bool,
@@ -67,6 +74,11 @@ impl Read {
             bail!("stdout is a terminal; --force writes to it");
         }
         safety::refuse_stdout_in_use()?;
+        // What an earlier run has copied is there to be continued.
+        let began = |map: &PathBuf| std::fs::metadata(map).is_ok_and(|about| about.len() > 0);
+        if !self.destroy && !self.map.as_ref().is_some_and(began) {
+            safety::refuse_content_of_stdout()?;
+        }
         let target = self.from.target.open()?;
         let provider = opening::top(&target)?;
         let range = transfer::range(&provider, self.from.offset, self.length)?;

@@ -2,8 +2,9 @@
 //!
 //! Rules of `g_apple_taste`: every entry that counts as
 //! many blocks as the first one is listed under the number of its block, free space and the map
-//! itself included. A descriptor for other blocks than the provider's sectors (as on CD images that
-//! also carry an MBR) is nothing of ours. When sector 0 also holds an MBR with partitions, those
+//! itself included. A descriptor for other blocks than the provider's sectors is nothing of ours:
+//! on a CD image that also carries an MBR it is silent, else a warning names the sector size that
+//! fits. When sector 0 also holds an MBR with partitions, those
 //! are `s1` and up, and the map's are named `m1` and up.
 
 use super::NAME;
@@ -23,13 +24,20 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         return look::nothing(NAME, taster, error);
     }
     let map = Map::read(media, &mut look::reader(taster));
+    let taken = Mbr::decode(&sector).is_ok_and(|mbr| mbr.slices().next().is_some());
     let map = match map {
         Ok(map) => map,
-        Err(error @ Error::BlockSize { .. }) => return look::nothing(NAME, taster, error),
+        Err(error @ Error::BlockSize { found, .. }) => {
+            let is_quiet = taken || look::is_nested(taster) || !has_entry(taster, found);
+            if is_quiet {
+                return look::nothing(NAME, taster, error);
+            }
+            let problem = format!("{error}: ?sectorsize={found} opens it");
+            return Err(look::unusable(NAME, taster, problem));
+        }
         Err(error) if look::is_nested(taster) => return look::nothing(NAME, taster, error),
         Err(error) => return Err(look::unusable(NAME, taster, error)),
     };
-    let taken = Mbr::decode(&sector).is_ok_and(|mbr| mbr.slices().next().is_some());
     let letter = if taken { 'm' } else { 's' };
     let parts = map
         .slices()
@@ -41,6 +49,14 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         parts: parts.collect(),
     };
     slicer::plan(taster, table)
+}
+
+/// Whether the first entry of a map stands behind a block of that size.
+fn has_entry(taster: &mut Taster<'_>, block_bytes: u16) -> bool {
+    let (at, unit) = (u64::from(block_bytes), u64::from(taster.sectorsize_bytes()));
+    let sector = taster.sector(at / unit).unwrap_or_default();
+    let entry = sector.get((at % unit) as usize..).unwrap_or_default();
+    at.is_power_of_two() && entry.starts_with(b"PM")
 }
 
 fn part(below: &str, letter: char, number: u32, entry: &Entry) -> Part {
