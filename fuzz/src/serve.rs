@@ -136,7 +136,14 @@ fn metrics() -> &'static PathBuf {
         };
         let log: Log = Arc::new(|_| {});
         let address = Address::Unix(path.clone());
-        let metrics = Metrics::start(&target.stack, &address, facts, &log).expect("metrics");
+        let metrics = Metrics::start(
+            &target.stack,
+            &Shown::all(&*target.name),
+            &address,
+            facts,
+            &log,
+        )
+        .expect("metrics");
         (path, Mutex::new((metrics, target)))
     });
     &running.0

@@ -71,6 +71,13 @@ impl Shown {
         self.targets.first().map_or("", ShownTarget::name)
     }
 
+    /// The name that was given to this provider, where clients find it under another than its own.
+    pub(crate) fn given_name(&self, provider: &str) -> Option<&str> {
+        let mut targets = self.targets.iter();
+        let target = targets.find(|it| it.top == provider)?;
+        Some(target.name()).filter(|name| *name != provider)
+    }
+
     /// What is shown of a stack as it is now: the top of each target, then the others. A name is
     /// shown once.
     #[must_use]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use ugeom_serve::control::{Client, Control, ControlSettings, default_path, running};
 use ugeom_serve::fuse;
+use ugeom_serve::shown::Shown;
 use ugeom_stack::Stack;
 use ugeom_trace::session::Session;
 
@@ -28,7 +29,7 @@ impl ControlArgs {
     /// There can be no socket where it was asked for.
     pub fn start(
         &self,
-        stack: &Stack,
+        (stack, shown): (&Stack, &Shown),
         target: &str,
         files: &Option<fuse::Server>,
     ) -> Result<Option<Control>> {
@@ -44,10 +45,10 @@ impl ControlArgs {
             Some(path) if path.as_os_str().is_empty() => {
                 Err(Usage("--control needs a path, or `none`".to_owned()).into())
             }
-            Some(path) => Ok(Some(Control::start(stack, &settings(path.clone()))?)),
+            Some(path) => Ok(Some(Control::start(stack, shown, &settings(path.clone()))?)),
             None => {
                 let started =
-                    default_path().and_then(|path| Control::start(stack, &settings(path)));
+                    default_path().and_then(|path| Control::start(stack, shown, &settings(path)));
                 Ok(started.map_or_else(
                     |error| {
                         let text = output::printable(&error.to_string());

@@ -1,5 +1,6 @@
 //! What the data path knows about the file.
 
+use super::data_run::DataRun;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -9,6 +10,8 @@ pub(super) struct Facts {
     pub path: PathBuf,
     /// The size of the image, bytes; zeroes follow up to a whole sector. It may grow.
     pub size_bytes: Arc<AtomicU64>,
+    /// Data of the image that needs no question.
+    pub data_run: Arc<DataRun>,
     pub sector_bytes: u64,
     /// All of the file is the disk, so a longer file is a larger disk.
     pub may_grow: bool,

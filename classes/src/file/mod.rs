@@ -15,6 +15,7 @@
 //! writing, and then locked; block devices are opened exclusively, so that a mounted one is
 //! refused. GEOM's counterparts are the class `DISK` and `md(4)` of type `vnode`.
 
+mod data_run;
 mod facts;
 mod open;
 mod options;
@@ -181,6 +182,7 @@ fn plan(
     let facts = Facts {
         path: path_of(path),
         size_bytes: Arc::new(AtomicU64::new(opened.size)),
+        data_run: Arc::default(),
         sector_bytes: sectorsize,
         may_grow: !opened.has_footer,
         writable: opened.writable,

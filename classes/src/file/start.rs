@@ -72,6 +72,10 @@ fn holes(geom: &FileGeom, mut request: Request<'_>) -> Next {
 /// What lies at `at`, and up to where (`lseek(2)`: SEEK_DATA, SEEK_HOLE). Reads and writes give
 /// their offsets themselves, so moving the file's own offset disturbs no reader.
 fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errno> {
+    let changes = match geom.facts.data_run.end_of(at) {
+        Ok(until) => return Ok((ExtentKind::Data, until.min(end))),
+        Err(changes) => changes,
+    };
     let file = &*geom.file;
     let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
         Ok(data) => data,
@@ -84,15 +88,18 @@ fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errn
         return Ok((ExtentKind::Hole, data.min(end)));
     }
     let size_bytes = geom.facts.size_bytes.load(Ordering::Relaxed);
-    match rustix::fs::seek(file, SeekFrom::Hole(at)) {
+    let until = match rustix::fs::seek(file, SeekFrom::Hole(at)) {
         // The hole behind the last byte begins in the middle of a sector.
-        Ok(hole) if hole == size_bytes || hole % 512 > 0 => Ok((ExtentKind::Data, end)),
-        Ok(hole) if hole > at => Ok((ExtentKind::Data, hole.min(end))),
-        Ok(_) | Err(Errno::INVAL) => Ok((ExtentKind::Data, end)),
+        Ok(hole) if hole == size_bytes => hole.max(end),
+        Ok(hole) if hole % 512 > 0 => end,
+        Ok(hole) if hole > at => hole,
+        Ok(_) | Err(Errno::INVAL) => end,
         // The file became shorter meanwhile.
-        Err(Errno::NXIO) => Ok((ExtentKind::Data, end)),
-        Err(errno) => Err(errno),
-    }
+        Err(Errno::NXIO) => end,
+        Err(errno) => return Err(errno),
+    };
+    geom.facts.data_run.keep(at..until, changes);
+    Ok((ExtentKind::Data, until.min(end)))
 }
 
 /// The hole behind all data. A file that has become shorter has none behind its end: zeroes would

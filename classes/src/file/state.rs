@@ -1,5 +1,6 @@
 //! A thread's engine, and the bios that it works on.
 
+use super::data_run::DataRun;
 use super::facts::Facts;
 use super::own::ThreadFile;
 use crate::engines::{Carried, DEPTH};
@@ -61,6 +62,7 @@ pub(super) struct ThreadEngine {
     align_bytes: usize,
     /// The size of the image, bytes; zeroes follow up to a whole sector.
     size_bytes: Arc<AtomicU64>,
+    data_run: Arc<DataRun>,
     /// Of what is in flight; with the generation of what makes writes durable.
     tickets: HashMap<BioId, (Ticket, Option<u64>), BuildHasherDefault<IdHasher>>,
     /// What makes writes durable, with its result.
@@ -96,6 +98,7 @@ impl ThreadEngine {
             synced: Vec::new(),
             align_bytes: facts.align_bytes,
             size_bytes: Arc::clone(&facts.size_bytes),
+            data_run: Arc::clone(&facts.data_run),
             tickets,
             durable: Overlap::new(DEPTH as usize),
             again: Vec::new(),
@@ -148,6 +151,25 @@ impl ThreadEngine {
             .engine
             .submit(op, (Carrier::new(bio, self.align_bytes), before));
         self.tickets.insert(id, (ticket, generation));
+    }
+
+    /// Hands out what has been made durable, and submits the flushes behind what is written.
+    fn hand_out_durable(&mut self, completions: &mut Completions<'_>) {
+        while let Some(((bio, bytes), good)) = self.durable.release() {
+            match good {
+                true => completions.push(bio, Ok(bytes)),
+                false => completions.push_failed(bio, Errno::IO, OVERLAPPED),
+            }
+        }
+        while let Some((bio, before)) = self.again.pop() {
+            self.submit_as(OpKind::Flush, bio, before);
+        }
+        for (bio, result) in self.synced.drain(..) {
+            match result {
+                Ok(bytes) => completions.push(bio, Ok(bytes)),
+                Err(errno) => completions.push_failed(bio, errno, FAILED),
+            }
+        }
     }
 }
 
@@ -220,11 +242,15 @@ impl ThreadState for ThreadEngine {
             size_bytes,
             failures,
             shared,
+            data_run,
             ..
         } = self;
         engine.reap(&mut |Completion { memory, result }: Completion<Carried>| {
             let (carrier, before) = memory;
             let mut bio = carrier.into_bio();
+            if matches!(bio.command(), Command::Delete | Command::Zero) {
+                data_run.changed();
+            }
             let id = bio.id();
             let generation = tickets.remove(&id).and_then(|(_, generation)| generation);
             let result = result.map(|bytes| pad(&mut bio, bytes, size_bytes));
@@ -267,21 +293,7 @@ impl ThreadState for ThreadEngine {
                 }
             }
         });
-        while let Some(((bio, bytes), good)) = self.durable.release() {
-            match good {
-                true => completions.push(bio, Ok(bytes)),
-                false => completions.push_failed(bio, Errno::IO, OVERLAPPED),
-            }
-        }
-        while let Some((bio, before)) = self.again.pop() {
-            self.submit_as(OpKind::Flush, bio, before);
-        }
-        for (bio, result) in self.synced.drain(..) {
-            match result {
-                Ok(bytes) => completions.push(bio, Ok(bytes)),
-                Err(errno) => completions.push_failed(bio, errno, FAILED),
-            }
-        }
+        self.hand_out_durable(completions);
         self.engine.flush_submissions();
     }
 

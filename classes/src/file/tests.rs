@@ -268,6 +268,36 @@ fn holes_are_found() {
     assert_eq!(few.len(), 1);
 }
 
+/// The run of data around it was found just before.
+#[test]
+fn a_hole_that_was_just_made_is_found() {
+    let dir = TempDir::new().expect("a directory");
+    let path = image(&dir, "disk.img", &pattern(1 << 20));
+    for engine in ["engine=sync", "engine=io_uring"] {
+        let options = TargetOptions::default().for_writing();
+        let target = open_target(&text(&path, engine), &options).expect("open");
+        let opened = target
+            .stack
+            .open(target.top, Delta::READ_WRITE)
+            .expect("open");
+        let mut channel = target.stack.channel(1).expect("a channel");
+        channel
+            .write(&opened, 0, &pattern(1 << 20))
+            .expect("written");
+        for (command, at) in [(Command::Delete, 256 << 10), (Command::Zero, 512 << 10)] {
+            let before = channel.extents(&opened, at, 256 << 10, 8).expect("extents");
+            assert_eq!(before[0].kind, ExtentKind::Data);
+            channel
+                .discard(&opened, command, at, 64 << 10)
+                .expect("a hole");
+            let after = channel.extents(&opened, at, 128 << 10, 8).expect("extents");
+            let found: Vec<_> = after.iter().map(|it| (it.length_bytes, it.kind)).collect();
+            let expected = [(64 << 10, ExtentKind::Hole), (64 << 10, ExtentKind::Data)];
+            assert_eq!(found, expected, "{engine} {command:?}");
+        }
+    }
+}
+
 #[test]
 fn workers_and_backend_are_for_the_engine_that_has_them() {
     let dir = TempDir::new().expect("a directory");

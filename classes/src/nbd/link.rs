@@ -50,10 +50,6 @@ const NONSENSE: &str = "the server violates the protocol";
 const OTHER_EXPORT: &str = "the export has another size now, or may not be written any more";
 const SILENT: &str = "the server does not answer";
 
-/// It may admit fewer clients than there are threads (nbdkit's filter `limit`).
-const LEFT_ONE_OF_MANY: &str =
-    "the server has left during the handshake (connections=1 uses one connection only)";
-
 const NO_CONNECTION: &str = "there is no connection";
 
 /// Bytes that may wait to be sent before no more requests are added to them.
@@ -64,6 +60,13 @@ const PART_BYTES_MAX: u64 = 1 << 30;
 
 /// How long to poll for replies before sleeping, when they have lately come sooner, ns.
 const POLL_NS: u64 = 50_000;
+
+/// Handshakes in a row that the server breaks before its connections count as too many: one may be
+/// broken by a server that ends.
+const REFUSALS: u32 = 2;
+
+/// Silence in a handshake after which the same is assumed, at most, ns.
+const HANDSHAKE_NS: u64 = 5_000_000_000;
 
 /// How long to wait before connecting again, at most.
 const PAUSE_NS: u64 = 100_000_000;
@@ -156,6 +159,10 @@ pub(super) struct Link {
     attempts: usize,
     /// The handshake over the last connection was completed.
     shook: bool,
+    /// Handshakes in a row that were not.
+    refusals: u32,
+    /// The last of them makes it likely that the server admits no more clients.
+    refused: bool,
     /// The last try found a server that serves something else.
     is_other: bool,
     /// Something was received since that was asked last.
@@ -204,6 +211,8 @@ impl Link {
             now_ns: clock::now_ns(),
             attempts: 0,
             shook: true,
+            refusals: 0,
+            refused: false,
             is_other: false,
             received: false,
             polling: AdaptivePolling::new(POLL_NS),
@@ -391,7 +400,6 @@ impl Link {
         };
         let mut bytes = [0; ROOM_BYTES_MIN];
         match stream.read(&mut [], &mut bytes) {
-            Ok(0) if self.remote.many() => return Err(LEFT_ONE_OF_MANY),
             Ok(0) => return Err("the server has left during the handshake"),
             Ok(count) => input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -422,7 +430,7 @@ impl Link {
         self.allocation = facts.allocation;
         self.up_ns = self.now_ns;
         self.heard_ns = self.now_ns;
-        self.attempts = 0;
+        (self.attempts, self.refusals) = (0, 0);
         Ok(())
     }
 
@@ -497,6 +505,10 @@ impl Link {
         }
         let was_up = matches!(self.stage, Stage::Up);
         self.shook = was_up;
+        if matches!(self.stage, Stage::Shaking { .. }) {
+            self.refusals += 1;
+            self.refused = self.refusals >= REFUSALS;
+        }
         self.is_other = why == OTHER_EXPORT;
         self.durability.broke();
         self.forget_flushes();
@@ -601,10 +613,15 @@ impl Link {
             self.heard_ns = self.now_ns;
         }
         let silent_ns = self.now_ns.saturating_sub(self.heard_ns);
+        let timeout_ns = self.together.answer_timeout.at_ns(self.now_ns);
+        if matches!(self.stage, Stage::Shaking { .. }) {
+            // It may wait in the queue of a server that admits no more.
+            self.refused |= silent_ns > HANDSHAKE_NS.min(timeout_ns / 2);
+        }
         match self.stage {
             Stage::Down { .. } if self.is_other => self.give_up(OTHER_EXPORT, false),
             Stage::Down { .. } => self.give_up("the server is unreachable", false),
-            _ if silent_ns > self.together.answer_timeout.at_ns(self.now_ns) => {
+            _ if silent_ns > timeout_ns => {
                 self.lose(SILENT);
                 if self.together.is_gone() {
                     self.together.answer_timeout.ended(self.now_ns);

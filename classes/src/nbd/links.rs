@@ -12,6 +12,10 @@
 //! A link belongs to a thread, which may be asleep, or busy elsewhere, for as long as it likes. So
 //! links are locked, and the thread here sends and receives over those of others while a FLUSH
 //! waits for them. Links whose thread has ended stay until what was written over them is durable.
+//!
+//! A server may declare its connections coherent and admit fewer than there are threads. When it
+//! refuses one while another lives, all threads share one link, which the thread here owns: the
+//! others finish what they have in flight, are flushed, and leave their connection to it.
 
 use super::Remote;
 use super::link::{Link, Outcome};
@@ -22,7 +26,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_machine::mailbox::Mailbox;
-use ugeom_stack::{Bio, Errno};
+use ugeom_stack::{Bio, Command, Errno};
 
 /// A link that several threads can reach.
 pub(super) struct SharedLink {
@@ -57,6 +61,8 @@ pub(super) struct Links {
     all: Mutex<Vec<Arc<SharedLink>>>,
     mailbox: Mailbox<Bio>,
     stop: AtomicBool,
+    /// All threads use one link: the server admits no connection for each.
+    shared: AtomicBool,
 }
 
 impl Links {
@@ -65,7 +71,32 @@ impl Links {
             all: Mutex::default(),
             mailbox: Mailbox::new()?,
             stop: AtomicBool::new(false),
+            shared: AtomicBool::new(false),
         })
+    }
+
+    /// True when all threads use one link.
+    pub fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::SeqCst)
+    }
+
+    /// The server has refused the connection of this link: if it serves another one, all threads
+    /// share one from now on.
+    pub fn refused(&self, remote: &Remote, own: &Arc<SharedLink>) {
+        let others = self.all().clone();
+        let mut others = others.iter().filter(|other| !Arc::ptr_eq(other, own));
+        let serves = remote.spare.is_kept() || others.any(|other| other.lock().is_connected());
+        if !serves || remote.together.is_gone() {
+            return;
+        }
+        if !self.shared.swap(true, Ordering::SeqCst) {
+            let place = &remote.place;
+            log::warn!(
+                "{place}: the server admits too few connections for one a thread; all threads \
+                 share one (connections=1 does so from the start)"
+            );
+        }
+        self.mailbox.wake();
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Arc<SharedLink>>> {
@@ -97,8 +128,9 @@ impl Links {
         others.any(|other| other.is_unflushed())
     }
 
-    /// Completes a FLUSH when it has been answered over all links that have something to flush.
-    pub fn flush(&self, bio: Bio) {
+    /// Takes a request for the thread here: a FLUSH completes when it has been answered over all
+    /// links that have something to flush, any other goes over the shared link.
+    pub fn submit(&self, bio: Bio) {
         self.mailbox.post(bio);
     }
 
@@ -111,7 +143,8 @@ impl Links {
         self.mailbox.wake();
     }
 
-    /// A FLUSH over some link has been answered, perhaps to its own thread.
+    /// A FLUSH over some link has been answered, perhaps to its own thread, or a link has something
+    /// to give up.
     pub fn answered(&self) {
         self.mailbox.wake();
     }
@@ -136,6 +169,22 @@ impl Links {
         all.retain(|link| !left(link) || link.is_unflushed());
         all.iter().filter(|link| left(link)).cloned().collect()
     }
+
+    /// Takes the requests and the connections of all links but the shared one, as far as they can
+    /// be taken; names those that have something to flush first.
+    fn gather(&self, shared: &Arc<SharedLink>) -> Vec<Arc<SharedLink>> {
+        let all = self.all().clone();
+        let others = all.into_iter().filter(|link| !Arc::ptr_eq(link, shared));
+        others
+            .filter(|other| {
+                let mut link = other.lock();
+                for bio in link.give_up_requests() {
+                    self.mailbox.post(bio);
+                }
+                !link.leave_connection() && !link.is_busy()
+            })
+            .collect()
+    }
 }
 
 /// The thread. Dropping it ends it.
@@ -145,13 +194,13 @@ pub(super) struct Flusher {
 }
 
 impl Flusher {
-    pub fn start(remote: &Remote) -> io::Result<Self> {
+    pub fn start(remote: &Arc<Remote>) -> io::Result<Self> {
         let links = Arc::new(Links::new()?);
         let own = Arc::clone(&links);
-        let together = Arc::clone(&remote.together);
+        let remote = Arc::clone(remote);
         Ok(Self {
             links,
-            _thread: OwnThread::start("ugeom-nbd-flush", move || run(&own, &together))?,
+            _thread: OwnThread::start("ugeom-nbd-flush", move || run(&own, &remote))?,
         })
     }
 }
@@ -198,23 +247,30 @@ pub(super) fn hand_out(bio: Bio, outcome: Outcome) {
     }
 }
 
-fn run(links: &Links, together: &Together) {
+fn run(links: &Links, remote: &Arc<Remote>) {
     let mut rounds: Vec<Round> = Vec::new();
+    let mut shared: Option<Arc<SharedLink>> = None;
     loop {
         let mut arrived = links.mailbox.take();
         while let Some(bio) = arrived.pop() {
-            rounds.push(Round::begin(Some(bio), links.unflushed()));
+            if bio.command() == Command::Flush {
+                rounds.push(Round::begin(Some(bio), links.unflushed()));
+                continue;
+            }
+            match share(&mut shared, links, remote) {
+                Ok(link) => link.lock().submit(bio),
+                Err(errno) => bio.fail(errno, "there is no connection to the server"),
+            }
         }
         let stop = links.stop.load(Ordering::SeqCst);
-        let left = if stop { Vec::new() } else { links.left_over() };
-        let new = |link: &Arc<SharedLink>| {
-            let known = |round: &Round| round.left.iter().any(|(it, _)| Arc::ptr_eq(it, link));
-            !rounds.iter().any(known)
-        };
-        let left: Vec<_> = left.into_iter().filter(new).collect();
-        if !left.is_empty() {
-            rounds.push(Round::begin(None, left));
+        let mut left = if stop { Vec::new() } else { links.left_over() };
+        if !stop
+            && links.is_shared()
+            && let Ok(shared) = share(&mut shared, links, remote)
+        {
+            left.extend(links.gather(shared));
         }
+        begin_new(&mut rounds, left);
         rounds.retain_mut(|round| {
             let over = round.go_on();
             if over && let Some(bio) = round.bio.take() {
@@ -223,7 +279,10 @@ fn run(links: &Links, together: &Together) {
             }
             !over
         });
-        while let Some(link) = links.with_released(together) {
+        if let Some(shared) = &shared {
+            shared.lock().poll(&mut hand_out);
+        }
+        while let Some(link) = links.with_released(&remote.together) {
             link.lock().poll(&mut hand_out);
         }
         if stop {
@@ -231,8 +290,32 @@ fn run(links: &Links, together: &Together) {
             return;
         }
         let waiting = rounds.iter().flat_map(|round| &round.left);
-        let fds: Vec<_> = waiting.map(|(link, _)| link.wait_fd()).collect();
+        let waiting = waiting.map(|(link, _)| link).chain(&shared);
+        let fds: Vec<_> = waiting.map(|link| link.wait_fd()).collect();
         // A failed sleep is a short one; what there is to do is looked for in any case.
         let _ = links.mailbox.park(&fds, None);
+    }
+}
+
+/// The link that all threads share.
+fn share<'a>(
+    shared: &'a mut Option<Arc<SharedLink>>,
+    links: &Links,
+    remote: &Arc<Remote>,
+) -> Result<&'a Arc<SharedLink>, Errno> {
+    match shared {
+        Some(link) => Ok(link),
+        none => Ok(none.insert(links.add(remote)?)),
+    }
+}
+
+/// Flushes those of these links that no round without a request flushes yet.
+fn begin_new(rounds: &mut Vec<Round>, mut links: Vec<Arc<SharedLink>>) {
+    links.retain(|link| {
+        let known = |round: &Round| round.left.iter().any(|(it, _)| Arc::ptr_eq(it, link));
+        !rounds.iter().any(known)
+    });
+    if !links.is_empty() {
+        rounds.push(Round::begin(None, links));
     }
 }

@@ -207,9 +207,10 @@ impl Geom for NbdGeom {
     }
 
     fn config(&self) -> Vec<(String, String)> {
-        let connections = match self.ways {
+        let connections = match &self.ways {
             Ways::One(_) if self.remote.only_one => "one: connections=1",
             Ways::One(_) => "one: the server promises nothing for more",
+            Ways::Many(flusher) if flusher.links.is_shared() => "one: the server admits no more",
             Ways::Many(_) => "one a thread",
         };
         vec![("connections".into(), connections.into())]

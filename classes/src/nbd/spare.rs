@@ -28,6 +28,14 @@ impl Spare {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// True while there is one.
+    pub fn is_kept(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+
     /// Keeps this connection, and leaves the one that was kept.
     pub fn keep(&self, resting: Resting) {
         let before = self

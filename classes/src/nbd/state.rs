@@ -11,18 +11,21 @@ use ugeom_stack::{Bio, Command, Completions, Errno, ThreadState};
 pub(super) struct ThreadLink {
     own: Arc<SharedLink>,
     links: Arc<Links>,
+    remote: Arc<Remote>,
 }
 
 impl ThreadLink {
     pub fn new(remote: &Arc<Remote>, links: &Arc<Links>) -> Result<Self, Errno> {
         let own = links.add(remote)?;
-        let links = Arc::clone(links);
-        Ok(Self { own, links })
+        let (links, remote) = (Arc::clone(links), Arc::clone(remote));
+        Ok(Self { own, links, remote })
     }
 
     pub fn submit(&mut self, bio: Bio) {
-        if bio.command() == Command::Flush && self.links.others_are_unflushed(&self.own) {
-            self.links.flush(bio);
+        let flushes = bio.command() == Command::Flush;
+        let all = flushes && self.links.others_are_unflushed(&self.own);
+        if all || self.links.is_shared() {
+            self.links.submit(bio);
         } else {
             self.own.lock().submit(bio);
         }
@@ -40,7 +43,14 @@ impl ThreadState for ThreadLink {
             Ok(bytes) => completions.push(bio, Ok(bytes)),
             Err((errno, why)) => completions.push_failed(bio, errno, why),
         });
-        if link.flush_has_ended() {
+        let refused = link.was_refused();
+        let answered = link.flush_has_ended();
+        let gives = link.holds_any() && self.links.is_shared();
+        drop(link);
+        if refused {
+            self.links.refused(&self.remote, &self.own);
+        }
+        if answered || gives {
             self.links.answered();
         }
     }

@@ -2,6 +2,7 @@
 
 mod beside;
 mod crash;
+mod limited;
 mod loss;
 mod mad;
 mod model;

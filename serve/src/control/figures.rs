@@ -1,11 +1,12 @@
 //! From a look at the stack to what is said about it.
 
 use super::message::{Consumer, Counted, Figures, Layer, OperationTotals, Spread, Times, Timing};
+use crate::shown::Shown;
 use ugeom_measure::histogram::Histogram;
 use ugeom_stack::{Command, ConsumerFigures, GeomView, Look, ProviderView, TimeTotals, Totals};
 
 /// The figures of a look that was taken at `at_ns`.
-pub fn of(look: &Look, at_ns: u64, timing: Timing, consumers: bool) -> Figures {
+pub fn of(look: &Look, shown: &Shown, at_ns: u64, timing: Timing, consumers: bool) -> Figures {
     let geoms = &look.tree.geoms;
     let layers = geoms
         .iter()
@@ -16,6 +17,9 @@ pub fn of(look: &Look, at_ns: u64, timing: Timing, consumers: bool) -> Figures {
         providers: layers.collect(),
         consumers: Vec::new(),
     };
+    for layer in &mut figures.providers {
+        layer.export = shown.given_name(&layer.name).map(str::to_owned);
+    }
     if consumers {
         let all = geoms
             .iter()
@@ -54,6 +58,7 @@ fn layer(look: &Look, geom: &GeomView, view: &ProviderView) -> Layer {
     Layer {
         id: view.id.number(),
         name: view.name.clone(),
+        export: None,
         class: geom.class.to_owned(),
         rank: geom.rank,
         below: below.map(|id| id.number()).collect(),

@@ -102,6 +102,9 @@ pub struct Layer {
     pub id: u64,
     /// Name of the provider.
     pub name: String,
+    /// The name under which clients find it, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export: Option<String>,
     /// The class of its geom, upper case.
     pub class: String,
     /// The geom's rank: 1 at the bottom.

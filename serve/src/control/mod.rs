@@ -44,7 +44,7 @@ pub use message::{
     ANSWER_BYTES_MAX, Answer, Consumer, Counted, Figures, Layer, OperationTotals, PROTOCOL,
     Question, ServerFacts, Spread, Times, Timing,
 };
-pub use openmetrics::text as openmetrics;
+pub use openmetrics::{Exposition, text as openmetrics};
 pub use place::default_path;
 pub use server::{Control, ControlSettings};
 pub(crate) use watch::Watch;

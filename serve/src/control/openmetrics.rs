@@ -1,6 +1,8 @@
-//! Figures as OpenMetrics text, which Prometheus and its relatives read.
+//! Figures as OpenMetrics text, which Prometheus and its relatives read, and in the format that was
+//! before it, which all of them read.
 //!
-//! Source: OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
+//! Sources: OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>); the text
+//! format 0.0.4 (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 
 use super::message::{Figures, Layer, OperationTotals, ServerFacts, Spread};
 use std::collections::HashSet;
@@ -26,10 +28,19 @@ const BOUNDS_NS: [u64; 16] = [
     16_000_000_000,
 ];
 
+/// How figures are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposition {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus' text format 0.0.4.
+    Text,
+}
+
 /// All figures of a moment. Counters run from the start of the server; latencies are those of the
 /// requests that were timed.
-pub fn text(server: &ServerFacts, figures: &Figures) -> String {
-    let mut page = Page(String::new());
+pub fn text(server: &ServerFacts, figures: &Figures, exposition: Exposition) -> String {
+    let mut page = Page(String::new(), exposition);
     page.family("ugeom_server", "info", "", "The server.");
     let labels = [
         ("version", server.version.as_str()),
@@ -43,23 +54,48 @@ pub fn text(server: &ServerFacts, figures: &Figures) -> String {
         .iter()
         .filter(|layer| layer.error.is_none() && names.insert(layer.name.as_str()))
         .collect();
+    page.exports(&layers);
     page.counts(&layers);
     page.times(&layers);
     page.connections(figures);
-    page.0.push_str("# EOF\n");
+    if exposition == Exposition::OpenMetrics {
+        page.0.push_str("# EOF\n");
+    }
     page.0
 }
 
-struct Page(String);
+struct Page(String, Exposition);
 
 impl Page {
     fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
+        // In the text format a family has the name of its samples, and there are fewer kinds.
+        let (suffix, kind) = match (self.1, kind) {
+            (Exposition::Text, "counter") => ("_total", kind),
+            (Exposition::Text, "info") => ("_info", "gauge"),
+            _ => ("", kind),
+        };
         // Writing to a String cannot fail, here and below.
-        let _ = writeln!(self.0, "# TYPE {name} {kind}");
-        if !unit.is_empty() {
+        let _ = writeln!(self.0, "# TYPE {name}{suffix} {kind}");
+        if !unit.is_empty() && self.1 == Exposition::OpenMetrics {
             let _ = writeln!(self.0, "# UNIT {name} {unit}");
         }
-        let _ = writeln!(self.0, "# HELP {name} {help}");
+        let _ = writeln!(self.0, "# HELP {name}{suffix} {help}");
+    }
+
+    /// The names that targets were given.
+    fn exports(&mut self, layers: &[&Layer]) {
+        let named = |layer: &&Layer| layer.export.is_some();
+        if !layers.iter().any(named) {
+            return;
+        }
+        let help = "Exports with another name than their provider.";
+        self.family("ugeom_export", "info", "", help);
+        for layer in layers {
+            if let Some(export) = &layer.export {
+                let labels = [("export", export.as_str()), ("provider", &layer.name)];
+                self.sample("ugeom_export_info", &labels, 1);
+            }
+        }
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
@@ -195,6 +231,7 @@ mod tests {
     fn buckets_count_up_and_labels_cannot_end_early() {
         let layer = Layer {
             name: "a\"b\\c\nd".to_owned(),
+            export: Some("root".to_owned()),
             class: "MD".to_owned(),
             times: super::super::message::Times {
                 read: Spread {
@@ -221,7 +258,8 @@ mod tests {
             target: "md:1m".to_owned(),
             connection: None,
         };
-        let text = text(&server, &figures);
+        let classic = text(&server, &figures, Exposition::Text);
+        let text = text(&server, &figures, Exposition::OpenMetrics);
         let at = |le: &str| {
             let start = format!(
                 "ugeom_latency_seconds_bucket{{provider=\"a\\\"b\\\\c\\nd\",class=\"MD\",\
@@ -236,5 +274,17 @@ mod tests {
         assert_eq!(found, ["1", "3", "6", "6"]);
         assert!(text.contains("command=\"read\"} 1.500000010\n"), "{text}");
         assert!(text.ends_with("# EOF\n"));
+        let samples = |text: &str| {
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(samples(&classic), samples(&text));
+        assert!(text.contains("# TYPE ugeom_errors counter\n"), "{text}");
+        let info = "# TYPE ugeom_server_info gauge\n";
+        for line in [info, "# TYPE ugeom_errors_total counter\n"] {
+            assert!(classic.contains(line), "{classic}");
+        }
+        let info = "ugeom_export_info{export=\"root\",provider=\"a\\\"b\\\\c\\nd\"} 1\n";
+        assert!(text.contains(info), "{text}");
     }
 }

@@ -7,6 +7,7 @@ use super::{ControlError, place};
 use crate::fuse::Passages;
 use crate::nbd::Log;
 use crate::own_thread::OwnThread;
+use crate::shown::Shown;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags};
 use std::collections::HashMap;
@@ -49,11 +50,15 @@ pub struct Control {
 }
 
 impl Control {
-    /// Answers questions about a stack from now on.
+    /// Answers questions about a stack, of which clients see what is shown, from now on.
     ///
     /// # Errors
     /// `Place`: there can be no socket at that path; `System`.
-    pub fn start(stack: &Stack, settings: &ControlSettings) -> Result<Self, ControlError> {
+    pub fn start(
+        stack: &Stack,
+        shown: &Shown,
+        settings: &ControlSettings,
+    ) -> Result<Self, ControlError> {
         let system = |what, error: std::io::Error| ControlError::System {
             what,
             source: error,
@@ -68,7 +73,7 @@ impl Control {
         let listener = listener.map_err(waiting)?;
         let (stop, waker) = reactor.waker().map_err(waiting)?;
         let answering = Answering {
-            watch: Watch::new(stack.clone()),
+            watch: Watch::new(stack.clone(), shown.clone()),
             facts: ServerFacts {
                 protocol: PROTOCOL,
                 version: settings.version.clone(),

@@ -2,6 +2,7 @@
 
 use super::message::QUESTION_BYTES_MAX;
 use super::*;
+use crate::shown::Shown;
 use proptest::prelude::*;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -35,7 +36,8 @@ fn watched() -> Watched {
     let target = open_target("md:1m | nop", &TargetOptions::default()).expect("a target");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("control");
-    let control = Control::start(&target.stack, &settings(&path)).expect("a control socket");
+    let control = Control::start(&target.stack, &Shown::all(&*target.name), &settings(&path))
+        .expect("a control socket");
     Watched {
         control,
         target,
@@ -205,7 +207,8 @@ fn what_the_user_has_chosen_to_count_stays() {
     for chosen in [Statistics::Off, Statistics::Time { one_in: 7 }] {
         let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
         target.stack.set_statistics(chosen);
-        let control = Control::start(&target.stack, &settings(&path)).expect("a socket");
+        let control = Control::start(&target.stack, &Shown::all(&*target.name), &settings(&path))
+            .expect("a socket");
         let mut client = Client::connect(control.path()).expect("a client");
         let timing = client.figures(false).expect("figures").timing;
         assert_eq!(timing.counts, chosen != Statistics::Off);
@@ -450,7 +453,8 @@ fn a_file_beside_the_socket_is_left_as_it_is() {
     let beside = folder.path().join(".control.new");
     fs::write(&beside, "a user's file").expect("a file");
     let path = folder.path().join("control");
-    let control = Control::start(&target.stack, &settings(&path)).expect("a control socket");
+    let control = Control::start(&target.stack, &Shown::all(&*target.name), &settings(&path))
+        .expect("a control socket");
     assert_eq!(fs::read(&beside).expect("the file"), b"a user's file");
     let names = fs::read_dir(folder.path()).expect("the folder");
     assert_eq!(names.count(), 2);

@@ -2,6 +2,7 @@
 
 use super::figures;
 use super::message::{Answer, Figures, Timing};
+use crate::shown::Shown;
 use std::sync::Arc;
 use ugeom_machine::clock;
 use ugeom_stack::{Stack, Statistics};
@@ -21,6 +22,7 @@ const ONE_IN_MAX: u32 = 1024;
 /// What is counted, and what was seen last.
 pub(crate) struct Watch {
     stack: Stack,
+    shown: Shown,
     /// What was counted before the first sample.
     before: Statistics,
     clock_ns: f64,
@@ -31,10 +33,11 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(stack: Stack) -> Self {
+    pub(crate) fn new(stack: Stack, shown: Shown) -> Self {
         let before = stack.options().statistics;
         Self {
             stack,
+            shown,
             before,
             clock_ns: clock_cost_ns(),
             seen: None,
@@ -73,7 +76,7 @@ impl Watch {
             clock_ns: self.clock_ns,
             look_ns,
         };
-        figures::of(&look, begin_ns, timing, consumers)
+        figures::of(&look, &self.shown, begin_ns, timing, consumers)
     }
 
     /// Chooses how many requests are timed, by how many there were since the last look. A server

@@ -6,7 +6,8 @@
 //!   WRITE to parts of sectors,
 //!   FALLOCATE, LSEEK          the slow path's helpers
 //!   OPEN, RELEASE             the slow path's opener
-//!   all else                  at once; by the opener while it is closing something
+//!   all else                  at once; by the opener while it is closing something, and LOOKUP
+//!                             from time to time, to ask whether media have grown
 //! ```
 
 use super::Shared;
@@ -140,7 +141,7 @@ impl Dispatcher {
         let later = self.shared.closing.load(Ordering::Acquire) > 0;
         let files = &self.shared.files;
         let answer = match request {
-            Request::Lookup(name) if later => {
+            Request::Lookup(name) if later || self.shared.is_growth_due() => {
                 return self.ask(ticket, OpenerRequest::LookUp(name.to_vec()));
             }
             Request::GetAttributes if later => {

@@ -56,10 +56,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use ugeom_machine::interrupt;
+use ugeom_machine::{clock, interrupt};
 use ugeom_stack::{Channel, Stack};
 
 /// How kernel and server are to talk.
@@ -83,6 +83,9 @@ fn new_channel(shared: &Shared, depth: usize) -> Result<Channel, FuseError> {
 
 /// Where lines for the log go.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Time between two questions of LOOKUPs whether media have grown, at least, ns.
+const GROWTH_NS: u64 = 500_000_000;
 
 /// How often threads that sleep in read(2) are nudged until they have ended.
 const NUDGE: Duration = Duration::from_millis(5);
@@ -114,6 +117,8 @@ struct Shared {
     log: Log,
     /// Handles that are being closed.
     closing: AtomicUsize,
+    /// When a LOOKUP last asked whether media have grown.
+    asked_ns: AtomicU64,
     /// Lines that were said about failed requests.
     complaints: AtomicUsize,
     interrupts: Interrupts,
@@ -126,6 +131,17 @@ struct Shared {
 impl Shared {
     fn say(&self, line: &str) {
         (self.log)(&format!("fuse: {line}"));
+    }
+
+    /// True when a LOOKUP is to ask whether media have grown.
+    fn is_growth_due(&self) -> bool {
+        let (now_ns, last_ns) = (clock::now_ns(), self.asked_ns.load(Ordering::Relaxed));
+        let taken = || {
+            let (new, old) = (Ordering::Relaxed, Ordering::Relaxed);
+            let swapped = self.asked_ns.compare_exchange(last_ns, now_ns, new, old);
+            swapped.is_ok()
+        };
+        now_ns.saturating_sub(last_ns) >= GROWTH_NS && taken()
     }
 
     /// A worker has ended, because the mount is over or because it was told to.
@@ -174,6 +190,7 @@ impl Server {
             files: Files::new(stack, shown, settings),
             log: Arc::clone(&settings.log),
             closing: AtomicUsize::new(0),
+            asked_ns: AtomicU64::new(0),
             complaints: AtomicUsize::new(0),
             interrupts: Interrupts::default(),
             passages: Arc::default(),

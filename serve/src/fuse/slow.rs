@@ -165,7 +165,10 @@ impl Opener {
                     self.shared.closing.fetch_sub(1, Ordering::AcqRel);
                     Ok(Vec::new())
                 }
-                OpenerRequest::LookUp(name) => files.look_up(&name),
+                OpenerRequest::LookUp(name) => {
+                    files.stack.notice_growth();
+                    files.look_up(&name)
+                }
                 OpenerRequest::Attributes(node) => self.attributes(node),
                 OpenerRequest::SetAttributes(node, set) => files.set_attributes(node, &set),
                 OpenerRequest::List(node, from) => files.list(node, &from),
@@ -180,6 +183,7 @@ impl Opener {
 
     fn open(&mut self, node: u64, flags: u32) -> Result<Vec<u8>, Errno> {
         let files = &self.shared.files;
+        files.stack.notice_growth();
         let seen = files.provider(node)?;
         let writes = flags & ACCESS_MODE != 0;
         if writes && !files.is_writable(&seen) {

@@ -2,13 +2,14 @@
 //!
 //! Source: RFC 9112 (messages) and RFC 9110 (methods and status codes).
 
+use crate::control::Exposition;
 use std::fmt::Write;
 
 /// The longest request with its header, bytes. Prometheus sends some 300.
 pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
 
-/// The content type of OpenMetrics 1.0.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The media type of OpenMetrics 1.0.
+const OPENMETRICS: &str = "application/openmetrics-text";
 
 /// What a client has sent so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,7 @@ pub(super) enum Received {
     Part,
     /// A request for the page.
     Page {
+        exposition: Exposition,
         /// HEAD: the header of the answer only.
         head_only: bool,
     },
@@ -101,13 +103,17 @@ fn request(text: &str) -> Received {
         return refused(Refusal::Version);
     }
     let mut hosts = 0;
+    let mut exposition = Exposition::Text;
     for line in lines {
-        let name = line.split_once(':').map_or("", |(name, _)| name);
+        let (name, value) = line.split_once(':').unwrap_or_default();
         // A folded line and a space before the colon are refused (RFC 9112, 5.1 and 5.2).
         if name.is_empty() || name.contains(|it: char| it.is_whitespace() || it.is_control()) {
             return refused(Refusal::Malformed);
         }
         hosts += usize::from(name.eq_ignore_ascii_case("host"));
+        if name.eq_ignore_ascii_case("accept") && accepts_openmetrics(value) {
+            exposition = Exposition::OpenMetrics;
+        }
     }
     // RFC 9112, 3.2.
     if hosts > 1 || (hosts == 0 && version == "1.1") {
@@ -119,7 +125,21 @@ fn request(text: &str) -> Received {
     if path(target) != "/metrics" {
         return refused(Refusal::NotFound);
     }
-    Received::Page { head_only }
+    Received::Page {
+        exposition,
+        head_only,
+    }
+}
+
+/// Whether a value of Accept names OpenMetrics (RFC 9110, 12.5.1), as Prometheus does. Other
+/// clients get the older format, which all of them parse.
+fn accepts_openmetrics(value: &str) -> bool {
+    value.split(',').any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let refused = |part: &str| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+        kind.eq_ignore_ascii_case(OPENMETRICS) && !parts.any(refused)
+    })
 }
 
 /// The path of a request's target, in the origin or the absolute form (RFC 9112, 3.2).
@@ -130,8 +150,12 @@ fn path(target: &str) -> &str {
 }
 
 /// The answer with the page.
-pub(super) fn page(text: &str, head_only: bool) -> String {
-    answer("200 OK", CONTENT_TYPE, text, head_only)
+pub(super) fn page(exposition: Exposition, text: &str, head_only: bool) -> String {
+    let content_type = match exposition {
+        Exposition::OpenMetrics => &format!("{OPENMETRICS}; version=1.0.0; charset=utf-8"),
+        Exposition::Text => "text/plain; version=0.0.4; charset=utf-8",
+    };
+    answer("200 OK", content_type, text, head_only)
 }
 
 /// The answer without it.
@@ -162,7 +186,10 @@ mod tests {
 
     #[test]
     fn requests_are_told_apart() {
-        let page = |head_only| Received::Page { head_only };
+        let page = |head_only| Received::Page {
+            exposition: Exposition::Text,
+            head_only,
+        };
         let refused = |refusal| super::refused(refusal, false);
         for (request, expected) in [
             ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", page(false)),
@@ -208,7 +235,36 @@ mod tests {
         assert_eq!(parse(&endless), refused(Refusal::TooLong));
         assert_eq!(parse(&endless[1..]), Received::Part);
         let lines = vec![b'\n'; REQUEST_BYTES_MAX];
-        assert_ne!(parse(&lines), Received::Page { head_only: false });
+        assert_ne!(parse(&lines), page(false));
+    }
+
+    #[test]
+    fn openmetrics_is_for_clients_that_accept_it() {
+        // The second is what Prometheus 2.42 sends.
+        for (accept, expected) in [
+            ("Accept: */*", Exposition::Text),
+            (
+                "accept: application/openmetrics-text;version=1.0.0,\
+                 application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5",
+                Exposition::OpenMetrics,
+            ),
+            (
+                "Accept: text/plain, Application/OpenMetrics-Text",
+                Exposition::OpenMetrics,
+            ),
+            (
+                "Accept: application/openmetrics-text; q=0",
+                Exposition::Text,
+            ),
+            ("X-Accept: application/openmetrics-text", Exposition::Text),
+        ] {
+            let request = format!("GET /metrics HTTP/1.0\r\n{accept}\r\n\r\n");
+            let page = Received::Page {
+                exposition: expected,
+                head_only: false,
+            };
+            assert_eq!(parse(request.as_bytes()), page, "{accept}");
+        }
     }
 
     proptest! {

@@ -1,9 +1,10 @@
 //! The thread that answers over HTTP.
 
 use super::http::{self, REQUEST_BYTES_MAX, Received};
-use crate::control::{ServerFacts, Watch, openmetrics};
+use crate::control::{Exposition, Figures, ServerFacts, Watch, openmetrics};
 use crate::nbd::{Address, Listening, Log, ServeError};
 use crate::own_thread::OwnThread;
+use crate::shown::Shown;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ const CONNECTION_NS_MAX: u64 = 10_000_000_000;
 /// Time between two looks at the load, ns.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// A page that is younger is sent again, ns.
+/// Figures that are younger are sent again, ns.
 const FRESH_NS: u64 = 20_000_000;
 
 /// Pause in accepting when the system has no descriptor left.
@@ -47,6 +48,7 @@ impl Metrics {
     /// `Listen`: the address cannot be listened to; `System`.
     pub fn start(
         stack: &Stack,
+        shown: &Shown,
         address: &Address,
         facts: ServerFacts,
         log: &Log,
@@ -66,7 +68,7 @@ impl Metrics {
         let listener = reactor.register(Arc::new(fd), Interest::READ);
         let listener = listener.map_err(watching)?;
         let (stop, waker) = reactor.waker().map_err(watching)?;
-        let mut watch = Watch::new(stack.clone());
+        let mut watch = Watch::new(stack.clone(), shown.clone());
         // Times are taken from the first request on.
         watch.look(false);
         let tick = reactor.timer_at(clock::now_ns() + LOOK_NS);
@@ -80,7 +82,7 @@ impl Metrics {
             stop,
             tick,
             connections: HashMap::new(),
-            page: None,
+            figures: None,
             stopping: false,
         };
         let thread = OwnThread::start("ugeom-metrics", waker, move || serving.run());
@@ -126,8 +128,8 @@ struct Serving {
     stop: Source,
     tick: Timer,
     connections: HashMap<Source, Connection>,
-    /// The last page, and when it was made.
-    page: Option<(u64, Arc<str>)>,
+    /// The last figures, and when they were taken.
+    figures: Option<(u64, Figures)>,
     stopping: bool,
 }
 
@@ -233,7 +235,10 @@ impl Serving {
                             receive(fd, request)?;
                             continue;
                         }
-                        Received::Page { head_only } => http::page(&self.page(), head_only),
+                        Received::Page {
+                            exposition,
+                            head_only,
+                        } => http::page(exposition, &self.page(exposition), head_only),
                         Received::Refused { refusal, head_only } => {
                             http::refusal(refusal, head_only)
                         }
@@ -263,17 +268,15 @@ impl Serving {
         }
     }
 
-    /// The page: a new one, or one that was just made.
-    fn page(&mut self) -> Arc<str> {
+    /// The page, of new figures or of some that were just taken.
+    fn page(&mut self, exposition: Exposition) -> String {
         let now_ns = clock::now_ns();
-        if let Some((at_ns, text)) = &self.page
-            && now_ns.saturating_sub(*at_ns) < FRESH_NS
-        {
-            return Arc::clone(text);
-        }
-        let text: Arc<str> = openmetrics(&self.facts, &self.watch.look(true)).into();
-        self.page = Some((now_ns, Arc::clone(&text)));
-        text
+        let old = self.figures.take();
+        let fresh = old.filter(|(at_ns, _)| now_ns.saturating_sub(*at_ns) < FRESH_NS);
+        let (_, figures) = self
+            .figures
+            .insert(fresh.unwrap_or_else(|| (now_ns, self.watch.look(true))));
+        openmetrics(&self.facts, figures, exposition)
     }
 
     fn close(&mut self, source: Source) {

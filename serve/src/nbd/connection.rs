@@ -262,10 +262,10 @@ impl Connection {
             } else {
                 ""
             };
-            complaints.say(format_args!(
-                "{}: {what}{range} of {name}: {why}{last}",
-                self.who
-            ));
+            let request = format!("{what}{range} of {name}: ");
+            // The error of the export itself has the same beginning.
+            let why = why.strip_prefix(&request).unwrap_or(why);
+            complaints.say(format_args!("{}: {request}{why}{last}", self.who));
         }
         let error = (errno, why);
         put_error(&mut self.output, request, self.style, error, charge);

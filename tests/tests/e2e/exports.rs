@@ -111,6 +111,42 @@ fn targets_with_the_same_name_are_told_apart() {
     has(&refused, "/no/such");
 }
 
+#[test]
+fn figures_have_the_names_that_were_given() {
+    let (folder, [a, b], _) = two_images();
+    let control = disks::text(&folder.path().join("control"));
+    let metrics = disks::text(&folder.path().join("metrics"));
+    let one = format!("one={a}");
+    let metrics_at = format!("unix:{metrics}");
+    let more = [b.as_str(), "--control", &control, "--metrics", &metrics_at];
+    let _served = Served::start(folder, &one, &more);
+    let stat = |options: &[&str]| {
+        let all = [&["stat", "--socket", &control, "-I", "50ms"], options].concat();
+        ugeom(&all).quiet()
+    };
+    let table = stat(&["-b"]);
+    has(&table, "  disk.img (one)\n");
+    has(&table, "  disk.img-2\n");
+    let json = json_of(stat(&["--json", "-b"]));
+    let rows = json["rows"].as_array().expect("rows");
+    let names = rows
+        .iter()
+        .map(|row| (row["name"].as_str(), row["export"].as_str()));
+    let expected = [(Some("disk.img"), Some("one")), (Some("disk.img-2"), None)];
+    assert_eq!(names.collect::<Vec<_>>(), expected);
+    let info = "ugeom_export_info{export=\"one\",provider=\"disk.img\"} 1\n";
+    has(&stat(&["--openmetrics"]), info);
+    // What curl fetches is what promtool parses.
+    let (Some(curl), Some(promtool)) = (program("curl"), program("promtool")) else { return };
+    let page = other(
+        &curl,
+        &["-sS", "--unix-socket", &metrics, "http://u/metrics"],
+    );
+    has(&String::from_utf8_lossy(&page), info);
+    let checked = run(command(&promtool, &["check", "metrics"]), &page);
+    assert!([0, 3].contains(&checked.code), "{}", checked.stderr);
+}
+
 /// The partitions of a disk that was given without a name come and go; one with a name is alone.
 #[test]
 fn partitions_belong_to_their_disk() {

@@ -473,3 +473,41 @@ fn other_users_read_the_files_only_where_they_were_let_in() {
         assert_eq!(ended.text(), shown, "{arguments:?}");
     }
 }
+
+/// A server with files only, which no NBD client makes ask.
+#[test]
+fn a_medium_that_has_grown_has_its_new_size_and_its_new_bytes() {
+    for transport in TRANSPORTS {
+        let (folder, path) = disks::empty_image(1 << 20);
+        let arguments = ["--rw", "--fuse-transport", transport];
+        let target = format!("{} | nop", disks::text(&path));
+        let Some(served) = Mounted::start(folder, &target, &arguments) else { continue };
+        let name = path.file_name().and_then(|it| it.to_str()).expect("a name");
+        let size = |name: &str| {
+            let metadata = std::fs::metadata(served.file(name));
+            metadata.expect("a file").len()
+        };
+        let top = format!("{name}.nop");
+        assert_eq!((size(name), size(&top)), (1 << 20, 1 << 20));
+        let image = std::fs::File::options().write(true).open(&path);
+        image.expect("the image").set_len(2 << 20).expect("grows");
+        // open(2) always asks, stat(2) from time to time.
+        let file = std::fs::File::options()
+            .write(true)
+            .open(served.file(&top))
+            .expect("opens");
+        file.write_all_at(&[7; 512], (2 << 20) - 512)
+            .expect("written to the new end");
+        assert_eq!((size(name), size(&top)), (2 << 20, 2 << 20));
+        drop(file);
+        let bytes = std::fs::read(&path).expect("the image");
+        assert_eq!(bytes[(2 << 20) - 512..], [7; 512]);
+        let image = std::fs::File::options().write(true).open(&path);
+        image.expect("the image").set_len(3 << 20).expect("grows");
+        let end = Instant::now() + PATIENCE;
+        while size(&top) != 3 << 20 {
+            assert!(Instant::now() < end, "stat(2) reports {}", size(&top));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}

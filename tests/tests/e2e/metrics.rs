@@ -115,6 +115,7 @@ import sys, urllib.request, urllib.error
 url = sys.argv[1]
 def fetch(url, method):
     request = urllib.request.Request(url, method=method)
+    request.add_header('Accept', 'application/openmetrics-text;version=1.0.0')
     try:
         return urllib.request.urlopen(request, timeout=60)
     except urllib.error.HTTPError as error:

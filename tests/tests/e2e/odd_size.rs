@@ -2,13 +2,14 @@
 
 use crate::disks;
 use crate::files::Mounted;
-use crate::run::{has, other, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, has, other, ugeom, ugeom_with};
 use crate::serve::{Served, noise};
 use rustix::fs::{FallocateFlags, fallocate};
+use serde_json::Value;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use ugeom_testkit::{program, skip};
+use ugeom_testkit::{Server, program, skip};
 
 /// A sparse image as libnbd's test of nbdcopy makes it: 100 times a sector of data and one of
 /// zeroes, 9,973 bytes apart.
@@ -188,4 +189,32 @@ fn an_odd_file_of_a_mount_is_written_as_others_are() {
             .expect("a write");
     }
     drop(folder);
+}
+
+#[test]
+fn the_json_of_an_odd_image_has_the_size_that_clients_see() {
+    let Some(info) = program("nbdinfo") else { return };
+    let (folder, path, bytes) = image();
+    let socket = disks::text(&folder.path().join("nbd"));
+    let address = format!("unix:{socket}");
+    let image = disks::text(&path);
+    let all = [
+        "serve",
+        &image,
+        "--json",
+        "--nbd",
+        &address,
+        "--control",
+        "none",
+    ];
+    let mut child = command(UGEOM, &all).spawn().expect("a server");
+    let stdout = child.stdout.take().expect("stdout");
+    let _server = Server(child);
+    // The object is complete when clients can connect; the stream stays open.
+    let mut values = serde_json::Deserializer::from_reader(stdout).into_iter::<Value>();
+    let json = values.next().expect("JSON").expect("JSON");
+    assert_eq!(json["exports"][0]["size_bytes"], bytes.len());
+    let uri = json["uris"][0].as_str().expect("a URI");
+    let size = String::from_utf8(other(&info, &["--size", uri]));
+    assert_eq!(size.expect("a number").trim(), bytes.len().to_string());
 }

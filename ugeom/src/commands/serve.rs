@@ -237,9 +237,9 @@ impl Serve {
             }
         });
         let servers = self.start(&open, (addresses, given, rules), &tell)?;
-        let (stack, target) = (&open.stack, &self.targets.text());
-        let metrics = self.metrics.start(stack, target)?;
-        let watched = (self.control.start(stack, target, &servers.files)?, metrics);
+        let (what, target) = ((&open.stack, &open.shown), &self.targets.text());
+        let metrics = self.metrics.start(what, target)?;
+        let watched = (self.control.start(what, target, &servers.files)?, metrics);
         let told = tell.clone();
         let listening = std::thread::Builder::new().spawn(move || {
             // An end of the pipe would be a signal, too; and the receiver is gone once all is over.
@@ -255,13 +255,13 @@ impl Serve {
             if let Some(stdio) = stdio {
                 stdio.finish();
             }
-            return opening::ended(stack, Ok(()));
+            return opening::ended(&open.stack, Ok(()));
         };
         let child = running::start(command, &servers)?;
         let status = running::wait(child, &tell, &ends);
         servers.stop();
         let outcome = status.and_then(|(end, status)| running::judge(command, &end, status));
-        opening::ended(stack, outcome)
+        opening::ended(&open.stack, outcome)
     }
 
     /// Where NBD is to be listened to.

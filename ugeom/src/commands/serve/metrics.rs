@@ -8,11 +8,12 @@ use std::sync::Arc;
 use ugeom_serve::control::{PROTOCOL, ServerFacts};
 use ugeom_serve::metrics::Metrics;
 use ugeom_serve::nbd::{Address, Log};
+use ugeom_serve::shown::Shown;
 use ugeom_stack::Stack;
 
 #[derive(Args)]
 pub struct MetricsArgs {
-    /// Serve OpenMetrics text for Prometheus over HTTP at /metrics: tcp:HOST:PORT (port 0: a free
+    /// Serve metrics for Prometheus over HTTP at /metrics: tcp:HOST:PORT (port 0: a free
     /// port) or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
@@ -24,7 +25,7 @@ impl MetricsArgs {
     ///
     /// # Errors
     /// The address is none, or cannot be listened to.
-    pub fn start(&self, stack: &Stack, target: &str) -> Result<Option<Metrics>> {
+    pub fn start(&self, (stack, shown): (&Stack, &Shown), target: &str) -> Result<Option<Metrics>> {
         let Some(text) = &self.metrics else { return Ok(None) };
         let address = text.parse::<Address>();
         let address = address.map_err(|error| Usage(error.to_string()))?;
@@ -36,7 +37,7 @@ impl MetricsArgs {
             connection: None,
         };
         let log: Log = Arc::new(|line| output::remark(&output::printable(line)));
-        let metrics = Metrics::start(stack, &address, facts, &log)?;
+        let metrics = Metrics::start(stack, shown, &address, facts, &log)?;
         output::remark(&format!("metrics: {}", output::printable(metrics.url())));
         Ok(Some(metrics))
     }

@@ -262,6 +262,7 @@ fn row(
     Row {
         id,
         name,
+        export: None,
         class,
         consumer: false,
         rank: depth as u32 + 1,

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use text::Columns;
 use ugeom_machine::interrupt;
 use ugeom_measure::units::{self, TimeUnit};
-use ugeom_serve::control::{Client, Found, openmetrics, running};
+use ugeom_serve::control::{Client, Exposition, Found, openmetrics, running};
 
 const LONG_ABOUT: &str = "\
 Shows the load and the cost of every provider of a server (ugeom serve), in the columns of \
@@ -163,7 +163,10 @@ impl Shown {
         let active = row.per_s > 0.0 || row.in_flight > 0;
         (active || !self.active)
             && (row.rank == 1 || !self.physical)
-            && self.filter.as_ref().is_none_or(|it| it.is_match(&row.name))
+            && self
+                .filter
+                .as_ref()
+                .is_none_or(|it| it.is_match(&row.shown_name()))
     }
 }
 
@@ -242,7 +245,11 @@ impl Stat {
         client.figures(true)?;
         wait(self.interval, stop);
         let figures = client.figures(true)?;
-        output::print(&openmetrics(client.facts(), &figures))
+        output::print(&openmetrics(
+            client.facts(),
+            &figures,
+            Exposition::OpenMetrics,
+        ))
     }
 
     fn report(&self, mut interval: Interval) -> Result<()> {

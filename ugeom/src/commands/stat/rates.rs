@@ -6,6 +6,7 @@
 //! was, also when it changed meanwhile.
 
 use serde::Serialize;
+use std::borrow::Cow;
 use ugeom_serve::control::{Consumer, Counted, Figures, Layer, OperationTotals, Spread, Times};
 
 /// What one kind of request did in an interval.
@@ -28,6 +29,9 @@ pub struct Row {
     pub id: u64,
     /// Its name; `CLASS GEOM -> PROVIDER` for a consumer, `DEV -> PROVIDER` for an opened handle.
     pub name: String,
+    /// The name under which clients find it, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export: Option<String>,
     /// The class of its geom.
     pub class: String,
     /// It is a consumer.
@@ -58,6 +62,16 @@ pub struct Row {
     pub exclusive_ns: Option<f64>,
     /// How many requests were timed.
     pub samples: u64,
+}
+
+impl Row {
+    /// Its name, and in brackets that of its export if that is another one.
+    pub fn shown_name(&self) -> Cow<'_, str> {
+        match &self.export {
+            Some(export) => Cow::Owned(format!("{} ({export})", self.name)),
+            None => Cow::Borrowed(&self.name),
+        }
+    }
 }
 
 /// The rates between two looks at a server.
@@ -146,6 +160,7 @@ fn of_layer(before: Option<&Layer>, after: &Layer, depth: usize, seconds: f64) -
     Row {
         id: after.id,
         name: after.name.clone(),
+        export: after.export.clone(),
         class: after.class.clone(),
         rank: after.rank,
         depth,

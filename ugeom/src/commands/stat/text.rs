@@ -66,7 +66,7 @@ impl Columns {
             format!("{sign}{ns:.0}")
         });
         let indent = if indented { 2 * row.depth } else { 0 };
-        let name = printable(&row.name);
+        let name = printable(&row.shown_name());
         let _ = write!(line, "  {busy:>5}  {own:>8}  {:indent$}{name}", "");
         line
     }
@@ -97,7 +97,7 @@ impl Columns {
     pub fn csv_row(self, interval: &Interval, row: &Row, at: f64) -> String {
         let mut line = format!(
             "{at:.3},{},{},{:.3}",
-            quoted(&row.name),
+            quoted(&row.shown_name()),
             row.in_flight,
             row.per_s
         );
@@ -177,6 +177,7 @@ mod tests {
             ms_each,
         };
         let row = Row {
+            export: None,
             id: 1,
             name: "disk,\u{1b}[2J \"a\"".to_owned(),
             class: "FILE".to_owned(),

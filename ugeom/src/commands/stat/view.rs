@@ -376,7 +376,7 @@ impl View {
         let (drawn, faster, slower) = most_of(&bars.bars, room.saturating_sub(2));
         let mut title = format!(
             "{}: {} requests timed in {seconds:.0} s",
-            printable(&row.name),
+            printable(&row.shown_name()),
             bars.samples
         );
         if bars.samples > 0 {
