@@ -238,3 +238,18 @@ fn idle_prof_reports_the_processors_as_fio_does() {
         assert!(ours.contains(&"system".to_owned()), "{ours:?}");
     }
 }
+
+/// A write of a later turn may not reach a block while it is read back.
+#[test]
+fn a_block_is_not_read_back_while_it_is_written_again() {
+    let job = "--name=a --rw=randrw --iodepth=8 --bs=16k --size=2m --rwmixread=10 \
+               --random_distribution=pareto:0.3 --verify=crc32c --verify_backlog=1 \
+               --verify_backlog_batch=10 --output=o --ioengine=";
+    let folder = tempfile::tempdir().expect("a folder");
+    for engine in ["posixaio", "guasi", "libaio", "io_uring"] {
+        for _ in 0..3 {
+            let ended = run_lines(&[UGEOM, "run"], folder.path(), &[&format!("{job}{engine}")]);
+            assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{engine}");
+        }
+    }
+}
