@@ -4,7 +4,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::run::{UGEOM, json_in, run_in, run_lines, succeeds, tool};
+use crate::run::{UGEOM, as_fio, json_in, run_in, run_lines, succeeds, tool};
 
 /// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -252,4 +252,26 @@ fn a_block_is_not_read_back_while_it_is_written_again() {
             assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{engine}");
         }
     }
+}
+
+/// The threads that write to files.
+fn writers(strace: &str, program: &[&str], line: &str) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let traced = ["-f", "-e", "trace=pwrite64", "-o", "calls"];
+    let program = [&[strace][..], &traced, program].concat();
+    let ended = run_lines(&program, folder.path(), &[line]);
+    assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
+    let text = std::fs::read_to_string(folder.path().join("calls")).expect("calls");
+    let writes = text.lines().filter(|line| line.contains("pwrite64("));
+    let threads = writes.filter_map(|line| line.split_whitespace().next());
+    threads.collect::<std::collections::BTreeSet<_>>().len()
+}
+
+#[test]
+fn posix_requests_of_a_file_are_made_one_at_a_time_as_by_glibc() {
+    let Some(strace) = tool("strace") else { return };
+    as_fio(
+        &["--name=a --rw=randwrite --ioengine=posixaio --iodepth=8 --size=1m --output=o"],
+        |program, line| writers(strace, program, line),
+    );
 }
