@@ -344,11 +344,11 @@ fn through_door(
     };
     match ready {
         Ready::Nothing => {
-            Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes)).run_directly())
+            Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes))?.run_directly())
         }
         Ready::Files(files) if let Some(call) = job.range_call() => {
             let door = RangeDoor::new(call, files, slots, bytes);
-            Ok(Worker::new(&task, traces, door).run())
+            Ok(Worker::new(&task, traces, door)?.run())
         }
         Ready::Files(files) => {
             let choice = choice_of(&job.ioengine).map_err(|error| {
@@ -365,7 +365,7 @@ fn through_door(
                 let mut notes = shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
                 notes.push(format!("{}: {}", job.name, opened.1));
             }
-            Ok(Worker::new(&task, traces, opened.0).run())
+            Ok(Worker::new(&task, traces, opened.0)?.run())
         }
         Ready::Stack(target) => {
             let delta = if job.changes_data() {
@@ -378,7 +378,7 @@ fn through_door(
             let opened = target.stack.open(target.top, delta).map_err(refused)?;
             let channel = target.stack.channel(slots as usize + 1).map_err(refused)?;
             let door = StackDoor::new(channel, Arc::new(opened), slots, bytes);
-            Ok(Worker::new(&task, traces, door).run_directly())
+            Ok(Worker::new(&task, traces, door)?.run_directly())
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::run::{UGEOM, as_fio, json_in, run_in, run_lines, succeeds, tool};
+use crate::run::{UGEOM, as_fio, json_in, json_of, run_in, run_lines, succeeds, tool};
 
 /// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -274,4 +274,20 @@ fn posix_requests_of_a_file_are_made_one_at_a_time_as_by_glibc() {
         &["--name=a --rw=randwrite --ioengine=posixaio --iodepth=8 --size=1m --output=o"],
         |program, line| writers(strace, program, line),
     );
+}
+
+/// fio has no memory for it, either.
+#[test]
+fn a_job_without_memory_for_its_map_fails_alone() {
+    let job = "--ioengine=null --size=4096p --number_ios=9 --output-format=json --output=o \
+               --name=a --rw=randread --name=b --rw=read --name=c --rw=randread --norandommap";
+    let folder = tempfile::tempdir().expect("a folder");
+    let ended = run_lines(&[UGEOM, "run"], folder.path(), &[job]);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let said = "ugeom: a: a map of the blocks, which norandommap does without: ";
+    assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
+    let json = std::fs::read_to_string(folder.path().join("o")).expect("a result");
+    let jobs = json_of(json)["jobs"].clone();
+    let counts = [0, 1, 2].map(|job: usize| jobs[job]["read"]["total_ios"].as_u64());
+    assert_eq!(counts, [Some(0), Some(9), Some(9)]);
 }
