@@ -203,5 +203,6 @@ fn reported(earlier: &[JobOutcome], last: Vec<JobOutcome>, disks: &Disks) -> Out
         disks: disks.since(),
         idleness: None,
         lost: Vec::new(),
+        warnings: Vec::new(),
     }
 }

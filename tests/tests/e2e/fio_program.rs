@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::run::{UGEOM, as_fio, json_in, json_of, run_in, run_lines, succeeds, tool};
 
@@ -237,6 +238,107 @@ fn idle_prof_reports_the_processors_as_fio_does() {
         assert_eq!(ours, idleness(&[fio], &words), "{what}");
         assert!(ours.contains(&"system".to_owned()), "{ours:?}");
     }
+}
+
+/// The jobs would take ten seconds.
+#[test]
+fn a_result_that_cannot_be_written_is_refused_before_the_jobs_run() {
+    let Some(fio) = tool("fio") else { return };
+    let job = "--name=a --rw=write --size=16k --time_based --runtime=10 --output=gone/o";
+    for program in [&[fio, "--thread"][..], &[UGEOM, "run"][..]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let began = Instant::now();
+        let ended = run_lines(program, folder.path(), &[job]);
+        assert_eq!((ended.code, names(folder.path())), (1, vec![]));
+        assert!(began.elapsed().as_secs() < 8, "{program:?}");
+    }
+}
+
+/// Programs that follow the file see each report when it is made.
+#[test]
+fn reports_are_in_the_file_while_jobs_run() {
+    let Some(fio) = tool("fio") else { return };
+    for program in [&[fio, "--thread"][..], &[UGEOM, "run"][..]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("o");
+        // The second job asks what is there after two seconds of the first.
+        let job = "--status-interval=500ms --output=o --ioengine=null --size=1g --rw=read \
+                   --rate=1m --time_based --runtime=2 --name=a --name=b --stonewall \
+                   --exec_prerun=cp${IFS}o${IFS}seen";
+        let ended = run_lines(program, folder.path(), &[job]);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let count = |path: &Path| {
+            let text = std::fs::read_to_string(path).expect("a file");
+            text.matches("a: (groupid=0").count()
+        };
+        let (seen, all) = (count(&folder.path().join("seen")), count(&file));
+        assert!(seen >= 1 && seen < all, "{program:?}: {seen} of {all}");
+    }
+}
+
+#[test]
+fn warnings_are_in_the_file_of_the_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = "--name=a --ioengine=null --size=16k --iodepth=4 --bsrange=512/25:1k:25 --output=o";
+    let result = |format: &str| {
+        let line = format!("{job} --output-format={format}");
+        let ended = run_lines(&[UGEOM, "run"], folder.path(), &[&line]);
+        let text = std::fs::read_to_string(folder.path().join("o")).expect("a result");
+        (ended.code, ended.stderr, text)
+    };
+    let (code, stderr, text) = result("normal");
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(
+        text.starts_with("warning: --bsrange=512/25:1k:25: "),
+        "{text}"
+    );
+    let (code, stderr, text) = result("json");
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let warnings = json_of(&text)["warnings"].to_string();
+    assert!(
+        warnings.contains("only `512-1k` is read, as by fio"),
+        "{warnings}"
+    );
+    // Terse lines have no room for them.
+    let (code, stderr, text) = result("terse");
+    assert!(
+        code == 0 && stderr.contains("only `512-1k` is read"),
+        "{stderr}"
+    );
+    assert!(text.starts_with("3;fio-"), "{text}");
+}
+
+#[test]
+fn triggers_end_the_jobs_and_run_a_command_as_in_fio() {
+    let Some(fio) = tool("fio") else { return };
+    let job = "--rw=randwrite --bs=4k --size=1m --rate_iops=20 --verify=crc32c --name=a --name=b \
+               --name=c --stonewall --output-format=json --output=o";
+    let both = [&[fio][..], &[UGEOM, "run"][..]].map(|program| {
+        ["--trigger-timeout=1", "--trigger-file=sign"].map(|trigger| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let folder = folder.path();
+            let words: Vec<&str> = job.split_whitespace().collect();
+            let words = [&program[1..], &words, &[trigger]].concat();
+            let words = [&words[..], &["--trigger=ls *.state > states; exit 3"]].concat();
+            let began = Instant::now();
+            let ended = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_secs(1));
+                    std::fs::write(folder.join("sign"), "").expect("a file");
+                });
+                run_in(folder, program[0], &words)
+            });
+            assert!(began.elapsed().as_secs() < 8, "{program:?}");
+            let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
+            let reads = &json_in(&read("o"))["jobs"][0]["read"]["total_ios"];
+            let has_sign = trigger.ends_with("sign") && folder.join("sign").exists();
+            let states: Vec<String> = read("states").lines().take(2).map(str::to_owned).collect();
+            (ended.code, reads.as_u64(), has_sign, states)
+        })
+    });
+    assert_eq!(both[1], both[0]);
+    let (code, reads, ..) = both[1][0];
+    assert_eq!((code, reads), (0, Some(0)));
 }
 
 /// A write of a later turn may not reach a block while it is read back.
