@@ -179,6 +179,7 @@ fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
     let jobs = "[no-size]\nrw=write\nfilename=missing\n\
                 [runs]\nrw=write\nsize=16k\n\
                 [offset]\nrw=read\nfilename=there\noffset=1m\n\
+                [folder]\nrw=write\nfilename=folder\nsize=4k\n\
                 [after]\nstonewall\nrw=read\nsize=8k\n\
                 [also-no-size]\nrw=read\n";
     let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
@@ -186,6 +187,7 @@ fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
         let folder = folder.path();
         std::fs::write(folder.join("jobs.fio"), jobs).expect("a job file");
         std::fs::write(folder.join("there"), [0; 4096]).expect("a file");
+        std::fs::create_dir(folder.join("folder")).expect("a folder");
         let line = "jobs.fio --output-format=json --output=o";
         let ended = run_lines(program, folder, &[line]);
         let json = json_in(&std::fs::read_to_string(folder.join("o")).expect("a report"));
@@ -196,7 +198,7 @@ fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
         (ended.code, names(folder), jobs.collect::<Vec<_>>())
     });
     assert_eq!(both[1], both[0]);
-    assert_eq!(both[1].0, 3);
+    assert_eq!(both[1].0, 4);
 }
 
 #[test]

@@ -227,8 +227,8 @@ fn path_may_be_written(path: &Path, destroy: bool) -> Result<(), String> {
     let said = |error: anyhow::Error| error.to_string();
     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
     safety::refuse_in_use(path).map_err(said)?;
-    // `/dev/null` and the like carry nothing.
-    if destroy || about.file_type().is_char_device() {
+    // `/dev/null` and the like carry nothing. A job on a folder fails alone, when it looks at it.
+    if destroy || about.file_type().is_char_device() || about.is_dir() {
         return Ok(());
     }
     // What is shorter than a sector is no provider, but may be an image.
