@@ -239,7 +239,12 @@ fn run_jobs(report: &Report, jobs: &[Job], warnings: Vec<String>) -> Result<()> 
     }
     let mut terminal = Terminal::new(report, normal && to_stdout, results)?;
     let mut idle = report.idle_of_cores.map(IdleTimes::begin).transpose()?;
-    let mut outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;
+    let outcome = ugeom_fio::run(jobs, &mut terminal);
+    if outcome.is_err() && goes_into_output(report) {
+        // There is no result that has them.
+        say(&warnings);
+    }
+    let mut outcome = outcome.map_err(failed)?;
     outcome.idleness = idle.take().map(IdleTimes::end).transpose()?;
     outcome.warnings = warnings;
     terminal.clear();
