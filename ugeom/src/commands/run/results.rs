@@ -1,5 +1,5 @@
-//! Where results go: stdout, or the file of `--output`. With `--status-interval` that file gets each
-//! report as it is made; without, it is written whole at the end.
+//! Where results go: stdout, or the file of `--output`. With `--status-interval` that file gets
+//! each report as it is made; without, it is written whole at the end.
 
 use super::super::files;
 use crate::output;
