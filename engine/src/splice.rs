@@ -24,6 +24,16 @@ pub struct Spliced;
 /// splice(2), in the calling thread.
 pub type SpliceEngine<M> = InlineEngine<M, Spliced>;
 
+/// How the data of a file is transferred.
+pub enum Transfer {
+    /// By no pipe: the file is a directory.
+    Refused,
+    /// Through this pipe.
+    Through(Pipe),
+    /// No longer: the pipe was given up after an error, and there is no new one, for this reason.
+    Lost(Errno),
+}
+
 /// The pipe of a file; it is empty between two calls that succeed.
 pub struct Pipe {
     from: OwnedFd,
@@ -119,29 +129,32 @@ fn behind(pieces: &[Segment], done: usize, end: usize) -> Vec<Segment> {
 }
 
 impl Way for Spliced {
-    type State = Option<Pipe>;
+    type State = Transfer;
 
     const NAME: &'static str = "splice";
 
-    fn prepare(file: &Arc<File>) -> Result<Option<Pipe>, Errno> {
+    fn prepare(file: &Arc<File>) -> Result<Transfer, Errno> {
         let about = file.metadata();
         // splice(2) refuses directories with EINVAL, which would not name the reason.
         match about.is_ok_and(|about| about.is_dir()) {
-            true => Ok(None),
-            false => Pipe::new().map(Some),
+            true => Ok(Transfer::Refused),
+            false => Pipe::new().map(Transfer::Through),
         }
     }
 
     unsafe fn perform(
-        pipe: &mut Option<Pipe>,
+        transfer: &mut Transfer,
         file: BorrowedFd<'_>,
         step: &Step,
         pieces: &[Segment],
     ) -> Result<u64, Errno> {
-        let result = match (&*pipe, step.call) {
+        let result = match (&*transfer, step.call) {
+            (Transfer::Lost(errno), Call::Read | Call::Write { durable: false }) => {
+                return Err(*errno);
+            }
             // SAFETY: the caller's promise.
-            (Some(pipe), Call::Read) => unsafe { pipe.read(file, step, pieces) },
-            (Some(pipe), Call::Write { durable: false }) => {
+            (Transfer::Through(pipe), Call::Read) => unsafe { pipe.read(file, step, pieces) },
+            (Transfer::Through(pipe), Call::Write { durable: false }) => {
                 // SAFETY: the caller's promise.
                 unsafe { pipe.write(file, step, pieces) }
             }
@@ -150,8 +163,42 @@ impl Way for Spliced {
         };
         if result.is_err() {
             // What is left in it belongs to no other request.
-            *pipe = Pipe::new().ok();
+            *transfer = Pipe::new().map_or_else(Transfer::Lost, Transfer::Through);
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+
+    fn read(transfer: &mut Transfer, file: &File) -> Result<u64, Errno> {
+        let mut memory = [0u8; 4096];
+        let piece = Segment {
+            base: memory.as_mut_ptr(),
+            len: memory.len(),
+        };
+        let step = Step {
+            call: Call::Read,
+            offset: 0,
+            length: memory.len() as u64,
+        };
+        // SAFETY: the piece is `memory`, which nothing else accesses until the call is over.
+        unsafe { Spliced::perform(transfer, file.as_fd(), &step, &[piece]) }
+    }
+
+    #[test]
+    fn without_a_new_pipe_transfers_fail_and_are_not_made_in_another_way() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&[7; 4096]).expect("writing");
+        let file = Arc::new(file);
+        let mut transfer = Spliced::prepare(&file).expect("a pipe");
+        assert_eq!(read(&mut transfer, &file), Ok(4096));
+        transfer = Transfer::Lost(Errno::MFILE);
+        assert_eq!(read(&mut transfer, &file), Err(Errno::MFILE));
+        assert_eq!(read(&mut transfer, &file), Err(Errno::MFILE));
     }
 }

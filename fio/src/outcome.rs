@@ -119,6 +119,8 @@ pub struct Outcome {
     pub idleness: Option<Idleness>,
     /// Data that stacks accepted and lost, found when the last handle was closed.
     pub lost: Vec<LostAtTheEnd>,
+    /// Settings without effect and the like, in words, for the JSON output.
+    pub warnings: Vec<String>,
 }
 
 impl Outcome {

@@ -357,6 +357,10 @@ fn found(job: &Job, path: &Path) -> Result<Found, JobError> {
     if kind.is_char_device() {
         return Ok(Found::Character);
     }
+    if kind.is_dir() {
+        let is_folder = std::io::Error::from_raw_os_error(Errno::ISDIR.raw_os_error());
+        return Err(JobError::caused(&job.name, name.to_string(), is_folder));
+    }
     if !kind.is_block_device() {
         let message = format!("{name} is neither a file nor a device");
         return Err(JobError::target(&job.name, message));

@@ -2,6 +2,8 @@
 //! says which of them are full, up to one word. The next free block is found in as many steps as
 //! there are levels, however full the map is.
 
+use std::collections::TryReserveError;
+
 /// A set of blocks.
 pub struct BlockMap {
     blocks: u64,
@@ -37,6 +39,17 @@ impl BlockMap {
             free: blocks,
             levels,
         }
+    }
+
+    /// The same, unless there is no memory for it: a bit for each block.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn try_new(blocks: u64) -> Result<Self, TryReserveError> {
+        let words = usize::try_from(blocks.div_ceil(64)).unwrap_or(usize::MAX);
+        // Nothing is written to it: the map itself takes memory as it is used.
+        Vec::<u64>::new().try_reserve_exact(words)?;
+        Ok(Self::new(blocks))
     }
 
     /// Makes all blocks free.
@@ -116,6 +129,13 @@ impl BlockMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_map_that_no_memory_holds_is_an_error() {
+        assert!(BlockMap::try_new(u64::MAX).is_err());
+        let map = BlockMap::try_new(100).expect("room");
+        assert_eq!(map.next_free(99), Some(99));
+    }
 
     #[test]
     fn every_block_is_found_once_whatever_the_order() {

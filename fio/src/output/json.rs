@@ -76,6 +76,9 @@ pub fn json(outcome: &Outcome, bins: bool) -> Result<String, serde_json::Error> 
     if let Some(idleness) = &outcome.idleness {
         root = root.object("cpu_idleness", cpu_idleness(idleness));
     }
+    if !outcome.warnings.is_empty() {
+        root = root.put("warnings", outcome.warnings.as_slice());
+    }
     let mut text = serde_json::to_string_pretty(&root)?;
     text.push('\n');
     Ok(text)

@@ -44,6 +44,7 @@ fn outcome() -> Outcome {
         disks: Vec::new(),
         idleness: None,
         lost: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 

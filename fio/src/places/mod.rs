@@ -7,6 +7,8 @@ mod simple;
 mod tests;
 mod zone;
 
+use std::collections::TryReserveError;
+use std::io;
 use std::ops::Range;
 
 use ugeom_load::block_map::BlockMap;
@@ -16,6 +18,7 @@ use super::draws::{Draws, Lfsr, Purpose, Seeds};
 use super::spread::{Spread, ZetaSum, Zones};
 use order::Order;
 pub use simple::Simple;
+use ugeom_job::error::JobError;
 use ugeom_job::settings::{Job, READ, RandomGenerator, Sizes, TRIM, WRITE};
 use zone::Zone;
 
@@ -122,14 +125,20 @@ pub struct Places {
 
 impl Places {
     /// The places of `job` in `regions`.
-    #[must_use]
-    pub fn new(job: &Job, regions: &[Region], seeds: &Seeds) -> Self {
+    ///
+    /// # Errors
+    /// There is no memory for the map of those that were visited.
+    pub fn new(job: &Job, regions: &[Region], seeds: &Seeds) -> Result<Self, JobError> {
         let rules = Rules::new(job, seeds);
         let zeta = &mut ZetaSum::default();
-        let regions_of_files = regions.iter();
-        let files = regions_of_files.map(|region| State::new(job, region, &rules, seeds, zeta));
-        Self {
-            files: files.collect(),
+        let state = |region| State::new(job, region, &rules, seeds, zeta);
+        let files: Result<_, TryReserveError> = regions.iter().map(state).collect();
+        let files = files.map_err(|error| {
+            let message = "a map of the blocks, which norandommap does without";
+            JobError::caused(&job.name, message.to_owned(), io::Error::other(error))
+        })?;
+        Ok(Self {
+            files,
             rules,
             seeds: *seeds,
             chance: Chance::new(seeds),
@@ -140,7 +149,7 @@ impl Places {
             zone_used: 0,
             order: Order::new(job, regions.len(), seeds),
             closed: job.file_operation().map(|_| Vec::new()),
-        }
+        })
     }
 
     /// The files that the engine closes now, as fio does: each that has been worked through, and
@@ -351,19 +360,25 @@ impl Rules {
 }
 
 impl State {
-    fn new(job: &Job, region: &Region, rules: &Rules, seeds: &Seeds, zeta: &mut ZetaSum) -> Self {
+    fn new(
+        job: &Job,
+        region: &Region,
+        rules: &Rules,
+        seeds: &Seeds,
+        zeta: &mut ZetaSum,
+    ) -> Result<Self, TryReserveError> {
         let zone = Zone::of(job);
         let range = zone.map_or(region.length, |zone| zone.range);
-        Self {
+        Ok(Self {
             start: region.start,
             length: region.length,
             file_bytes: region.file_bytes,
             range,
-            source: Source::new(job, region, rules, range, seeds, zeta),
+            source: Source::new(job, region, rules, range, seeds, zeta)?,
             next: [0; 3],
             last: [NOWHERE; 3],
             zone,
-        }
+        })
     }
 
     /// Begins anew, as if nothing had been visited.
@@ -521,23 +536,23 @@ impl Source {
         range: u64,
         seeds: &Seeds,
         zeta: &mut ZetaSum,
-    ) -> Self {
+    ) -> Result<Self, TryReserveError> {
         // A law counts blocks of the smallest request of the kinds that the job has.
         let kinds = (0..3).filter(|kind| job.rw.does[*kind]);
         let block = kinds.map(|kind| job.sizes[kind].min.max(1)).min();
         let blocks = region.length.div_ceil(block.unwrap_or(1)).max(1);
         let seed = seeds.of_file(&region.name);
         if let Some(spread) = Spread::new(&job.distribution[0], blocks, seed, true, zeta) {
-            return Self::Law(Box::new(spread));
+            return Ok(Self::Law(Box::new(spread)));
         }
         if !job.rw.random || !job.visits_once() {
-            return Self::Any;
+            return Ok(Self::Any);
         }
         let blocks = range / rules.unit;
-        match job.generator == RandomGenerator::Lfsr && blocks > 0 {
+        Ok(match job.generator == RandomGenerator::Lfsr && blocks > 0 {
             true => Self::Register(Lfsr::new(blocks, seeds.seed(Purpose::Offsets))),
-            false => Self::Mapped(BlockMap::new(blocks)),
-        }
+            false => Self::Mapped(BlockMap::try_new(blocks)?),
+        })
     }
 
     /// All blocks can be drawn again.

@@ -35,7 +35,7 @@ fn next(places: &mut Places, kind: usize) -> Option<Place> {
 }
 
 fn places_of(job: &Job, lengths: &[u64], number: u32) -> Places {
-    Places::new(job, &regions(lengths), &Seeds::of(job, number))
+    Places::new(job, &regions(lengths), &Seeds::of(job, number)).expect("room")
 }
 
 fn all(places: &mut Places, kind: usize) -> Vec<Place> {
@@ -183,7 +183,7 @@ fn places_are_those_that_fio_draws() {
             length: 1 << 20,
             file_bytes: 1 << 20,
         };
-        let mut places = Places::new(&job, &[region], &Seeds::of(&job, 0));
+        let mut places = Places::new(&job, &[region], &Seeds::of(&job, 0)).expect("room");
         let places = std::iter::from_fn(|| next(&mut places, READ)).take(8);
         let places = places.map(|place| format!("{}/{}", place.offset >> 12, place.length >> 12));
         let places: Vec<String> = places.collect();
@@ -201,7 +201,7 @@ fn blocks_in_turn(settings: &[(&str, &str)], file_blocks: u64, kinds: &[usize]) 
     };
     let mut places = {
         let job = job(settings);
-        Places::new(&job, &[region], &Seeds::of(&job, 1))
+        Places::new(&job, &[region], &Seeds::of(&job, 1)).expect("room")
     };
     let offset = |kind: &usize| Some(next(&mut places, *kind)?.offset / 4096);
     kinds.iter().map_while(offset).collect()

@@ -24,7 +24,7 @@ use super::places::Region;
 use super::tally::Phase;
 use super::target::Meaning;
 use disks::Disks;
-use prepare::{Prepared, Stacks, entries};
+use prepare::{Entry, Prepared, Stacks, entries};
 use ugeom_job::error::JobError;
 use ugeom_job::settings::Job;
 use wave::run_wave;
@@ -136,9 +136,14 @@ fn run_waves(
             false => Some(entry.prepare(jobs, stacks, watcher)?),
         });
     }
+    let idle = |entry: &Entry<'_>| JobOutcome::not_begun(entry.job, entry.group);
     if watcher.cancelled() {
         // Files may be missing.
-        return Ok(Outcome::default());
+        let jobs = entries.iter().map(idle).filter(|job| job.job.stats);
+        return Ok(Outcome {
+            jobs: jobs.collect(),
+            ..Outcome::default()
+        });
     }
     let counted = early.iter().filter_map(|prepared| match prepared {
         Some(Prepared::Ready(copy)) if copy.job.disk_util => Some(&**copy),
@@ -153,11 +158,13 @@ fn run_waves(
         let mut wave: Vec<Copy> = Vec::new();
         // Those that cannot begin, at their places.
         let mut failed = Vec::new();
+        let mut waiting = Vec::new();
         let mut group = None;
         while let Some((entry, early)) = copies.next_if(|(entry, _)| {
             !entry.job.stonewall || group.is_none() || group == Some(entry.group)
         }) {
             group = Some(entry.group);
+            waiting.push(entry);
             let prepared = early.map_or_else(|| entry.prepare(jobs, stacks, watcher), Ok);
             match prepared.unwrap_or_else(Prepared::Failed) {
                 Prepared::Ready(copy) => wave.push(*copy),
@@ -168,6 +175,8 @@ fn run_waves(
             }
         }
         if watcher.cancelled() {
+            outcome.jobs.extend(waiting.into_iter().map(idle));
+            outcome.jobs.extend(copies.map(|(entry, _)| idle(entry)));
             break;
         }
         wave.iter_mut().for_each(|copy| copy.job.exitall = exitall);
@@ -177,13 +186,9 @@ fn run_waves(
             jobs.insert(place, job);
         }
         outcome.jobs.extend(jobs);
-        if watcher.cancelled() {
-            break;
-        }
-        if !goes_on {
+        if !goes_on || watcher.cancelled() {
             // What waited for others does not begin any more, and is reported, as by fio.
-            let idle = copies.map(|(entry, _)| JobOutcome::not_begun(entry.job, entry.group));
-            outcome.jobs.extend(idle);
+            outcome.jobs.extend(copies.map(|(entry, _)| idle(entry)));
             break;
         }
     }
@@ -198,5 +203,6 @@ fn reported(earlier: &[JobOutcome], last: Vec<JobOutcome>, disks: &Disks) -> Out
         disks: disks.since(),
         idleness: None,
         lost: Vec::new(),
+        warnings: Vec::new(),
     }
 }

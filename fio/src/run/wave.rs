@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ugeom_classes::result_file::refuse_carrying;
-use ugeom_engine::{Choice, EngineError, EngineOptions};
+use ugeom_engine::{Choice, EngineError, EngineOptions, GuasiOptions, Workers};
 use ugeom_harness::crew;
 use ugeom_load::door::{EngineDoor, NullDoor, StackDoor};
 use ugeom_load::places::Below as _;
@@ -24,6 +24,7 @@ use crate::replay::Replay;
 use crate::tally::{Live, Phase, Side};
 use crate::target::{Meaning, Ready};
 use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, slots};
+use ugeom_job::Job;
 use ugeom_job::error::JobError;
 
 /// How often the watching thread looks, ms.
@@ -343,11 +344,11 @@ fn through_door(
     };
     match ready {
         Ready::Nothing => {
-            Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes)).run_directly())
+            Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes))?.run_directly())
         }
         Ready::Files(files) if let Some(call) = job.range_call() => {
             let door = RangeDoor::new(call, files, slots, bytes);
-            Ok(Worker::new(&task, traces, door).run())
+            Ok(Worker::new(&task, traces, door)?.run())
         }
         Ready::Files(files) => {
             let choice = choice_of(&job.ioengine).map_err(|error| {
@@ -355,7 +356,7 @@ fn through_door(
             })?;
             let options = EngineOptions {
                 depth: slots,
-                guasi: job.guasi,
+                guasi: threads_of(job, files.len()),
             };
             let opened = EngineDoor::open(choice, options, bytes, files).map_err(|error| {
                 JobError::caused(&job.name, format!("the engine {}", job.ioengine), error)
@@ -364,7 +365,7 @@ fn through_door(
                 let mut notes = shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
                 notes.push(format!("{}: {}", job.name, opened.1));
             }
-            Ok(Worker::new(&task, traces, opened.0).run())
+            Ok(Worker::new(&task, traces, opened.0)?.run())
         }
         Ready::Stack(target) => {
             let delta = if job.changes_data() {
@@ -377,7 +378,7 @@ fn through_door(
             let opened = target.stack.open(target.top, delta).map_err(refused)?;
             let channel = target.stack.channel(slots as usize + 1).map_err(refused)?;
             let door = StackDoor::new(channel, Arc::new(opened), slots, bytes);
-            Ok(Worker::new(&task, traces, door).run_directly())
+            Ok(Worker::new(&task, traces, door)?.run_directly())
         }
     }
 }
@@ -393,6 +394,22 @@ fn choice_of(name: &str) -> Result<Choice, EngineError> {
         // The C library makes POSIX's asynchronous I/O by threads, too.
         "posixaio" => Ok(Choice::Guasi),
         other => other.parse(),
+    }
+}
+
+/// The threads of an engine that has some. The C library makes POSIX's asynchronous requests of one
+/// file one at a time and in their order, in at most 20 threads (glibc: aio_init(3)).
+fn threads_of(job: &Job, files: usize) -> GuasiOptions {
+    const THREADS_MAX: usize = 20;
+    match job.ioengine.as_str() {
+        "posixaio" => GuasiOptions {
+            workers: Some(Workers {
+                min: 1,
+                max: files.clamp(1, THREADS_MAX) as u32,
+            }),
+            ..GuasiOptions::default()
+        },
+        _ => job.guasi,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What holds requests back beside their rate: pauses, a depth that keeps a latency, the turn among
 //! the jobs of a flow, and requests in flight that overlap.
 
-use ugeom_load::door::{Door, Request};
+use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
 use super::flow::Share;
@@ -90,8 +90,8 @@ impl<D: Door> Worker<'_, D> {
     }
 
     /// Whether a request may be made now: with `serialize_overlap`, when none is in flight that it
-    /// overlaps, and when its file can be opened; else it is kept. One that checks what an earlier
-    /// job had not written ends the job.
+    /// overlaps; a write, when its place is not being read back; and when its file can be opened.
+    /// Else it is kept. One that checks what an earlier job had not written ends the job.
     pub(super) fn may_make(&mut self, request: &Request, due: u64) -> bool {
         if self.is_unwritten(request) && !self.task.job.rw.does[WRITE] {
             self.finished = true;
@@ -99,16 +99,35 @@ impl<D: Door> Worker<'_, D> {
         }
         let job = self.task.job;
         let opens = job.limits_open_files(self.task.regions.len());
-        if !job.serialize_overlap && !opens {
+        let spoils = job.verifying.backlog > 0
+            && request.kind == Kind::Write
+            && self.is_in_flight(Kind::Read, request);
+        if !job.serialize_overlap && !opens && !spoils {
             return true;
         }
         let in_flight = self.requests_in_flight();
-        let waits = (job.serialize_overlap && in_flight.iter().any(|it| overlap(it, request)))
+        let waits = spoils
+            || (job.serialize_overlap && in_flight.iter().any(|it| overlap(it, request)))
             || (opens && !can_open(in_flight, request.file, job.openfiles));
         if waits {
             self.next_up = Some((*request, Some(due)));
         }
         !waits
+    }
+
+    /// Whether a write is in flight that overlaps a request, or a read that checks its place.
+    pub(super) fn is_in_flight(&self, kind: Kind, request: &Request) -> bool {
+        // One at a time is in flight when this is asked: none.
+        let mut free = vec![self.slots.len() == 1; self.slots.len()];
+        self.free
+            .iter()
+            .for_each(|slot| free[*slot as usize] = true);
+        let slots = self.slots.iter().zip(&self.checks).zip(free);
+        let mut busy = slots.filter(|(_, free)| !free).map(|(slot, _)| slot);
+        busy.any(|(slot, check)| {
+            let is_meant = slot.request.kind == kind && (kind == Kind::Write || check.is_some());
+            is_meant && overlap(&slot.request, request)
+        })
     }
 
     /// Requests in flight that transfer something.

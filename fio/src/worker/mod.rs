@@ -73,6 +73,7 @@ use state::States;
 use syncs::Syncs;
 pub use traced::Traces;
 use trims::Trims;
+use ugeom_job::error::JobError;
 use ugeom_job::settings::{FileLocking, Job, READ, TRIM, Unmeasured, Verify, WRITE};
 use written::Written;
 
@@ -239,8 +240,10 @@ pub struct Worker<'a, D> {
 
 impl<'a, D: Door> Worker<'a, D> {
     /// A worker that is ready to begin.
-    #[must_use]
-    pub fn new(task: &'a Task<'a>, traces: Traces, mut door: D) -> Self {
+    ///
+    /// # Errors
+    /// There is no memory for the map of its places.
+    pub fn new(task: &'a Task<'a>, traces: Traces, mut door: D) -> Result<Self, JobError> {
         let job = task.job;
         let mut content = Content::new(job, &task.seeds, task.number as u16);
         let slots = slots(job);
@@ -253,8 +256,8 @@ impl<'a, D: Door> Worker<'a, D> {
         task.live.goal_bytes.store(bytes, Relaxed);
         let writes = job.rw.does[WRITE] && job.verify != Verify::No;
         let writes = writes && job.do_verify;
-        let places = Places::new(job, task.regions, &task.seeds);
-        Self {
+        let places = Places::new(job, task.regions, &task.seeds)?;
+        Ok(Self {
             task,
             door,
             written: writes.then(|| Written::new(places.are_mapped())),
@@ -311,7 +314,7 @@ impl<'a, D: Door> Worker<'a, D> {
             started: 0,
             usage_at_start: Usage::default(),
             write_number: 0,
-        }
+        })
     }
 
     pub fn run(self) -> Done {

@@ -77,9 +77,14 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// Reads back a block of the backlog, the lowest place first; `false` when none is there yet.
-    /// One that an earlier job had not written ends the job.
+    /// Reads back a block of the backlog, the lowest place first; `false` when none is there yet,
+    /// or, as by fio, while it is being written again. One that an earlier job had not written ends
+    /// the job.
     pub(super) fn make_check(&mut self, now: u64) -> bool {
+        let next = self.written.as_ref().and_then(|it| it.iter().next());
+        if next.is_some_and(|(place, _)| self.is_in_flight(Kind::Write, &read_of(&place))) {
+            return false;
+        }
         let first = self.written.as_mut().and_then(Written::take_first);
         let Some((place, number)) = first else {
             return false;

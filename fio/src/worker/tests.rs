@@ -121,7 +121,7 @@ fn taking(
             taken: &taken,
             fails,
         };
-        run(Worker::new(&task, Traces::default(), paper))
+        run(Worker::new(&task, Traces::default(), paper).expect("a worker"))
     };
     (
         done,

@@ -65,6 +65,12 @@ pub struct Report {
     pub aux_path: Option<String>,
     /// `--bandwidth-log`: log the bandwidth of all jobs together.
     pub bandwidth_log: bool,
+    /// `--trigger-file=PATH`: end all jobs when this file is there, which is then removed.
+    pub trigger_file: Option<String>,
+    /// `--trigger-timeout=TIME`: end all jobs after this time, ns.
+    pub trigger_after_ns: Option<u64>,
+    /// `--trigger=COMMAND`: a shell command for when a trigger has ended the jobs.
+    pub trigger_command: Option<String>,
     /// `--idle-prof`: report how idle the processors were, together or (`true`) each of them, too.
     pub idle_of_cores: Option<bool>,
     /// `--version`: print it and run nothing.
@@ -314,6 +320,12 @@ impl Report {
             "aux-path" => self.aux_path = Some(needed()?.to_owned()),
             "bandwidth-log" => self.bandwidth_log = true,
             "warnings-fatal" => self.warnings_fatal = true,
+            "trigger" => self.trigger_command = Some(needed()?.to_owned()),
+            "trigger-file" => self.trigger_file = Some(needed()?.to_owned()),
+            "trigger-timeout" => {
+                let ns = value::seconds(needed()?).map_err(wrong)?;
+                self.trigger_after_ns = (ns > 0).then_some(ns);
+            }
             "idle-prof" => {
                 let known = ["system", "percpu"];
                 self.idle_of_cores = Some(one_of(needed()?, &known, &wrong)? == "percpu");
@@ -376,6 +388,9 @@ const PROGRAM: &[(&str, bool)] = &[
     ("showcmd", false),
     ("status-interval", true),
     ("terse-version", true),
+    ("trigger", true),
+    ("trigger-file", true),
+    ("trigger-timeout", true),
     ("version", false),
     ("warnings-fatal", false),
 ];
@@ -395,11 +410,14 @@ const REFUSED: &[(&str, &str)] = &[
         "start the jobs on the other machine, as with ssh(1)",
     ),
     ("daemonize", "use systemd-run(1)"),
-    ("inflate-log", "logs are written as text"),
-    ("trigger", "use a shell"),
-    ("trigger-file", "use a shell"),
-    ("trigger-remote", "use a shell"),
-    ("trigger-timeout", "use a shell"),
+    (
+        "inflate-log",
+        "logs are written as text; of fio's logs, use fio",
+    ),
+    (
+        "trigger-remote",
+        "use --trigger on the machine that runs the jobs",
+    ),
     ("cpuclock-test", "`ugeom lab` measures the clock"),
     ("crctest", "use fio"),
     ("memcpytest", "use fio"),

@@ -12,9 +12,9 @@ use ugeom_classes::{set_choice, set_field};
 #[rustfmt::skip]
 pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("ioengine", "ENGINE", Value("psync"),
-        "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, as guasi), \
-         guasi, splice, mmap, null, filecreate, filestat, filedelete, falloc, ftruncate, cpuio, \
-         auto",
+        "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, one for a \
+         file at most, as in glibc), guasi, splice, mmap, null, filecreate, filestat, filedelete, \
+         falloc, ftruncate, cpuio, auto",
         |job, text| {
             job.ioengine = engine(text)?.to_owned();
             Ok(())

@@ -25,6 +25,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "directory of the files, also of those with a path; with several, each copy of a job \
          uses the next",
         set_field!(directory = text)),
+    idle("dir", "PATH", "no effect, as in fio, which has it for --profile=tiobench; use directory"),
     option("opendir", "PATH", Absent,
         "the files in this directory and all below it, beside those of `filename`",
         set_field!(opendir = text)),

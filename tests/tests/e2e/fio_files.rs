@@ -151,6 +151,8 @@ fn signals_end_jobs_with_the_exit_code_of_fio_and_keep_the_results() {
         assert_eq!(code, 128, "{signal}: {result}");
         assert!(result.contains("READ: bw="), "{signal}: {result}");
         assert!(!result.contains("WRITE: bw="), "{signal}: {result}");
+        // As by fio, the group of the job that did not begin is there, too.
+        assert!(result.contains("Run status group 1"), "{signal}: {result}");
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use crate::run::{UGEOM, json_in, run_in, run_lines, succeeds, tool};
+use crate::run::{UGEOM, as_fio, json_in, json_of, run_in, run_lines, succeeds, tool};
 
 /// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -178,6 +179,7 @@ fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
     let jobs = "[no-size]\nrw=write\nfilename=missing\n\
                 [runs]\nrw=write\nsize=16k\n\
                 [offset]\nrw=read\nfilename=there\noffset=1m\n\
+                [folder]\nrw=write\nfilename=folder\nsize=4k\n\
                 [after]\nstonewall\nrw=read\nsize=8k\n\
                 [also-no-size]\nrw=read\n";
     let both = [&[fio, "--thread"][..], &[UGEOM, "run"][..]].map(|program| {
@@ -185,6 +187,7 @@ fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
         let folder = folder.path();
         std::fs::write(folder.join("jobs.fio"), jobs).expect("a job file");
         std::fs::write(folder.join("there"), [0; 4096]).expect("a file");
+        std::fs::create_dir(folder.join("folder")).expect("a folder");
         let line = "jobs.fio --output-format=json --output=o";
         let ended = run_lines(program, folder, &[line]);
         let json = json_in(&std::fs::read_to_string(folder.join("o")).expect("a report"));
@@ -195,7 +198,7 @@ fn a_job_that_cannot_begin_is_reported_and_the_others_run() {
         (ended.code, names(folder), jobs.collect::<Vec<_>>())
     });
     assert_eq!(both[1], both[0]);
-    assert_eq!(both[1].0, 3);
+    assert_eq!(both[1].0, 4);
 }
 
 #[test]
@@ -237,4 +240,158 @@ fn idle_prof_reports_the_processors_as_fio_does() {
         assert_eq!(ours, idleness(&[fio], &words), "{what}");
         assert!(ours.contains(&"system".to_owned()), "{ours:?}");
     }
+}
+
+/// The jobs would take ten seconds.
+#[test]
+fn a_result_that_cannot_be_written_is_refused_before_the_jobs_run() {
+    let Some(fio) = tool("fio") else { return };
+    let job = "--name=a --rw=write --size=16k --time_based --runtime=10 --output=gone/o";
+    for program in [&[fio, "--thread"][..], &[UGEOM, "run"][..]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let began = Instant::now();
+        let ended = run_lines(program, folder.path(), &[job]);
+        assert_eq!((ended.code, names(folder.path())), (1, vec![]));
+        assert!(began.elapsed().as_secs() < 8, "{program:?}");
+    }
+}
+
+/// Programs that follow the file see each report when it is made.
+#[test]
+fn reports_are_in_the_file_while_jobs_run() {
+    let Some(fio) = tool("fio") else { return };
+    for program in [&[fio, "--thread"][..], &[UGEOM, "run"][..]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("o");
+        // The second job asks what is there after two seconds of the first.
+        let job = "--status-interval=500ms --output=o --ioengine=null --size=1g --rw=read \
+                   --rate=1m --time_based --runtime=2 --name=a --name=b --stonewall \
+                   --exec_prerun=cp${IFS}o${IFS}seen";
+        let ended = run_lines(program, folder.path(), &[job]);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let count = |path: &Path| {
+            let text = std::fs::read_to_string(path).expect("a file");
+            text.matches("a: (groupid=0").count()
+        };
+        let (seen, all) = (count(&folder.path().join("seen")), count(&file));
+        assert!(seen >= 1 && seen < all, "{program:?}: {seen} of {all}");
+    }
+}
+
+#[test]
+fn warnings_are_in_the_file_of_the_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = "--name=a --ioengine=null --size=16k --iodepth=4 --bsrange=512/25:1k:25 --output=o";
+    let result = |format: &str| {
+        let line = format!("{job} --output-format={format}");
+        let ended = run_lines(&[UGEOM, "run"], folder.path(), &[&line]);
+        let text = std::fs::read_to_string(folder.path().join("o")).expect("a result");
+        (ended.code, ended.stderr, text)
+    };
+    let (code, stderr, text) = result("normal");
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(
+        text.starts_with("warning: --bsrange=512/25:1k:25: "),
+        "{text}"
+    );
+    let (code, stderr, text) = result("json");
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let warnings = json_of(&text)["warnings"].to_string();
+    assert!(
+        warnings.contains("only `512-1k` is read, as by fio"),
+        "{warnings}"
+    );
+    // Terse lines have no room for them.
+    let (code, stderr, text) = result("terse");
+    assert!(
+        code == 0 && stderr.contains("only `512-1k` is read"),
+        "{stderr}"
+    );
+    assert!(text.starts_with("3;fio-"), "{text}");
+}
+
+#[test]
+fn triggers_end_the_jobs_and_run_a_command_as_in_fio() {
+    let Some(fio) = tool("fio") else { return };
+    let job = "--rw=randwrite --bs=4k --size=1m --rate_iops=20 --verify=crc32c --name=a --name=b \
+               --name=c --stonewall --output-format=json --output=o";
+    let both = [&[fio][..], &[UGEOM, "run"][..]].map(|program| {
+        ["--trigger-timeout=1", "--trigger-file=sign"].map(|trigger| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let folder = folder.path();
+            let words: Vec<&str> = job.split_whitespace().collect();
+            let words = [&program[1..], &words, &[trigger]].concat();
+            let words = [&words[..], &["--trigger=ls *.state > states; exit 3"]].concat();
+            let began = Instant::now();
+            let ended = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_secs(1));
+                    std::fs::write(folder.join("sign"), "").expect("a file");
+                });
+                run_in(folder, program[0], &words)
+            });
+            assert!(began.elapsed().as_secs() < 8, "{program:?}");
+            let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
+            let reads = &json_in(&read("o"))["jobs"][0]["read"]["total_ios"];
+            let has_sign = trigger.ends_with("sign") && folder.join("sign").exists();
+            let states: Vec<String> = read("states").lines().take(2).map(str::to_owned).collect();
+            (ended.code, reads.as_u64(), has_sign, states)
+        })
+    });
+    assert_eq!(both[1], both[0]);
+    let (code, reads, ..) = both[1][0];
+    assert_eq!((code, reads), (0, Some(0)));
+}
+
+/// A write of a later turn may not reach a block while it is read back.
+#[test]
+fn a_block_is_not_read_back_while_it_is_written_again() {
+    let job = "--name=a --rw=randrw --iodepth=8 --bs=16k --size=2m --rwmixread=10 \
+               --random_distribution=pareto:0.3 --verify=crc32c --verify_backlog=1 \
+               --verify_backlog_batch=10 --output=o --ioengine=";
+    let folder = tempfile::tempdir().expect("a folder");
+    for engine in ["posixaio", "guasi", "libaio", "io_uring"] {
+        for _ in 0..3 {
+            let ended = run_lines(&[UGEOM, "run"], folder.path(), &[&format!("{job}{engine}")]);
+            assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{engine}");
+        }
+    }
+}
+
+/// The threads that write to files.
+fn writers(strace: &str, program: &[&str], line: &str) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let traced = ["-f", "-e", "trace=pwrite64", "-o", "calls"];
+    let program = [&[strace][..], &traced, program].concat();
+    let ended = run_lines(&program, folder.path(), &[line]);
+    assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
+    let text = std::fs::read_to_string(folder.path().join("calls")).expect("calls");
+    let writes = text.lines().filter(|line| line.contains("pwrite64("));
+    let threads = writes.filter_map(|line| line.split_whitespace().next());
+    threads.collect::<std::collections::BTreeSet<_>>().len()
+}
+
+#[test]
+fn posix_requests_of_a_file_are_made_one_at_a_time_as_by_glibc() {
+    let Some(strace) = tool("strace") else { return };
+    as_fio(
+        &["--name=a --rw=randwrite --ioengine=posixaio --iodepth=8 --size=1m --output=o"],
+        |program, line| writers(strace, program, line),
+    );
+}
+
+/// fio has no memory for it, either.
+#[test]
+fn a_job_without_memory_for_its_map_fails_alone() {
+    let job = "--ioengine=null --size=4096p --number_ios=9 --output-format=json --output=o \
+               --name=a --rw=randread --name=b --rw=read --name=c --rw=randread --norandommap";
+    let folder = tempfile::tempdir().expect("a folder");
+    let ended = run_lines(&[UGEOM, "run"], folder.path(), &[job]);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let said = "ugeom: a: a map of the blocks, which norandommap does without: ";
+    assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
+    let json = std::fs::read_to_string(folder.path().join("o")).expect("a result");
+    let jobs = json_of(json)["jobs"].clone();
+    let counts = [0, 1, 2].map(|job: usize| jobs[job]["read"]["total_ios"].as_u64());
+    assert_eq!(counts, [Some(0), Some(9), Some(9)]);
 }

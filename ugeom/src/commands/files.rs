@@ -199,6 +199,20 @@ pub fn write(path: &Path, text: &[u8]) -> Result<()> {
 pub fn check(path: Option<&Path>, what: Written, force: bool) -> Result<()> {
     let Some(path) = path.filter(|path| *path != Path::new(STDOUT)) else { return Ok(()) };
     refuse_disk(path).with_context(|| path.display().to_string())?;
+    try_open(path, || match found(path, what)?.filter(|_| !force) {
+        None => Ok(()),
+        Some(found) => {
+            let problem = format!("{} {found}; --force overwrites it", path.display());
+            Err(Usage(problem).into())
+        }
+    })
+}
+
+/// Tries to open a file for writing, as [`check`] does; `may` is asked about one that exists.
+///
+/// # Errors
+/// Why it cannot be written; what `may` says.
+pub fn try_open(path: &Path, may: impl FnOnce() -> Result<()>) -> Result<()> {
     if std::fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo()) {
         return Ok(());
     }
@@ -207,10 +221,7 @@ pub fn check(path: Option<&Path>, what: Written, force: bool) -> Result<()> {
     let tried = match options.clone().create_new(true).open(path) {
         Ok(_) => std::fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if let Some(found) = found(path, what)?.filter(|_| !force) {
-                let problem = format!("{} {found}; --force overwrites it", path.display());
-                return Err(Usage(problem).into());
-            }
+            may()?;
             options.open(path).map(drop)
         }
         Err(error) => Err(error),

@@ -1,18 +1,21 @@
 //! `ugeom run`: fio's job files and command line.
 
 mod idle;
+mod results;
+mod trigger;
 mod watch;
 
 use super::files;
 use crate::failure::{JobsFailed, JobsInterrupted, JobsRefused, Usage};
 use crate::output;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, CommandFactory, Parser};
 use idle::IdleTimes;
+use results::Results;
 use std::fs;
-use std::io;
-use ugeom_classes::{path_of, result_file, text_of};
-use ugeom_fio::{Outcome, Watcher as _, output as text};
+use std::io::{self, IsTerminal as _};
+use ugeom_classes::{path_of, text_of};
+use ugeom_fio::{Outcome, output as text};
 use ugeom_job::language::Section;
 use ugeom_job::{Arguments, Environment, Job, JobError, Loader, Report, Understood, options};
 use watch::Terminal;
@@ -38,6 +41,9 @@ the program:
   --eta-newline=TIME       keep a progress line after each TIME
   --eta-interval=TIME      redraw the progress line each TIME
   --status-interval=TIME   print the results so far each TIME
+  --trigger-file=FILE      end all jobs when FILE is there, and remove it
+  --trigger-timeout=TIME   end all jobs after TIME
+  --trigger=COMMAND        shell command to run then
   --section=NAME           run only this section of a job file
   --readonly               refuse jobs that write or trim
   --parse-only             parse the jobs and run none
@@ -128,8 +134,9 @@ impl Run {
         if jobs.is_empty() {
             return Err(Usage("there is no job: name one with --name=".to_owned()).into());
         }
-        for warning in &warnings {
-            output::warn(&output::printable(warning));
+        let is_run = !(report.parse_only || report.show_command || report.warnings_fatal);
+        if !(is_run && goes_into_output(report)) {
+            say(&warnings);
         }
         if report.warnings_fatal && !warnings.is_empty() {
             return Err(Usage("--warnings-fatal: see the warnings above".to_owned()).into());
@@ -144,7 +151,20 @@ impl Run {
         if report.parse_only {
             return Ok(());
         }
-        run_jobs(&read, &jobs)
+        run_jobs(report, &jobs, warnings)
+    }
+}
+
+/// Whether the file of the result has the warnings, as fio's file has its notes: where it has a
+/// form that people or JSON readers look at, and nobody is at a terminal to see them now.
+fn goes_into_output(report: &Report) -> bool {
+    let has_room = report.formats.is_empty() || report.formats.iter().any(|f| f != "terse");
+    report.output.is_some() && has_room && !io::stderr().is_terminal()
+}
+
+fn say(warnings: &[String]) {
+    for warning in warnings {
+        output::warn(&output::printable(warning));
     }
 }
 
@@ -186,16 +206,18 @@ pub fn job_file(path: &str) -> Result<Vec<Job>> {
         let path = output::printable(path);
         return Err(Usage(format!("{path}: there is no job in it")).into());
     }
-    for warning in &warnings {
-        output::warn(&output::printable(warning));
-    }
+    say(&warnings);
     Ok(jobs)
 }
 
-fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
-    let report = &read.report;
+fn run_jobs(report: &Report, jobs: &[Job], warnings: Vec<String>) -> Result<()> {
     let normal = report.formats.is_empty() || report.formats.iter().any(|f| f == "normal");
+    let to_stdout = report.output.is_none();
     let mut head = String::new();
+    if !to_stdout {
+        let line = |warning: &String| format!("warning: {}\n", output::printable(warning));
+        head.extend(warnings.iter().map(line));
+    }
     let mut group = 0;
     for (index, job) in jobs.iter().enumerate() {
         if index > 0 && (job.stonewall || job.new_group) {
@@ -211,37 +233,32 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
         env!("CARGO_PKG_VERSION"),
         text::started(jobs)
     ));
-    let to_stdout = report.output.is_none();
-    if normal && to_stdout {
-        output::print(&head)?;
+    let mut results = Results::open(report)?;
+    if normal {
+        results.begin(&head)?;
     }
-    if let Some(path) = &report.output {
-        result_file::refuse_carrying(&path_of(path), |_| false).with_context(|| path.clone())?;
-    }
-    let mut terminal = Terminal::new(report, normal && to_stdout)?;
+    let mut terminal = Terminal::new(report, normal && to_stdout, results)?;
     let mut idle = report.idle_of_cores.map(IdleTimes::begin).transpose()?;
-    let mut outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;
+    let outcome = ugeom_fio::run(jobs, &mut terminal);
+    if outcome.is_err() && goes_into_output(report) {
+        // There is no result that has them.
+        say(&warnings);
+    }
+    let mut outcome = outcome.map_err(failed)?;
     outcome.idleness = idle.take().map(IdleTimes::end).transpose()?;
+    outcome.warnings = warnings;
     terminal.clear();
+    terminal.run_trigger();
     terminal.write_bandwidths()?;
     let failures: Vec<String> = outcome.jobs.iter().filter_map(message).collect();
     for failure in &failures {
         output::complain(&output::printable(failure));
     }
-    let mut result = if normal && !to_stdout {
-        head
-    } else {
-        String::new()
-    };
-    result.push_str(&terminal.take_seeds());
-    result.push_str(&terminal.take_reports());
+    let mut result = terminal.take_seeds();
     let failed_jobs = failures.len() + usize::from(!outcome.lost.is_empty());
     let outcome = outcome.grouped();
     result.push_str(&written(&outcome, report)?);
-    let printed = match &report.output {
-        Some(path) => files::write(&path_of(path), result.as_bytes()),
-        None => output::print(&result),
-    };
+    let (interrupted, printed) = (terminal.interrupted(), terminal.finish(&result));
     // Last, where it is not overlooked.
     for lost in &outcome.lost {
         output::complain(&output::printable(&lost.to_string()));
@@ -249,7 +266,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     printed?;
     if failed_jobs > 0 {
         Err(JobsFailed(failed_jobs).into())
-    } else if terminal.cancelled() {
+    } else if interrupted {
         Err(JobsInterrupted.into())
     } else {
         Ok(())

@@ -13,6 +13,8 @@ use ugeom_classes::{TargetOptions, open_target};
 use ugeom_fio::{Meaning, Outcome, Progress, Watcher, output as text};
 use ugeom_job::Report;
 
+use super::results::Results;
+use super::trigger::Trigger;
 use super::written;
 
 /// How often the line is drawn.
@@ -26,13 +28,13 @@ pub struct Terminal {
     /// When reports come while jobs run, and in which formats.
     report: Report,
     report_last: Instant,
-    /// Those that go to a file.
-    reports: String,
+    results: Results,
     destroy: bool,
     read_only: bool,
     /// Layouts are told on stdout, where fio tells them.
     tells: bool,
     interrupted: &'static AtomicBool,
+    trigger: Trigger,
     drawn_each: Duration,
     newline_each: Option<Duration>,
     newline_last: Instant,
@@ -45,7 +47,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Draws at a terminal, or where it is asked for.
-    pub fn new(report: &Report, tells: bool) -> Result<Self> {
+    pub fn new(report: &Report, tells: bool, results: Results) -> Result<Self> {
         let now = Instant::now();
         ugeom_machine::interrupt::catch_hangup()?;
         Ok(Self {
@@ -58,11 +60,12 @@ impl Terminal {
             last: now,
             report: report.clone(),
             report_last: now,
-            reports: String::new(),
+            results,
             destroy: report.destroy,
             read_only: report.read_only,
             tells,
             interrupted: ugeom_machine::interrupt::catch()?,
+            trigger: Trigger::new(report),
             drawn_each: report
                 .eta_interval_ns
                 .map_or(DRAWN_EACH, Duration::from_nanos),
@@ -91,9 +94,22 @@ impl Terminal {
         Ok(())
     }
 
-    /// The reports while jobs ran that go to a file.
-    pub fn take_reports(&mut self) -> String {
-        std::mem::take(&mut self.reports)
+    /// The result, behind the reports while jobs ran.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(self, result: &str) -> Result<()> {
+        self.results.finish(result)
+    }
+
+    /// A signal has ended the jobs.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Relaxed)
+    }
+
+    /// Runs the command of `--trigger`, if a trigger has ended the jobs.
+    pub fn run_trigger(&self) {
+        self.trigger.run();
     }
 
     /// Takes the line away.
@@ -123,6 +139,7 @@ impl Watcher for Terminal {
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
+        self.trigger.look();
         if let Some(logs) = self.bandwidths.as_mut().filter(|_| progress.is_new) {
             let at_ms = self.begun.elapsed().as_millis();
             for (kind, (log, (bytes, _))) in logs.iter_mut().zip(progress.rates).enumerate() {
@@ -163,13 +180,10 @@ impl Watcher for Terminal {
         let Ok(text) = written(&outcome.grouped(), &self.report) else {
             return;
         };
-        match self.report.output {
-            Some(_) => self.reports.push_str(&text),
-            None => {
-                self.clear();
-                let _ = output::print(&text);
-            }
+        if self.report.output.is_none() {
+            self.clear();
         }
+        self.results.report(&text);
     }
 
     fn seeded(&mut self, job: &str, number: u32, seeds: &[u64]) {
@@ -182,7 +196,7 @@ impl Watcher for Terminal {
     }
 
     fn cancelled(&self) -> bool {
-        self.interrupted.load(Relaxed)
+        self.interrupted() || self.trigger.has_fired()
     }
 
     fn may_write(&mut self, target: &Meaning) -> Result<(), String> {
@@ -213,8 +227,8 @@ fn path_may_be_written(path: &Path, destroy: bool) -> Result<(), String> {
     let said = |error: anyhow::Error| error.to_string();
     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
     safety::refuse_in_use(path).map_err(said)?;
-    // `/dev/null` and the like carry nothing.
-    if destroy || about.file_type().is_char_device() {
+    // `/dev/null` and the like carry nothing. A job on a folder fails alone, when it looks at it.
+    if destroy || about.file_type().is_char_device() || about.is_dir() {
         return Ok(());
     }
     // What is shorter than a sector is no provider, but may be an image.
