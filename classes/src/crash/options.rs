@@ -6,7 +6,7 @@ use crate::spec::values::{self, duration_ns, size, size_in_sectors_of};
 use crate::spec::{LayerArguments, OptionEntry, OptionTable, SpecError, ValueError, option};
 use crate::{set_choice, set_field};
 use ugeom_measure::units::{probability, whole_number};
-use ugeom_stack::ProviderView;
+use ugeom_stack::{Fact, ProviderView};
 
 /// The options as they are written.
 #[derive(Default)]
@@ -138,16 +138,16 @@ impl Settings {
     }
 
     /// The facts for `ugeom show`.
-    pub fn config(&self) -> Vec<(String, String)> {
+    pub fn config(&self) -> Vec<Fact> {
         let names = self.faults.triggers.iter().filter_map(|(fault, _)| {
             let mut all = Fault::ALL.iter();
             all.find(|(other, _)| other == fault).map(|(_, name)| *name)
         });
         vec![
-            ("Seed".into(), self.faults.seed.to_string()),
-            ("CacheBytes".into(), self.cache_bytes.to_string()),
-            ("TearBytes".into(), self.tear_bytes.to_string()),
-            ("Faults".into(), names.collect::<Vec<_>>().join(" ")),
+            ("Seed", self.faults.seed.to_string()),
+            ("CacheBytes", self.cache_bytes.to_string()),
+            ("TearBytes", self.tear_bytes.to_string()),
+            ("Faults", names.collect::<Vec<_>>().join(" ")),
         ]
     }
 }

@@ -28,7 +28,7 @@ use crate::spec::{LayerArguments, OptionTable, option, values};
 use state::{Held, Order};
 use std::sync::Arc;
 use ugeom_measure::units;
-use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderView, Request};
+use ugeom_stack::{BioId, Cx, Fact, Geom, Next, Plan, ProviderView, Request};
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "delayed",
@@ -99,11 +99,11 @@ impl Geom for Delayed {
         Some(vec![(mediasize_bytes, None)])
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         vec![
-            ("Seed".into(), self.order.seed.to_string()),
-            ("Depth".into(), self.order.depth.to_string()),
-            ("DelayNs".into(), self.order.delay_ns.to_string()),
+            ("Seed", self.order.seed.to_string()),
+            ("Depth", self.order.depth.to_string()),
+            ("DelayNs", self.order.delay_ns.to_string()),
         ]
     }
 }

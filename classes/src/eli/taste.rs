@@ -3,7 +3,7 @@
 use super::{NAME, SUFFIX};
 use std::sync::Arc;
 use ugeom_format::eli::{Authentication, Cipher, EliError, Metadata, SLOTS};
-use ugeom_stack::{Cx, Errno, Geom, Next, Plan, Request, TasteError, Taster};
+use ugeom_stack::{Cx, Errno, Fact, Geom, Next, Plan, Request, TasteError, Taster};
 
 /// The geom of a provider that is not attached.
 struct Locked {
@@ -15,36 +15,36 @@ impl Geom for Locked {
         request.fail(Errno::OPNOTSUPP, "there is no key")
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         let slots: Vec<String> = (0..SLOTS)
             .filter(|slot| self.metadata.has_key(*slot))
             .map(|slot| slot.to_string())
             .collect();
         let mut facts = vec![
-            ("Flags".to_owned(), self.metadata.flags.to_string()),
-            ("Slots".to_owned(), slots.join(", ")),
+            ("Flags", self.metadata.flags.to_string()),
+            ("Slots", slots.join(", ")),
         ];
         facts.extend(algorithms(&self.metadata));
-        facts.push(("State".to_owned(), "LOCKED".to_owned()));
+        facts.push(("State", "LOCKED".to_owned()));
         facts
     }
 }
 
 /// What `geli list` prints of the metadata: version and algorithms.
-pub(super) fn algorithms(metadata: &Metadata) -> Vec<(String, String)> {
-    let mut facts = vec![("Version".to_owned(), metadata.version.to_string())];
+pub(super) fn algorithms(metadata: &Metadata) -> Vec<Fact> {
+    let mut facts = vec![("Version", metadata.version.to_string())];
     let crypto = match ugeom_machine::aes::is_available() {
         true => "accelerated software",
         false => "software",
     };
-    facts.push(("Crypto".to_owned(), crypto.to_owned()));
+    facts.push(("Crypto", crypto.to_owned()));
     if let Ok(Some(algorithm)) = metadata.authentication() {
-        facts.push(("AuthenticationAlgorithm".to_owned(), algorithm.to_string()));
+        facts.push(("AuthenticationAlgorithm", algorithm.to_string()));
     }
     let cipher = Cipher::of_number(metadata.cipher_number);
     let cipher = cipher.map_or_else(|| metadata.cipher_number.to_string(), |c| c.to_string());
-    facts.push(("KeyLength".to_owned(), metadata.key_bits.to_string()));
-    facts.push(("EncryptionAlgorithm".to_owned(), cipher));
+    facts.push(("KeyLength", metadata.key_bits.to_string()));
+    facts.push(("EncryptionAlgorithm", cipher));
     facts
 }
 

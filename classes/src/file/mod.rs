@@ -41,8 +41,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ugeom_engine::Choice;
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
-    ThreadState,
+    AccessChange, Cx, Delta, Errno, Fact, Geom, LocalKey, Losses, Next, Plan, ProviderPlan,
+    Request, ThreadState,
 };
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
@@ -107,8 +107,8 @@ impl Geom for FileGeom {
         Ok(Vec::new())
     }
 
-    fn config(&self) -> Vec<(String, String)> {
-        vec![("engine".into(), self.engines.why())]
+    fn config(&self) -> Vec<Fact> {
+        vec![("engine", self.engines.why())]
     }
 }
 
@@ -198,10 +198,10 @@ fn plan(
         padding_bytes,
         mark,
         config: vec![
-            ("file".into(), path.to_owned()),
-            ("type".into(), opened.kind().into()),
+            ("file", path.to_owned()),
+            ("type", opened.kind().into()),
             (
-                "access".into(),
+                "access",
                 if opened.writable {
                     "read-write"
                 } else {

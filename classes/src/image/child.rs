@@ -73,7 +73,7 @@ pub(super) fn plan(
     let socket = listening(settings, &child, &socket)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
     let mut config = super::facts(settings);
-    config.push(("driver".into(), PROGRAM.to_owned()));
+    config.push(("driver", PROGRAM.to_owned()));
     nbd::private(Private {
         name: settings.name.clone(),
         socket: place,

@@ -32,7 +32,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use ugeom_engine::{Choice, GuasiOptions};
 use ugeom_format::content::{self, ContentUse};
-use ugeom_stack::Plan;
+use ugeom_stack::{Fact, Plan};
 
 /// A kind of image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +214,7 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
 }
 
 /// The facts of an image that every listing shows.
-fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
+fn facts(settings: &Settings<'_>) -> Vec<Fact> {
     let name = settings.format.name();
     let what = match settings.format {
         ImageFormat::Xz => "an xz file".to_owned(),
@@ -223,9 +223,9 @@ fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
     };
     let hint = format!("{what}, opened as such; ?format=raw opens the bytes of the file");
     vec![
-        ("file".into(), settings.path.to_owned()),
-        ("type".into(), name.to_owned()),
-        ("hint".into(), hint),
+        ("file", settings.path.to_owned()),
+        ("type", name.to_owned()),
+        ("hint", hint),
     ]
 }
 

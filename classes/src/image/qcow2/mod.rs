@@ -9,6 +9,7 @@ mod state;
 mod unclosed;
 mod work;
 
+use super::Settings;
 use super::chain::Link;
 use super::pool::Pool;
 use super::{Settings, refused};
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use ugeom_engine::{Checks, Layout, OrderedFile};
 use ugeom_stack::{
-    AccessChange, Command, Cx, Delta, Errno, Geom, IoError, LocalKey, Losses, Next, Plan,
+    AccessChange, Command, Cx, Delta, Errno, Fact, Geom, IoError, LocalKey, Losses, Next, Plan,
     ProviderPlan, Request, ThreadState,
 };
 use unclosed::Unclosed;
@@ -110,8 +111,8 @@ impl Geom for Qcow2Geom {
         Ok(Vec::new())
     }
 
-    fn config(&self) -> Vec<(String, String)> {
-        vec![("engine".into(), self.engines.why())]
+    fn config(&self) -> Vec<Fact> {
+        vec![("engine", self.engines.why())]
     }
 }
 
@@ -205,16 +206,16 @@ fn lock(chain: &[Link], writable: bool) -> Result<(), BuildError> {
 
 fn provider(
     name: &str,
-    mut config: Vec<(String, String)>,
+    mut config: Vec<Fact>,
     (size_bytes, sector_bytes): (u64, u64),
     (writable, below): (bool, &[String]),
 ) -> ProviderPlan {
     let mediasize_bytes = size_bytes.next_multiple_of(sector_bytes);
     let padding_bytes = (mediasize_bytes - size_bytes) as u32;
     let access = if writable { "read-write" } else { "read-only" };
-    config.push(("access".into(), access.to_owned()));
+    config.push(("access", access.to_owned()));
     if !below.is_empty() {
-        config.push(("backing".into(), below.join(", ")));
+        config.push(("backing", below.join(", ")));
     }
     ProviderPlan {
         name: name.to_owned(),

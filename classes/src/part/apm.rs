@@ -1,0 +1,66 @@
+//! APM: the Apple partition map, partitions `s1` and up.
+//!
+//! ```text
+//! block 0 [ ER ]  1 [ PM ]  2 [ PM ] ...   s1 |------|   s2 |------------|
+//! ```
+//! A read of `md0s1`: [`crate::part::slicer::Slicer`] adds the partition's first block and forwards
+//! to `md0`; a write likewise. The map itself is one of its partitions. The layout is described in
+//! `ugeom_format::apm`.
+//!
+//! Rules of `g_apple_taste`: every entry that counts as many blocks as the first one is listed
+//! under the number of its block, free space and the map itself included. A descriptor for other blocks than the provider's sectors (as on CD images that
+//! also carry an MBR) is nothing of ours. When sector 0 also holds an MBR with partitions, those
+//! are `s1` and up, and the map's are named `m1` and up.
+
+use crate::entry::ClassEntry;
+use crate::part::look::{self, Miss};
+use crate::part::slicer::{self, Part, Table};
+use ugeom_format::apm::{Descriptor, Entry, Error, Map};
+use ugeom_format::mbr::Mbr;
+use ugeom_stack::{Plan, Taster};
+
+/// gpart's name of the scheme. The GEOM of 2002 called the class APPLE.
+pub use super::names::APM as NAME;
+
+/// Its line in the registry.
+pub(crate) const ENTRY: ClassEntry =
+    ClassEntry::table("apm", NAME, "Apple partition map: s1 and up", |taster| {
+        look::answer(NAME, taster, read)
+    });
+
+fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+    let media = look::ground(NAME, taster)?;
+    let sector = taster.sector(0).map_err(Miss::absent)?;
+    Descriptor::decode(&sector).map_err(Miss::absent)?;
+    let map = Map::read(media, &mut look::reader(taster));
+    let map = map.map_err(|error| {
+        let is_foreign = matches!(error, Error::BlockSize { .. }) || look::is_nested(taster);
+        Miss::absent_if(is_foreign, error)
+    })?;
+    let taken = Mbr::decode(&sector).is_ok_and(|mbr| mbr.slices().next().is_some());
+    let letter = if taken { 'm' } else { 's' };
+    let parts = map
+        .slices()
+        .map(|(number, entry)| part(taster.name(), letter, number, entry));
+    let table = Table {
+        scheme: NAME,
+        config: vec![("entries", map.entries.len().to_string())],
+        damage: Vec::new(),
+        parts: parts.collect(),
+    };
+    slicer::plan(taster, table)
+}
+
+fn part(below: &str, letter: char, number: u32, entry: &Entry) -> Part {
+    let name = entry.kind_name();
+    Part {
+        name: format!("{below}{letter}{number}"),
+        index: number,
+        first: u64::from(entry.start),
+        sectors: u64::from(entry.blocks),
+        kind: entry.alias().map_or_else(|| name.clone(), str::to_owned),
+        raw_kind: name,
+        label: Some(entry.label()).filter(|label| !label.is_empty()),
+        ..Part::default()
+    }
+}
