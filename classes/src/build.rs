@@ -145,6 +145,40 @@ pub enum BuildError {
     },
 }
 
+impl BuildError {
+    /// Makes the error of an operation on a file of what the system answers.
+    pub(crate) fn os<E: Into<io::Error>>(
+        operation: &'static str,
+        path: &str,
+    ) -> impl Fn(E) -> Self + Copy {
+        move |error| Self::Os {
+            operation,
+            path: path.to_owned(),
+            error: error.into(),
+        }
+    }
+
+    /// Why a file or device cannot be used, in plain words.
+    pub(crate) fn refused(path: &str, problem: impl Into<String>) -> Self {
+        Self::Refused {
+            path: path.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    /// [`BuildError::os`] for an operation that the class itself needs.
+    pub(crate) fn system<E: Into<io::Error>>(
+        class: &'static str,
+        operation: &'static str,
+    ) -> impl Fn(E) -> Self + Copy {
+        move |error| Self::System {
+            class,
+            operation,
+            error: error.into(),
+        }
+    }
+}
+
 /// Refuses to write below the kernel: its cache and what it has mounted would not notice.
 pub(crate) fn refuse_in_use(path: &Path, shown: &str) -> Result<(), BuildError> {
     match use_of(path) {

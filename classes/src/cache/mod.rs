@@ -355,16 +355,9 @@ fn geom<I: Index>(
     below: &ProviderView,
     name: &str,
 ) -> Result<Arc<dyn Geom>, BuildError> {
-    let failed = |operation| {
-        move |error| BuildError::System {
-            class: "cache",
-            operation,
-            error,
-        }
-    };
     let (block_bytes, media_bytes) = (settings.block_bytes as u32, below.mediasize_bytes);
     let cache = Cache::<I>::new(settings.buffers, block_bytes, media_bytes);
-    let mut cache = cache.map_err(failed("mapping memory"))?;
+    let mut cache = cache.map_err(BuildError::system("cache", "mapping memory"))?;
     cache = cache.reading_ahead(settings.ahead_blocks);
     if let Writing::Back {
         limit,
@@ -383,7 +376,7 @@ fn geom<I: Index>(
     let cache = Arc::new(cache);
     let begun = cache.begin_reading_ahead();
     let begun = begun.and_then(|()| cache.begin_writing_back());
-    begun.map_err(failed("starting a thread"))?;
+    begun.map_err(BuildError::system("cache", "starting a thread"))?;
     Ok(cache)
 }
 

@@ -153,11 +153,7 @@ fn build(
         Some(recorder) if !settings.given => Arc::new(Recording { recorder }),
         recorder => {
             let worker = Worker::start(&settings, recorder);
-            let worker = worker.map_err(|error| BuildError::System {
-                class: "crash",
-                operation: "starting a thread",
-                error,
-            })?;
+            let worker = worker.map_err(BuildError::system("crash", "starting a thread"))?;
             Arc::new(Crashing { settings, worker })
         }
     };

@@ -114,11 +114,7 @@ fn build(
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
     let order = arguments.read(&OPTIONS, Order::default())?;
-    let held = Held::start(order).map_err(|error| BuildError::System {
-        class: "delayed",
-        operation: "starting a thread",
-        error,
-    })?;
+    let held = Held::start(order).map_err(BuildError::system("delayed", "starting a thread"))?;
     let name = format!("{}.delayed", below.name);
     let provider = provider_over(name, below);
     Ok(Plan::of(provider, Arc::new(Delayed::new(order, held))))

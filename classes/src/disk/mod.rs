@@ -109,11 +109,9 @@ fn build(
     let settings = Settings::read(&arguments)?;
     let parameters = settings.parameters;
     let region = settings.data.then(|| Region::new(parameters.size_bytes));
-    let region = region.transpose().map_err(|error| BuildError::System {
-        class: "disk",
-        operation: "mapping memory",
-        error,
-    })?;
+    let region = region
+        .transpose()
+        .map_err(BuildError::system("disk", "mapping memory"))?;
     let name = context.next_name("disk");
     let provider = ProviderPlan::new(name, parameters.size_bytes, settings.sector_bytes as u32);
     let geom = Arc::new(Disk::new(parameters, region));

@@ -153,10 +153,7 @@ fn build(
     if settings.engine == Choice::Mmap && direct {
         let problem = "a mapped file is always buffered (page cache): \
                        engine=mmap and direct=1 exclude each other";
-        return Err(BuildError::Refused {
-            path,
-            problem: problem.to_owned(),
-        });
+        return Err(BuildError::refused(&path, problem));
     }
     let engines = Engines::open(&path, engine)?;
     plan(

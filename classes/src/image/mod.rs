@@ -183,7 +183,7 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
                  written)"
             )
         };
-        return Err(refused(settings.path, problem));
+        return Err(BuildError::refused(settings.path, problem));
     }
     if format.is_compressed() {
         return packed::plan(context, &settings);
@@ -235,15 +235,8 @@ fn bytes_of(file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// As [`refused`], where a plain disk may have been taken for an image by its signature.
+/// As [`BuildError::refused`], where a plain disk may have been taken for an image by its signature.
 fn malformed(path: &str, problem: &str) -> BuildError {
     let problem = format!("{problem} (?format=raw opens the bytes of the file)");
-    refused(path, problem)
-}
-
-fn refused(path: &str, problem: String) -> BuildError {
-    BuildError::Refused {
-        path: path.to_owned(),
-        problem,
-    }
+    BuildError::refused(path, problem)
 }

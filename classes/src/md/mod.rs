@@ -98,11 +98,7 @@ fn build(
         return Err(arguments.invalid("size", problem).into());
     }
     let name = wanted.name.unwrap_or_else(|| context.next_name("md"));
-    let region = Region::new(size_bytes).map_err(|error| BuildError::System {
-        class: "md",
-        operation: "mapping memory",
-        error,
-    })?;
+    let region = Region::new(size_bytes).map_err(BuildError::system("md", "mapping memory"))?;
     let provider = ProviderPlan {
         name,
         mediasize_bytes: size_bytes,

@@ -365,10 +365,8 @@ fn tls(
     };
     let name = wanted.hostname.as_deref().unwrap_or(host);
     let tls = ClientTls::open(wanted.certificates.as_deref().map(Path::new), name);
-    tls.map(Some).map_err(|error| BuildError::Refused {
-        path: parsed.place.to_string(),
-        problem: error.to_string(),
-    })
+    tls.map(Some)
+        .map_err(|error| BuildError::refused(&parsed.place.to_string(), error.to_string()))
 }
 
 fn plan(
@@ -384,11 +382,7 @@ fn plan(
     } else {
         Service::start(&remote).map(Ways::One)
     };
-    let ways = ways.map_err(|error| BuildError::System {
-        class: "nbd",
-        operation: "starting a thread",
-        error,
-    })?;
+    let ways = ways.map_err(BuildError::system("nbd", "starting a thread"))?;
     let access = if writable { "read-write" } else { "read-only" };
     config.push(("access", access.into()));
     let size_bytes = remote.facts.size_bytes;

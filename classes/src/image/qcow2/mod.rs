@@ -12,7 +12,6 @@ mod work;
 use super::Settings;
 use super::chain::Link;
 use super::pool::Pool;
-use super::{Settings, refused};
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::engines::Engines;
 use crate::failures::Failures;
@@ -140,21 +139,20 @@ pub(super) fn plan(
             "cannot be written to: its disk of {size_bytes} bytes ends within a sector of \
              {sector_bytes} bytes"
         );
-        return Err(refused(path, problem));
+        return Err(BuildError::refused(path, problem));
     }
     let below: Vec<String> = chain[1..].iter().map(|link| text_of(&link.path)).collect();
     let unclosed = match writable {
-        true => Some(Unclosed::new(
-            chain[0]
-                .file
-                .try_clone()
-                .map_err(|error| refused(path, error.to_string()))?,
-        )),
+        true => {
+            Some(Unclosed::new(chain[0].file.try_clone().map_err(
+                |error| BuildError::refused(path, error.to_string()),
+            )?))
+        }
         false => None,
     };
     let unclosed = Arc::new(unclosed);
     let opened = open(chain, writable);
-    let (image, files) = opened.map_err(|error| refused(path, error.to_string()))?;
+    let (image, files) = opened.map_err(|error| BuildError::refused(path, error.to_string()))?;
     let image = Arc::new(image);
     let losses = Arc::<Losses>::default();
     let failures = Arc::new(Failures::new(&losses, work::BESIDE));
@@ -165,11 +163,7 @@ pub(super) fn plan(
         unclosed: Arc::clone(&unclosed),
     };
     let pool = Pool::start(move |bio| worked.work(bio));
-    let pool = pool.map_err(|error| BuildError::System {
-        class: "file",
-        operation: "starting a thread",
-        error,
-    })?;
+    let pool = pool.map_err(BuildError::system("file", "starting a thread"))?;
     let engines = Engines::open(path, settings.engine)?;
     let geom = Qcow2Geom {
         name: name.clone(),
