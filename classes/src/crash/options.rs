@@ -46,15 +46,9 @@ const ENTRIES: &[OptionEntry<Wanted>] = &[
     option("tear", "512|4096|16384", Value("4096"), "granularity of torn writes, bytes",
         set_choice!(tear_bytes = [("512", 512_u64), ("4096", 4096), ("16384", 16_384)])),
     option("from", "SIZE", Value("0"), "start of the range of faults",
-        |it, text| {
-            it.from_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => from_bytes = size_in_sectors_of(it.below_sector_bytes, text)?)),
     option("to", "SIZE", Depends("the end of the media"), "end of the range of faults",
-        |it, text| {
-            it.to_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
-            Ok(())
-        }),
+        set_field!(it, text => to_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?))),
     // In the order of `Fault::ALL`, in which they are tried.
     fault!("cut", Cut, "power cut: a rate (0.1%) or request numbers (op17+op40)"),
     fault!("spike", Spike, "requests that take longer, by delay"),

@@ -48,10 +48,7 @@ const OPTIONS: OptionTable<Order> = OptionTable(&[
     option("seed", "N", Value("0"), "seed of the random order",
         set_field!(seed = units::whole_number)),
     option("depth", "N", Value("8"), "number of requests to hold before all are released",
-        |it, text| {
-            it.depth = values::number_in(1..=DEPTH_MAX, text)? as usize;
-            Ok(())
-        }),
+        set_field!(it, text => depth = values::number_in(1..=DEPTH_MAX, text)? as usize)),
     option("delay", "TIME", Value("100us"),
         "time that a request waits for others before all are released",
         set_field!(delay_ns = values::duration_ns)),

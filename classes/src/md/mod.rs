@@ -50,10 +50,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         set_field!(sector_bytes = values::sector_size)),
     option("size", "SIZE", Required,
         "size of the media, a multiple of the sector size, at most 64t",
-        |it, text| {
-            it.size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?)),
     option("name", "NAME", Depends("md0, md1, ..."), "name of the provider",
         set_field!(name = values::provider_name)),
 ]);

@@ -24,24 +24,18 @@ const ENGINES: &[(&str, u32)] = &[("sync", 1), ("io_uring", 2)];
 #[rustfmt::skip]
 const OPTIONS: OptionTable<Disk> = OptionTable(&[
     option("sectorsize", "SIZE", Value("512"), "", set_field!(sector_bytes = values::size)),
-    option("size", "SIZE", Required, "", |it, text| {
-        it.size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?;
-        Ok(())
-    }),
+    option("size", "SIZE", Required, "",
+        set_field!(it, text => size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?)),
     option("seek", "TIME", Absent, "", set_field!(seek_ns = values::duration_ns)),
     option("fail", "PROBABILITY", Value("5%"), "", set_field!(fail = units::probability)),
     option("rate", "SIZE/s", Value("1m/s"), "",
         set_field!(rate_bytes_per_second = units::rate_bytes_per_second)),
-    option("seed", "6..9", Value("6"), "", |it, text| {
-        it.seed = values::number_in(6..=9, text)?;
-        Ok(())
-    }),
+    option("seed", "6..9", Value("6"), "",
+        set_field!(it, text => seed = values::number_in(6..=9, text)?)),
     option("direct", "0|1", Value("0"), "", set_field!(direct = units::truth)),
     option("name", "NAME", Depends("disk0"), "", set_field!(name = values::text)),
-    option("engine", "ENGINE", Value("sync"), "", |it, text| {
-        it.engine = values::choice(ENGINES, text)?;
-        Ok(())
-    }),
+    option("engine", "ENGINE", Value("sync"), "",
+        set_field!(it, text => engine = values::choice(ENGINES, text)?)),
 ]);
 
 /// Reads the last layer of `text`, which may have one value called `size`.
