@@ -5,6 +5,7 @@ use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, SpecError, option, parse, values};
 use ugeom_measure::units;
+use ugeom_testkit::begins;
 
 #[derive(Debug, Default, PartialEq)]
 struct Disk {
@@ -94,10 +95,7 @@ fn an_unknown_option_is_refused_with_the_nearest_known_one() {
     assert_eq!(error.help.as_deref(), Some("did you mean `seed`?"));
     let error = read("nop:colour=1").unwrap_err();
     let help = error.help.unwrap();
-    assert!(
-        help.starts_with("there are: sectorsize, size, seek,"),
-        "{help}"
-    );
+    begins(&help, "there are: sectorsize, size, seek,");
     let target = parse("mbr:x=1", CLASSES).unwrap();
     let arguments = target.layers[0].arguments(&[]).unwrap();
     let error = arguments.read(&OptionTable(&[]), ()).unwrap_err();
@@ -126,11 +124,7 @@ fn a_wrong_value_is_pointed_at() {
         assert_eq!((columns(&error), error.message.as_str()), (place, message));
     }
     let help = |text| read(text).unwrap_err().help;
-    assert!(
-        help("md:64x")
-            .unwrap()
-            .starts_with("write a number with k, m, g")
-    );
+    begins(&help("md:64x").unwrap(), "write a number with k, m, g");
     assert_eq!(
         help("md:1,engine=iouring").as_deref(),
         Some("did you mean `io_uring`?")
