@@ -354,7 +354,6 @@ impl Session {
     }
 
     /// The devices that are traced, with their layers.
-    #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.scope
     }

@@ -122,7 +122,6 @@ pub struct Places {
 
 impl Places {
     /// The places of `job` in `regions`.
-    #[must_use]
     pub fn new(job: &Job, regions: &[Region], seeds: &Seeds) -> Self {
         let rules = Rules::new(job, seeds);
         let zeta = &mut ZetaSum::default();
@@ -155,7 +154,6 @@ impl Places {
     }
 
     /// Whether a map keeps places from coming twice.
-    #[must_use]
     pub fn are_mapped(&self) -> bool {
         let mut files = self.files.iter();
         files.any(|file| matches!(file.source, Source::Mapped(_)))

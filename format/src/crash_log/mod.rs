@@ -86,7 +86,6 @@ pub struct Header {
 
 impl Header {
     /// Its bytes, as they stand at the beginning of the log.
-    #[must_use]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         put(&mut bytes, 0, &MAGIC);
@@ -184,7 +183,6 @@ impl Record {
     }
 
     /// Its bytes, as they stand in the log.
-    #[must_use]
     pub fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         let (kind, flags, first, second) = self.words();

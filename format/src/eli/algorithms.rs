@@ -35,7 +35,6 @@ impl Cipher {
     }
 
     /// The name as `geli list` prints it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::TripleDesCbc => "3DES-CBC",
@@ -130,7 +129,6 @@ impl Authentication {
     }
 
     /// The name as `geli list` prints it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Md5 => "HMAC/MD5",

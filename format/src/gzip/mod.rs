@@ -110,7 +110,6 @@ pub struct Trailer {
 
 impl Trailer {
     /// Reads CRC-32 and ISIZE, both little-endian.
-    #[must_use]
     pub fn decode(bytes: &[u8; TRAILER_BYTES]) -> Self {
         Self {
             crc: bytes::u32_le(bytes, 0),

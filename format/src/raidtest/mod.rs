@@ -157,7 +157,6 @@ fn decode_one(index: u64, record: &[u8]) -> Result<Request, Error> {
 
 impl Request {
     /// The request as it stands in a file; the last three bytes are 0.
-    #[must_use]
     pub fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut record = [0; RECORD_BYTES];
         put(&mut record, 0, &self.offset_bytes.to_le_bytes());
@@ -302,7 +301,6 @@ impl Totals {
 
 /// The share of one of `processes`: consecutive, and the shares differ by one request at most.
 /// raidtest.c leaves out what does not divide; here all requests belong to a process.
-#[must_use]
 pub fn share(requests: &[Request], processes: usize, index: usize) -> &[Request] {
     let border = |index: usize| {
         let index = index.min(processes) as u128;

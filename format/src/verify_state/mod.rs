@@ -201,7 +201,6 @@ impl VerifyState {
 
     /// The name of the file for the job with this name and number, without its folder: that of the
     /// part of the name which the file has room for, so that a long one is found again.
-    #[must_use]
     pub fn file_name(job: &str, index: u64) -> String {
         let end = (0..NAME_BYTES).rev().find(|end| job.is_char_boundary(*end));
         let name = &job[..end.unwrap_or(0)];

@@ -88,7 +88,6 @@ impl Flags {
     }
 
     /// The header of a stream with these flags.
-    #[must_use]
     pub fn header(self) -> [u8; EDGE_BYTES] {
         let mut out = [0; EDGE_BYTES];
         bytes::put(&mut out, 0, &MAGIC);
@@ -99,7 +98,6 @@ impl Flags {
     }
 
     /// The index and the footer of a stream with these flags that has one block.
-    #[must_use]
     pub fn closing(self, record: Record) -> Vec<u8> {
         let mut out = vec![0, 1];
         put_vli(&mut out, record.unpadded_bytes);

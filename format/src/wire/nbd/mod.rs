@@ -216,7 +216,6 @@ pub mod command {
     pub const BLOCK_STATUS: u16 = 7;
 
     /// The name that the protocol has for a command, if it is known.
-    #[must_use]
     pub const fn name(command: u16) -> Option<&'static str> {
         Some(match command {
             READ => "READ",
