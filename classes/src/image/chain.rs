@@ -119,9 +119,6 @@ pub(super) fn folder(path: &Path) -> PathBuf {
 }
 
 /// The path that a name in an image means.
-///
-/// # Errors
-/// The name has a protocol.
 pub(super) fn resolve(
     top: &str,
     from: &Path,
@@ -228,9 +225,6 @@ fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
 }
 
 /// A chain as qemu's block layer takes it, so that it follows no name by itself.
-///
-/// # Errors
-/// A path is not UTF-8.
 pub(super) fn as_json(chain: &[Link], locked: bool) -> Result<Value, BuildError> {
     let mut node = Value::Null;
     for link in chain.iter().rev() {

@@ -185,9 +185,6 @@ fn reason(stderr: &str) -> String {
 }
 
 /// The node that opens an image and no other file; `vmdk` and `chain` make those of more files.
-///
-/// # Errors
-/// The image is based on another one.
 pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
     let path = real_path(settings.path)?;
     let driver = match settings.format {
@@ -208,9 +205,6 @@ pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
 }
 
 /// Where a file really is, without symbolic links.
-///
-/// # Errors
-/// There is no such file.
 pub(super) fn real_path(shown: &str) -> Result<PathBuf, BuildError> {
     std::fs::canonicalize(path_of(shown)).map_err(BuildError::os("finding", shown))
 }
@@ -283,9 +277,6 @@ fn holds_its_table(header: &[u8], path: &Path) -> Result<bool, BuildError> {
 }
 
 /// The first bytes of a file.
-///
-/// # Errors
-/// Those of the system.
 pub(super) fn start_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path)?.take(bytes).read_to_end(&mut start)?;

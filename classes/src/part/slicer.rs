@@ -268,9 +268,6 @@ pub(super) fn plan(taster: &mut Taster<'_>, table: Table) -> Result<Plan, Miss> 
 }
 
 /// The same with a geom that `around` makes of the slicer.
-///
-/// # Errors
-/// As [`plan`].
 pub(super) fn plan_as(
     taster: &mut Taster<'_>,
     mut table: Table,

@@ -144,9 +144,6 @@ impl Gpt {
     }
 
     /// One copy, also where a wrong checksum is all that is wrong with it.
-    ///
-    /// # Errors
-    /// What else is wrong with it.
     pub(crate) fn as_it_stands(&self, side: Side) -> Result<&Table, &Error> {
         let (copy, doubtful) = match side {
             Side::Primary => (&self.primary, &self.doubtful[0]),

@@ -179,9 +179,6 @@ pub fn deliver(answer: impl FnOnce() -> Result<String>, results: &[Delivery<'_>]
 }
 
 /// Writes a file whole, or leaves what was there.
-///
-/// # Errors
-/// It cannot be written.
 pub fn write(path: &Path, text: &[u8]) -> Result<()> {
     let written = NewFile::create(path).and_then(|mut new| {
         new.file.write_all(text)?;

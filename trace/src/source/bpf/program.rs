@@ -121,9 +121,6 @@ impl Offsets<'_> {
 }
 
 /// The program for a kind of events.
-///
-/// # Errors
-/// What this kernel's BTF does not have.
 pub(super) fn program(
     kind: Kind,
     btf: &Btf<'_>,
