@@ -1,9 +1,10 @@
 //! Names what is there, without a key: a geom that has no provider, and the facts of the metadata.
 
-use super::{NAME, SUFFIX};
+use super::SUFFIX;
+use crate::entry::Miss;
 use std::sync::Arc;
 use ugeom_format::eli::{Authentication, Cipher, EliError, Metadata, SLOTS};
-use ugeom_stack::{Cx, Errno, Fact, Geom, Next, Plan, Request, TasteError, Taster};
+use ugeom_stack::{Cx, Errno, Fact, Geom, Next, Plan, Request, Taster};
 
 /// The geom of a provider that is not attached.
 struct Locked {
@@ -56,34 +57,27 @@ pub(super) fn is_legacy(metadata: &Metadata) -> bool {
 }
 
 /// Recognises metadata in the last sector.
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let sector = u64::from(taster.sectorsize_bytes());
     let size = taster.mediasize_bytes();
-    let Some(sectors) = size.checked_div(sector).filter(|count| *count > 1) else {
-        return Ok(None);
-    };
+    let sectors = size.checked_div(sector).filter(|count| *count > 1);
+    let sectors = sectors.ok_or(Miss::Elsewhere)?;
     // A provider that cannot be read is for others to complain about.
-    let Ok(bytes) = taster.sector(sectors - 1) else { return Ok(None) };
-    let refused = |error: EliError| TasteError {
-        class: NAME,
-        provider: taster.name().to_owned(),
-        problem: error.to_string(),
-    };
-    let metadata = match Metadata::decode(&bytes) {
-        Ok(metadata) => metadata,
-        Err(EliError::Magic { .. } | EliError::Short { .. }) => return Ok(None),
-        Err(error) => return Err(refused(error)),
-    };
+    let bytes = taster.sector(sectors - 1).map_err(|_| Miss::Elsewhere)?;
+    let metadata = Metadata::decode(&bytes).map_err(|error| match error {
+        EliError::Magic { .. } | EliError::Short { .. } => Miss::Elsewhere,
+        error => Miss::unusable(error),
+    })?;
     // The last sector of a partition may be that of its disk, too.
     if metadata.provider_bytes != size {
-        return Ok(None);
+        return Err(Miss::Elsewhere);
     }
     metadata
         .layout(size, taster.sectorsize_bytes())
-        .map_err(refused)?;
-    Ok(Some(Plan {
+        .map_err(Miss::unusable)?;
+    Ok(Plan {
         name: format!("{}{SUFFIX}", taster.name()),
         geom: Arc::new(Locked { metadata }),
         providers: Vec::new(),
-    }))
+    })
 }

@@ -9,8 +9,8 @@
 //! Rules of Linux' `amiga_partition`, with all checksums verified: partitions are counted in the
 //! order of their chain. A chain that breaks gives the partitions before the break.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::amiga::{self, Error, Partition, SEARCHED_SECTORS};
 use ugeom_stack::{Plan, Taster};
@@ -18,15 +18,7 @@ use ugeom_stack::{Plan, Taster};
 /// FreeBSD has no such scheme; Linux' name.
 pub use super::names::AMIGA as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "amiga",
-    NAME,
-    "Amiga rigid disk block: partitions s1 and up",
-    |taster| look::answer(NAME, taster, read),
-);
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground_of_512(NAME, taster)?;
     // One read in place of sixteen; the sectors are then taken from it.
     let head = SEARCHED_SECTORS.min(media.sectors) * u64::from(amiga::SECTOR_BYTES);

@@ -12,8 +12,8 @@
 //! also carry an MBR) is nothing of ours. When sector 0 also holds an MBR with partitions, those
 //! are `s1` and up, and the map's are named `m1` and up.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::apm::{Descriptor, Entry, Error, Map};
 use ugeom_format::mbr::Mbr;
@@ -22,13 +22,7 @@ use ugeom_stack::{Plan, Taster};
 /// gpart's name of the scheme. The GEOM of 2002 called the class APPLE.
 pub use super::names::APM as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry =
-    ClassEntry::table("apm", NAME, "Apple partition map: s1 and up", |taster| {
-        look::answer(NAME, taster, read)
-    });
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground(NAME, taster)?;
     let sector = taster.sector(0).map_err(Miss::absent)?;
     Descriptor::decode(&sector).map_err(Miss::absent)?;

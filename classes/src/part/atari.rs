@@ -11,8 +11,8 @@
 //! Rules of Linux' `atari_partition`; there is no magic number, so all entries in use must be of a
 //! known type and lie on the disk. A chain that breaks gives the partitions before the break.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::atari::{self, Partition};
 use ugeom_stack::{Plan, Taster};
@@ -20,15 +20,7 @@ use ugeom_stack::{Plan, Taster};
 /// FreeBSD has no such scheme; Linux' name.
 pub use super::names::ATARI as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "atari",
-    NAME,
-    "Atari root sector: partitions s1 and up",
-    |taster| look::answer(NAME, taster, read),
-);
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground_of_512(NAME, taster)?;
     let found = atari::Table::read(media, &mut look::reader(taster));
     let found = found.map_err(Miss::absent)?;

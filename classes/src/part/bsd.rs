@@ -17,8 +17,8 @@
 //! In a slice of OpenBSD or NetBSD the places count from the beginning of the disk, also where `c`
 //! does not begin with the slice; what lies outside the slice is named and not listed, as in Linux.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::bsd::{self, ByteOrder, Extent, Label, RAW_PARTITION, Slice, System};
 use ugeom_format::mbr::PartType;
@@ -27,16 +27,10 @@ use ugeom_stack::{Plan, Taster};
 /// GEOM's name of the class, and gpart's of the scheme.
 pub use super::names::BSD as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry =
-    ClassEntry::table("bsd", NAME, "BSD disklabel: partitions a to v", |taster| {
-        look::answer(NAME, taster, read)
-    });
-
 /// NetBSD's raw partition on PCs, `d`: the whole disk.
 const NETBSD_RAW_PARTITION: usize = 3;
 
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground(NAME, taster)?;
     let unit = u64::from(media.sector_size_bytes);
     let head = look::two_sectors(taster)?;

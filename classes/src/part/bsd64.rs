@@ -9,8 +9,8 @@
 //! Rules of `g_part_bsd64_probe` and `_read`: a slice of 2 MiB or more; `c` is not listed. What
 //! reaches past the end is listed and marked, where FreeBSD refuses the label.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::bsd::letter;
 use ugeom_format::bsd64::{Error, LEAST_BYTES, Label, Partition, SIZE_BYTES};
@@ -19,15 +19,7 @@ use ugeom_stack::{Plan, Taster};
 /// gpart's name of the scheme.
 pub use super::names::BSD64 as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "bsd64",
-    NAME,
-    "DragonFly disklabel64: partitions a to p",
-    |taster| look::answer(NAME, taster, read),
-);
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground(NAME, taster)?;
     if taster.mediasize_bytes() < LEAST_BYTES {
         let problem = format!("a disklabel64 needs {LEAST_BYTES} bytes of media");

@@ -18,8 +18,8 @@
 //! GEOM has no name for the logical partitions of a second extended partition on the same disk;
 //! here they carry its name, `md0s3s5`, because `md0s5` is taken by the first.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::mbr;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::ebr::{EbrWalk, Logical};
@@ -28,20 +28,12 @@ use ugeom_stack::{AttributeValue, Plan, Taster};
 /// GEOM's name of the class, and gpart's of the scheme.
 pub use super::names::EBR as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "ebr",
-    NAME,
-    "logical partitions in an extended partition: s5 and up",
-    |taster| look::answer(NAME, taster, read),
-);
-
 /// Number of the first logical partition.
 const FIRST_NUMBER: usize = 5;
 /// Most logical partitions of one chain; Linux stops at the same number.
 const MOST_LOGICALS: usize = 256;
 
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground(NAME, taster)?;
     let (logicals, damage) = follow(taster, EbrWalk::new(0, media.sectors));
     if let (true, Some(problem)) = (logicals.is_empty(), &damage) {

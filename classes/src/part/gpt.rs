@@ -14,8 +14,8 @@
 //! a slice and named `s1`, all others `p1`. When sector 0 holds partitions of its own (a hybrid
 //! MBR), all are `p1`: the MBR's have the other names.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::Media;
 use ugeom_format::gpt::{Damage, Entry, Error, Finding, Gpt, Guid, Side, other_sector_size, types};
@@ -24,12 +24,6 @@ use ugeom_stack::{Plan, Taster};
 
 /// GEOM's name of the class, and gpart's of the scheme.
 pub use super::names::GPT as NAME;
-
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry =
-    ClassEntry::table("gpt", NAME, "GUID partition table: p1 and up", |taster| {
-        look::answer(NAME, taster, read)
-    });
 
 /// What stands before a partition's number: a partition of type `freebsd` is a slice, all others
 /// are partitions. Where the MBR in sector 0 has slices of its own, `s1` is taken by them.
@@ -44,7 +38,7 @@ pub(super) fn letter(kind: Guid, mbr: MbrKind) -> char {
 /// Fewest sectors that can hold a GPT: MBR, two headers, two tables, one sector of a partition.
 const LEAST_SECTORS: u64 = 6;
 
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground(NAME, taster)?;
     if media.sectors < LEAST_SECTORS {
         let problem = format!(

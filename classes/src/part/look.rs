@@ -2,59 +2,14 @@
 //! below.
 
 use super::rules::Below;
+use crate::entry::Miss;
 use ugeom_format::Media;
-use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
+use ugeom_stack::{AttributeValue, Taster};
 
 /// A table with more partitions than this is not looked into any further. Real disks have 128 at
 /// the most; the limit bounds what a hostile image can make of 4,096 entries that all lead to one
 /// label.
 const MOST_SIBLINGS: i64 = 256;
-
-/// Why a class makes no geom of the provider that it tasted.
-pub(super) enum Miss {
-    /// The class does not look there.
-    Elsewhere,
-    /// There is no such table, which is reported only where the user named the class.
-    Absent(String),
-    /// A table of the class that it cannot use.
-    Unusable(String),
-}
-
-impl Miss {
-    pub fn absent_if(is_absent: bool, problem: impl ToString) -> Self {
-        match is_absent {
-            true => Self::absent(problem),
-            false => Self::unusable(problem),
-        }
-    }
-
-    pub fn absent(problem: impl ToString) -> Self {
-        Self::Absent(problem.to_string())
-    }
-
-    pub fn unusable(problem: impl ToString) -> Self {
-        Self::Unusable(problem.to_string())
-    }
-}
-
-/// The method `taste` of a class whose table is read by `read`.
-pub(super) fn answer(
-    class: &'static str,
-    taster: &mut Taster<'_>,
-    read: fn(&mut Taster<'_>) -> Result<Plan, Miss>,
-) -> Result<Option<Plan>, TasteError> {
-    let problem = match read(taster) {
-        Ok(plan) => return Ok(Some(plan)),
-        Err(Miss::Unusable(problem)) => problem,
-        Err(Miss::Absent(problem)) if taster.insists() => problem,
-        Err(Miss::Absent(_) | Miss::Elsewhere) => return Ok(None),
-    };
-    Err(TasteError {
-        class,
-        provider: taster.name().to_owned(),
-        problem,
-    })
-}
 
 /// The provider's media, when tables can stand on it at all.
 fn media(taster: &Taster<'_>) -> Option<Media> {
@@ -77,7 +32,7 @@ pub(super) fn reader<'t>(
 
 /// The provider's media, where the class looks for its table. A class that the user named looks
 /// wherever a table can stand at all.
-pub(super) fn ground(class: &'static str, taster: &mut Taster<'_>) -> Result<Media, Miss> {
+pub(super) fn ground(class: &str, taster: &mut Taster<'_>) -> Result<Media, Miss> {
     let Some(media) = media(taster) else {
         let (size, sector) = (taster.mediasize_bytes(), taster.sectorsize_bytes());
         return Err(Miss::Absent(format!(
@@ -92,7 +47,7 @@ pub(super) fn ground(class: &'static str, taster: &mut Taster<'_>) -> Result<Med
 }
 
 /// The same, for a table that counts in sectors of 512 bytes whatever the provider's are.
-pub(super) fn ground_of_512(class: &'static str, taster: &mut Taster<'_>) -> Result<Media, Miss> {
+pub(super) fn ground_of_512(class: &str, taster: &mut Taster<'_>) -> Result<Media, Miss> {
     let media = ground(class, taster)?;
     match media.sector_size_bytes {
         512 => Ok(media),
@@ -112,10 +67,7 @@ fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
 }
 
 /// Sector 0, where a table that counts in sectors of 512 bytes may stand.
-pub(super) fn sector0_of_512(
-    class: &'static str,
-    taster: &mut Taster<'_>,
-) -> Result<Vec<u8>, Miss> {
+pub(super) fn sector0_of_512(class: &str, taster: &mut Taster<'_>) -> Result<Vec<u8>, Miss> {
     ground_of_512(class, taster)?;
     taster.sector(0).map_err(Miss::absent)
 }

@@ -11,9 +11,9 @@
 //! listed, also when it overlaps or reaches past the end. The entries of a hybrid MBR are listed
 //! beside those of the GPT.
 
-use crate::entry::ClassEntry;
+use crate::entry::Miss;
 use crate::part::ldm;
-use crate::part::look::{self, Miss};
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::mbr::{self, ENTRIES, Entry, Mbr, MbrKind};
 use ugeom_format::pc98;
@@ -24,15 +24,7 @@ pub use super::names::MBR as NAME;
 /// The attribute that tells extended partitions apart: 1 for the first of the table.
 pub(super) const EXTENDED_ORDINAL: &str = "MBR::extended";
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "mbr",
-    NAME,
-    "PC partition table: slices s1 to s4",
-    |taster| look::answer(NAME, taster, read),
-);
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     look::ground(NAME, taster)?;
     let nested = look::is_nested(taster);
     let sector = match taster.sector(0) {

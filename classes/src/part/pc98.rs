@@ -11,8 +11,8 @@
 //! an entry whose last cylinder is 0, or whose first and last place are the same, is none. What is
 //! a table is stricter (`ugeom_format::pc98`).
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::pc98::{self, ENTRIES, Geometry, Slice};
 use ugeom_stack::{AttributeValue, Plan, Taster};
@@ -20,15 +20,7 @@ use ugeom_stack::{AttributeValue, Plan, Taster};
 /// GEOM's name of the class, and gpart's of the scheme.
 pub use super::names::PC98 as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "pc98",
-    NAME,
-    "NEC PC-98 partition table: slices s1 to s16",
-    |taster| look::answer(NAME, taster, read),
-);
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     look::ground_of_512(NAME, taster)?;
     let head = look::two_sectors(taster)?;
     let decoded = pc98::Table::decode(&head).map_err(Miss::absent)?;

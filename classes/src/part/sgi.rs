@@ -9,8 +9,8 @@
 //! Rules of Linux' `sgi_partition`: magic and checksum; every partition with a length is listed
 //! under its number, the header itself and the whole disk included.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::sgi::{ENTRIES, Error, Header, Partition, SgiType};
 use ugeom_stack::{Plan, Taster};
@@ -18,15 +18,7 @@ use ugeom_stack::{Plan, Taster};
 /// FreeBSD has no such scheme; Linux' name.
 pub use super::names::SGI as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "sgi",
-    NAME,
-    "SGI volume header: partitions s1 to s16",
-    |taster| look::answer(NAME, taster, read),
-);
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let sector = look::sector0_of_512(NAME, taster)?;
     let header = Header::decode(&sector)
         .map_err(|error| Miss::absent_if(!matches!(error, Error::Checksum { .. }), error))?;

@@ -13,8 +13,8 @@
 //! Source for the access rule and the order of the attributes: FreeBSD `sys/geom/geom_slice.c`
 //! (`g_slice_access`), `sys/geom/part/g_part.c` (`g_part_dumpconf`, `g_part_start`).
 
-use super::look::{self, Miss};
-use super::names;
+use super::{look, names};
+use crate::entry::Miss;
 use crate::physpath::PHYSPATH;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{

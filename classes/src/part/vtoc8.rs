@@ -11,8 +11,8 @@
 //! tag is; a wrong checksum is no label. As in GEOM_PART, a label is a leaf. The label counts in
 //! sectors of 512 bytes, also on a CD-ROM with sectors of 2048, as in `g_sunlabel_taste` and Linux.
 
-use crate::entry::ClassEntry;
-use crate::part::look::{self, Miss};
+use crate::entry::Miss;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::bsd::letter;
 use ugeom_format::vtoc8::{ENTRIES, Error, Label, RAW_PARTITION, SIZE_BYTES, Slice};
@@ -21,15 +21,7 @@ use ugeom_stack::{Plan, Taster};
 /// gpart's name of the scheme. The GEOM of 2002 called the class SUN.
 pub use super::names::VTOC8 as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "vtoc8",
-    NAME,
-    "Sun disk label: partitions a to h",
-    |taster| look::answer(NAME, taster, read),
-);
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground(NAME, taster)?;
     let sector = taster.sector(0).map_err(Miss::absent)?;
     let label = Label::decode(&sector).map_err(|error| {

@@ -18,9 +18,9 @@
 
 mod span;
 
-use crate::entry::ClassEntry;
+use crate::entry::Miss;
 use crate::part::gpt;
-use crate::part::look::{self, Miss};
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use std::sync::Arc;
 use ugeom_format::Media;
@@ -31,15 +31,7 @@ use ugeom_stack::{Geom, Plan, Taster};
 /// gpart's name of the scheme.
 pub use super::names::LDM as NAME;
 
-/// Its line in the registry.
-pub(crate) const ENTRY: ClassEntry = ClassEntry::table(
-    "ldm",
-    NAME,
-    "Windows dynamic disk (LDM): volumes s1 and up",
-    |taster| look::answer(NAME, taster, read),
-);
-
-fn read(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground_of_512(NAME, taster)?;
     taster.sector(0).map_err(Miss::absent)?;
     let Some(Found { place, data }) = Found::look(media, &mut look::reader(taster)) else {
