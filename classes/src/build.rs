@@ -128,7 +128,6 @@ pub enum BuildError {
         #[source]
         error: io::Error,
     },
-    /// The kernel uses a file or device that is to be written to.
     #[error("{path} {found}: free it first; nothing was written")]
     InUse {
         path: String,

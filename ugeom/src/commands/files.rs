@@ -15,7 +15,6 @@ pub use ugeom_machine::temporary::NewFile;
 /// The path that means standard output.
 pub const STDOUT: &str = "-";
 
-/// What is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// A document, or several.

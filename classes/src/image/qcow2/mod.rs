@@ -38,7 +38,6 @@ use work::errno_of;
 /// An image that is open, with all images that it is based on.
 type Image = FormatAccess<OrderedFile>;
 
-/// A file of a chain.
 struct ChainFile {
     /// The address of the storage object that means it.
     address: usize,

@@ -30,7 +30,6 @@ pub struct Row {
     pub name: String,
     /// The class of its geom.
     pub class: String,
-    /// It is a consumer.
     pub consumer: bool,
     /// The geom's rank: 1 at the bottom. 0 for a consumer.
     pub rank: u32,
