@@ -101,9 +101,9 @@ fn build(
         mediasize_bytes: size_bytes,
         sectorsize_bytes: sectorsize_bytes as u32,
         config: vec![
-            ("length".into(), size_bytes.to_string()),
-            ("access".into(), "read-write".into()),
-            ("type".into(), "malloc".into()),
+            ("length", size_bytes.to_string()),
+            ("access", "read-write".into()),
+            ("type", "malloc".into()),
         ],
         ..ProviderPlan::default()
     };

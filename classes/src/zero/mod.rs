@@ -91,8 +91,8 @@ fn build(
     };
     let name = context.next_name("zero");
     let config = vec![
-        ("clear".into(), u8::from(clear).to_string()),
-        ("byte".into(), byte.unwrap_or(0).to_string()),
+        ("clear", u8::from(clear).to_string()),
+        ("byte", byte.unwrap_or(0).to_string()),
     ];
     let provider = ProviderPlan {
         name,

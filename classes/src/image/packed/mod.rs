@@ -117,7 +117,7 @@ fn provider(settings: &Settings<'_>, size_bytes: u64) -> ProviderPlan {
     let mediasize_bytes = size_bytes.next_multiple_of(sector_bytes);
     let padding_bytes = (mediasize_bytes - size_bytes) as u32;
     let mut config = super::facts(settings);
-    config.push(("access".into(), "read-only".into()));
+    config.push(("access", "read-only".into()));
     ProviderPlan {
         name: settings.name.clone(),
         mediasize_bytes,
