@@ -235,7 +235,8 @@ fn bytes_of(file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// As [`BuildError::refused`], where a plain disk may have been taken for an image by its signature.
+/// As [`BuildError::refused`], where a plain disk may have been taken for an image by its
+/// signature.
 fn malformed(path: &str, problem: &str) -> BuildError {
     let problem = format!("{problem} (?format=raw opens the bytes of the file)");
     BuildError::refused(path, problem)

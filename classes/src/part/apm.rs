@@ -8,9 +8,10 @@
 //! `ugeom_format::apm`.
 //!
 //! Rules of `g_apple_taste`: every entry that counts as many blocks as the first one is listed
-//! under the number of its block, free space and the map itself included. A descriptor for other blocks than the provider's sectors (as on CD images that
-//! also carry an MBR) is nothing of ours. When sector 0 also holds an MBR with partitions, those
-//! are `s1` and up, and the map's are named `m1` and up.
+//! under the number of its block, free space and the map itself included. A descriptor for other
+//! blocks than the provider's sectors (as on CD images that also carry an MBR) is none of this
+//! class. When sector 0 also holds an MBR with partitions, those are `s1` and up, and the map's are
+//! named `m1` and up.
 
 use crate::entry::Miss;
 use crate::part::look;
