@@ -21,9 +21,6 @@ const ALIKE: f64 = 2.0;
 const ITERATIONS_MAX: u64 = 1 << 32;
 
 /// Gives the cases whose length is open a fixed one.
-///
-/// # Errors
-/// What the work of a case fails with.
 pub(super) fn level(
     cases: &mut [Case<'_>],
     run_ns: u64,

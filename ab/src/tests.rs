@@ -7,6 +7,7 @@ use ugeom_harness::document::Document as Json;
 use ugeom_harness::{Control, Machine};
 use ugeom_measure::Claim;
 use ugeom_measure::gate::Outcome;
+use ugeom_testkit::{begins, has};
 
 fn target(text: &str) -> Side {
     Side::Target(text.to_owned())
@@ -64,11 +65,7 @@ fn a_slow_target_is_slower_and_the_result_can_be_saved() {
     assert_eq!(document.processes[0].cases, ["A", "B", "A again"]);
     assert_eq!(document.rounds(), 6);
     let answer = answer(&document);
-    assert!(
-        answer.sentence.contains(" x slower than A ("),
-        "{}",
-        answer.sentence
-    );
+    has(&answer.sentence, " x slower than A (");
     assert_eq!(answer.claims, [Claim::Slower]);
     let text = document.to_json().unwrap();
     let saved = Json::<Subject>::from_json(&text, EXPERIMENT).unwrap();
@@ -101,7 +98,7 @@ fn one_target_is_compared_with_itself_set_otherwise() {
     assert!(shown.contains(asked), "{shown}");
     options.subject.candidates[1].set = vec!["dispatch=sideways".to_owned()];
     let refused = measured(&options).unwrap_err().to_string();
-    assert!(refused.contains("dispatch=sideways: "), "{refused}");
+    has(&refused, "dispatch=sideways: ");
 }
 
 #[test]
@@ -171,7 +168,7 @@ fn a_failing_cleanup_keeps_the_result_and_the_other_cleanups() {
     options.subject.candidates.swap(0, 1);
     options.subject.candidates[1].setup = Some("exit 4".to_owned());
     let error = measured(&options).unwrap_err().to_string();
-    assert!(error.contains("--setup exit 4"), "{error}");
+    has(&error, "--setup exit 4");
     assert!(mark.exists());
 }
 
@@ -199,10 +196,7 @@ fn candidates_have_as_many_rounds_as_their_verdicts_need() {
     options.subject.shell = Shell::None;
     options.rounds = Some(6);
     let few = answer(&measured(&options).unwrap()).sentence;
-    assert!(
-        few.contains("6 rounds are too few for 2 comparisons: 7 are needed"),
-        "{few}"
-    );
+    has(&few, "6 rounds are too few for 2 comparisons: 7 are needed");
     options.rounds = None;
     options.budget_ns = 1;
     let document = measured(&options).unwrap();
@@ -302,26 +296,17 @@ fn the_sentence_says_faster_slower_equivalent_or_what_could_be_seen() {
     });
     let start = "B is 4.0 x faster than A (3.9 to 4.0). Wall time 25";
     assert!(faster.sentence.starts_with(start), "{}", faster.sentence);
-    assert!(
-        faster.sentence.contains("; CPU time 25"),
-        "{}",
-        faster.sentence
-    );
+    has(&faster.sentence, "; CPU time 25");
     let same = said(12, &|case, process| 10_000 + wobble(case, process));
-    assert!(
-        same.sentence
-            .starts_with("B and A are equivalent within 1 %.")
-    );
+    begins(&same.sentence, "B and A are equivalent within 1 %.");
     assert_eq!(same.claims, [Claim::Equivalent]);
     let open = said(12, &|case, process| 100 + wobble(case, process));
     let start = "B against A: not significant (differences below ";
     assert!(open.sentence.starts_with(start), "{}", open.sentence);
     let few = said(2, &|case, process| 100 + wobble(case, process));
-    assert!(
-        few.sentence
-            .contains("2 processes are too few, a comparison needs 6 (--processes 6)"),
-        "{}",
-        few.sentence
+    has(
+        &few.sentence,
+        "2 processes are too few, a comparison needs 6 (--processes 6)",
     );
 }
 
@@ -338,10 +323,7 @@ fn medians_that_contradict_the_verdict_are_explained() {
         answer(&document).sentence
     };
     let apart = said([20, 40, 15]);
-    assert!(
-        apart.contains("the medians of all rounds differ by 4.0"),
-        "{apart}"
-    );
+    has(&apart, "the medians of all rounds differ by 4.0");
     let alike = said([20, 20, 20]);
     assert!(
         alike.contains("slower") && !alike.contains("median of ratios"),
@@ -403,13 +385,10 @@ fn the_gate_has_three_outcomes() {
     assert_eq!(outcome(500, 12).outcome, Some(Outcome::Undecided));
     assert_eq!(outcome(1000, 4).outcome, Some(Outcome::Undecided));
     let words = outcome(1000, 12).sentence;
-    assert!(
-        words.starts_with("FAIL: time of B relative to A: +"),
-        "{words}"
-    );
-    assert!(
-        words.contains("each bound wrong in at most 1.9 % of runs; limit +5 %"),
-        "{words}"
+    begins(&words, "FAIL: time of B relative to A: +");
+    has(
+        &words,
+        "each bound wrong in at most 1.9 % of runs; limit +5 %",
     );
 }
 

@@ -128,7 +128,6 @@ pub enum BuildError {
         #[source]
         error: io::Error,
     },
-    /// The kernel uses a file or device that is to be written to.
     #[error("{path} {found}: free it first; nothing was written")]
     InUse {
         path: String,
@@ -143,6 +142,40 @@ pub enum BuildError {
         /// Why not, in plain words.
         problem: String,
     },
+}
+
+impl BuildError {
+    /// Makes the error of an operation on a file of what the system answers.
+    pub(crate) fn os<E: Into<io::Error>>(
+        operation: &'static str,
+        path: &str,
+    ) -> impl Fn(E) -> Self + Copy {
+        move |error| Self::Os {
+            operation,
+            path: path.to_owned(),
+            error: error.into(),
+        }
+    }
+
+    /// Why a file or device cannot be used, in plain words.
+    pub(crate) fn refused(path: &str, problem: impl Into<String>) -> Self {
+        Self::Refused {
+            path: path.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    /// [`BuildError::os`] for an operation that the class itself needs.
+    pub(crate) fn system<E: Into<io::Error>>(
+        class: &'static str,
+        operation: &'static str,
+    ) -> impl Fn(E) -> Self + Copy {
+        move |error| Self::System {
+            class,
+            operation,
+            error: error.into(),
+        }
+    }
 }
 
 /// Refuses to write below the kernel: its cache and what it has mounted would not notice.

@@ -35,9 +35,9 @@ impl Engines {
             guasi,
         };
         let opened = open_engine_with(choice, options);
-        let (first, why) = opened.map_err(|error| BuildError::Refused {
-            path: path.to_owned(),
-            problem: format!("{error} (engine=auto selects an available engine)"),
+        let (first, why) = opened.map_err(|error| {
+            let problem = format!("{error} (engine=auto selects an available engine)");
+            BuildError::refused(path, problem)
         })?;
         Ok(Self {
             choice,

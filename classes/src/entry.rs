@@ -33,8 +33,36 @@ pub type BuildBottom = fn(&mut BuildContext<'_>, LayerArguments<'_>) -> Result<P
 pub type BuildLayer =
     fn(&mut BuildContext<'_>, LayerArguments<'_>, below: &ProviderView) -> Result<Plan, BuildError>;
 
-/// The method `taste` of a class.
-pub type TasteFn = fn(&mut Taster<'_>) -> Result<Option<Plan>, TasteError>;
+/// Why a class makes no geom of the provider that it tasted.
+pub enum Miss {
+    /// Nothing is reported: the class does not look there.
+    Elsewhere,
+    /// There is no such table, which is reported only where the user named the class.
+    Absent(String),
+    /// A table of the class that it cannot use.
+    Unusable(String),
+}
+
+impl Miss {
+    /// [`Miss::Absent`] or [`Miss::Unusable`].
+    pub(crate) fn absent_if(is_absent: bool, problem: impl ToString) -> Self {
+        match is_absent {
+            true => Self::absent(problem),
+            false => Self::unusable(problem),
+        }
+    }
+
+    pub(crate) fn absent(problem: impl ToString) -> Self {
+        Self::Absent(problem.to_string())
+    }
+
+    pub(crate) fn unusable(problem: impl ToString) -> Self {
+        Self::Unusable(problem.to_string())
+    }
+}
+
+/// How a class tastes.
+pub type TasteFn = fn(&mut Taster<'_>) -> Result<Plan, Miss>;
 
 /// How a geom of a class is made from its options.
 #[derive(Clone, Copy)]
@@ -68,24 +96,22 @@ pub struct ClassEntry {
     pub taste: Option<TasteFn>,
 }
 
-impl ClassEntry {
-    /// A class of partition tables: it has no options, and tasting makes its geoms.
-    pub(crate) const fn table(
-        name: &'static str,
-        class: &'static str,
-        about: &'static str,
-        taste: TasteFn,
-    ) -> Self {
-        Self {
-            name,
-            class,
-            about,
-            role: Role::Table,
-            positional: &[],
-            options: &NO_OPTIONS,
-            build: Build::Table,
-            taste: Some(taste),
-        }
+/// A class of partition tables: it has no options, and tasting makes its geoms.
+pub(crate) const fn table(
+    name: &'static str,
+    class: &'static str,
+    about: &'static str,
+    taste: TasteFn,
+) -> ClassEntry {
+    ClassEntry {
+        name,
+        class,
+        about,
+        role: Role::Table,
+        positional: &[],
+        options: &NO_OPTIONS,
+        build: Build::Table,
+        taste: Some(taste),
     }
 }
 
@@ -99,7 +125,18 @@ impl Class for ClassEntry {
     }
 
     fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-        self.taste.map_or(Ok(None), |taste| taste(taster))
+        let Some(taste) = self.taste else { return Ok(None) };
+        let problem = match taste(taster) {
+            Ok(plan) => return Ok(Some(plan)),
+            Err(Miss::Unusable(problem)) => problem,
+            Err(Miss::Absent(problem)) if taster.insists() => problem,
+            Err(Miss::Absent(_) | Miss::Elsewhere) => return Ok(None),
+        };
+        Err(TasteError {
+            class: self.class,
+            provider: taster.name().to_owned(),
+            problem,
+        })
     }
 }
 

@@ -58,15 +58,8 @@ pub(crate) fn lock(path: &str, file: &File, holder: Holder) -> Result<(), BuildE
             log::warn!("{path}: {by}; its data may change while it is read");
             Ok(())
         }
-        Err(held) if held.is_held() => Err(BuildError::Refused {
-            path: path.to_owned(),
-            problem: held_by(&held),
-        }),
-        Err(ClaimError::System(error)) if !reads => Err(BuildError::Os {
-            operation: "locking",
-            path: path.to_owned(),
-            error,
-        }),
+        Err(held) if held.is_held() => Err(BuildError::refused(path, held_by(&held))),
+        Err(ClaimError::System(error)) if !reads => Err(BuildError::os("locking", path)(error)),
         // A file system without locks; it can be read all the same.
         Err(_) => Ok(()),
     }

@@ -1,11 +1,13 @@
 //! The classes that there are, one line each: what the stack language, `ugeom classes`, the
 //! conformance suite and automatic tasting know about them.
 
-use crate::entry::ClassEntry;
+use crate::entry::{ClassEntry, table};
+use crate::part::{amiga, apm, atari, bsd, bsd64, ebr, gpt, ldm, mbr, pc98, sgi, vtoc8};
 use std::sync::Arc;
 use ugeom_stack::Class;
 
 /// All classes: devices first, then layers, then tables. Providers are tasted in this order.
+#[rustfmt::skip]
 static REGISTRY: &[ClassEntry] = &[
     crate::file::ENTRY,
     crate::md::ENTRY,
@@ -17,18 +19,18 @@ static REGISTRY: &[ClassEntry] = &[
     crate::delayed::ENTRY,
     crate::crash::ENTRY,
     crate::eli::ENTRY,
-    crate::part::ldm::ENTRY,
-    crate::part::gpt::ENTRY,
-    crate::part::mbr::ENTRY,
-    crate::part::ebr::ENTRY,
-    crate::part::apm::ENTRY,
-    crate::part::bsd::ENTRY,
-    crate::part::bsd64::ENTRY,
-    crate::part::vtoc8::ENTRY,
-    crate::part::pc98::ENTRY,
-    crate::part::sgi::ENTRY,
-    crate::part::amiga::ENTRY,
-    crate::part::atari::ENTRY,
+    table("ldm", ldm::NAME, "Windows dynamic disk (LDM): volumes s1 and up", ldm::taste),
+    table("gpt", gpt::NAME, "GUID partition table: p1 and up", gpt::taste),
+    table("mbr", mbr::NAME, "PC partition table: slices s1 to s4", mbr::taste),
+    table("ebr", ebr::NAME, "logical partitions in an extended partition: s5 and up", ebr::taste),
+    table("apm", apm::NAME, "Apple partition map: s1 and up", apm::taste),
+    table("bsd", bsd::NAME, "BSD disklabel: partitions a to v", bsd::taste),
+    table("bsd64", bsd64::NAME, "DragonFly disklabel64: partitions a to p", bsd64::taste),
+    table("vtoc8", vtoc8::NAME, "Sun disk label: partitions a to h", vtoc8::taste),
+    table("pc98", pc98::NAME, "NEC PC-98 partition table: slices s1 to s16", pc98::taste),
+    table("sgi", sgi::NAME, "SGI volume header: partitions s1 to s16", sgi::taste),
+    table("amiga", amiga::NAME, "Amiga rigid disk block: partitions s1 and up", amiga::taste),
+    table("atari", atari::NAME, "Atari root sector: partitions s1 and up", atari::taste),
 ];
 
 /// All classes. Providers are tasted in this order.

@@ -12,6 +12,7 @@ use ugeom_format::{Media, SectorWrite, apm, mbr};
 use ugeom_stack::{
     Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, ProviderId, Request, Stack,
 };
+use ugeom_testkit::{begins, has};
 
 const MIB: u64 = 1 << 20;
 
@@ -134,7 +135,7 @@ fn a_table_is_not_made_over_another() {
             let before = image(&memory);
             let error = create(&stack, "md0", second, false).expect_err("it is refused");
             let text = error.to_string();
-            assert!(text.starts_with(&format!("md0 carries {what}")), "{text}");
+            begins(&text, &format!("md0 carries {what}"));
             assert_eq!(image(&memory), before, "nothing was written");
             create(&stack, "md0", second, true).expect("a second table");
             let left: Vec<String> = look(&stack, "md0")
@@ -175,12 +176,7 @@ fn an_apple_map_leaves_no_boot_code_behind() {
     assert_eq!(common::make_table(&stack, disk, "apm"), "s2");
     assert_eq!(names(&stack), ["md0s1", "md0s2"]);
     let error = create(&stack, "md0", Scheme::Mbr, false).expect_err("it is refused");
-    assert!(
-        error
-            .to_string()
-            .contains("an Apple partition map (at byte 0)"),
-        "{error}"
-    );
+    has(&error.to_string(), "an Apple partition map (at byte 0)");
     create(&stack, "md0", Scheme::Mbr, true).expect("an MBR, by force");
     let left = look(&stack, "md0");
     let titles: Vec<&str> = left.iter().map(|content| content.title.as_str()).collect();
@@ -244,7 +240,7 @@ fn a_protective_entry_is_not_given_away() {
         })
     };
     let error = in_mbr(&stack).expect_err("the MBR is protective");
-    assert!(error.to_string().contains("belongs to its GPT"), "{error}");
+    has(&error.to_string(), "belongs to its GPT");
     let mut mbr = mbr::Mbr::protective(2048);
     mbr.entries[1] = mbr::Entry::new(mbr::PartType::LINUX, 500, 50, mbr::Geometry::LBA_ASSIST);
     memory.put(0, &mbr.encode());
@@ -264,10 +260,7 @@ fn one_of_two_tables_has_to_be_named() {
     mbr.entries[0] = mbr::Entry::new(mbr::PartType::LINUX, 100, 10, mbr::Geometry::LBA_ASSIST);
     memory.put(0, &mbr.encode());
     let error = add_part(&stack, "md0", &part("freebsd-ufs", 500, 10)).expect_err("which one?");
-    assert!(
-        error.to_string().contains("more than one table (MBR, BSD)"),
-        "{error}"
-    );
+    has(&error.to_string(), "more than one table (MBR, BSD)");
     let added = edit(&stack, "md0", |channel, opened| {
         edit::add(
             channel,

@@ -240,11 +240,7 @@ fn a_gpt_of_128_partitions_made_by_sgdisk_is_listed_with_labels_and_guids() {
         let ours = tree
             .provider(&format!("disk.imgp{number}"))
             .expect("the same partition");
-        let facts: BTreeMap<&str, &str> = ours
-            .config
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
+        let facts: BTreeMap<_, _> = ours.config.iter().cloned().collect();
         assert_eq!(facts["label"], theirs["name"]);
         assert_eq!(facts["rawuuid"].to_uppercase(), theirs["uuid"]);
         assert_eq!(facts["rawtype"].to_uppercase(), theirs["type"]);

@@ -38,7 +38,6 @@ pub enum CrashError {
     /// The stack that serves the device could not be built.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// The device could not be served.
     #[error("serving the device: {0}")]
     Serve(String),
     /// A command of the user failed that must not: the set-up or the run.
@@ -49,7 +48,6 @@ pub enum CrashError {
         command: String,
         how: String,
     },
-    /// The device fails the check although nothing was lost.
     #[error("the check fails on the device as the run left it, before anything is lost: {0}")]
     Unsound(String),
     /// The log holds no write after the set-up.

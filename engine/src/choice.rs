@@ -81,7 +81,6 @@ impl FromStr for Choice {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum EngineError {
-    /// No engine has this name.
     #[error("no engine is called '{name}': there are {}", names())]
     Unknown {
         /// What was asked for.

@@ -27,9 +27,6 @@ pub trait Way: Send + 'static {
 
     /// Makes one step, and returns the number of bytes.
     ///
-    /// # Errors
-    /// What the system says.
-    ///
     /// # Safety
     /// `file` is open. For reads and writes, `pieces` are those of the step, alive, and accessed
     /// by no other code.

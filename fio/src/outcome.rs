@@ -41,7 +41,6 @@ pub struct JobOutcome {
 
 impl JobOutcome {
     /// The error that ended the job; where none did, the first that it went on after, as by fio.
-    #[must_use]
     pub fn errno(&self) -> i32 {
         let ended = self.trouble.as_ref().map(|trouble| trouble.errno);
         ended.unwrap_or(self.tally.first_error)
@@ -125,7 +124,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// Bytes and requests of all jobs, reads and writes and trims.
-    #[must_use]
     pub fn totals(&self) -> (u64, u64) {
         let sides = self.jobs.iter().flat_map(|job| &job.tally.sides);
         sides.fold((0, 0), |(bytes, requests), side| {
@@ -182,7 +180,6 @@ pub struct DiskCounts {
 
 impl DiskOutcome {
     /// What was counted between the two readings.
-    #[must_use]
     pub fn counts(&self) -> DiskCounts {
         let (before, after) = (&self.before, &self.after);
         let pair = |of: fn(&ugeom_format::diskstats::Requests) -> u64| {

@@ -24,7 +24,6 @@ pub struct RangeDoor {
 
 impl RangeDoor {
     /// A door to files with so many slots; no buffer is read or filled.
-    #[must_use]
     pub fn new(call: RangeCall, files: Vec<Arc<File>>, slots: u32, bytes: usize) -> Self {
         Self {
             call,

@@ -73,7 +73,6 @@ impl Spread {
     /// The spread of `distribution` over `blocks` blocks, of which there is at least one; `None`
     /// where blocks are drawn alike, everywhere or in zones. `scattered`: not in the order of their
     /// ranks.
-    #[must_use]
     pub fn new(
         distribution: &Distribution,
         blocks: u64,
@@ -188,7 +187,6 @@ pub struct Zones {
 
 impl Zones {
     /// The zones of a distribution that has some.
-    #[must_use]
     pub fn of(distribution: &Distribution) -> Option<Self> {
         let (zones, bytes): (Vec<(f64, u64)>, bool) = match distribution {
             Distribution::Zoned(zones) => {
@@ -216,7 +214,6 @@ impl Zones {
 
     /// The zone of a percentage, 1 to 100, in `blocks` of so many bytes each: its first block, and
     /// how many there are; `None` where it ends behind them.
-    #[must_use]
     pub fn range(&self, percentage: u8, blocks: u64, block_bytes: u64) -> Option<(u64, u64)> {
         let (begin, end) = self.ranges[usize::from(percentage) - 1];
         if self.bytes {

@@ -46,7 +46,6 @@ pub struct SteadyState {
 
 impl Watch {
     /// A watch on a job; `None` when it is not asked for.
-    #[must_use]
     pub fn of(job: &Job) -> Option<Self> {
         let steady = job.steady?;
         let look_ns = job.steady_interval_ns.max(LOOK_NS_MIN);
@@ -119,7 +118,6 @@ impl Watch {
     }
 
     /// The window as it is now, for the report.
-    #[must_use]
     pub fn state(&self, attained: bool) -> SteadyState {
         let name = match (self.steady.of, self.steady.slope) {
             (SteadyOf::Iops, false) => "iops",

@@ -43,7 +43,6 @@ pub struct Samples {
 
 impl Samples {
     /// Those of one copy.
-    #[must_use]
     pub(crate) fn of(values: Vec<f64>) -> Self {
         let copies = match values.is_empty() {
             true => Vec::new(),
@@ -53,13 +52,11 @@ impl Samples {
     }
 
     /// How many there are, of all copies.
-    #[must_use]
     pub(crate) fn count(&self) -> usize {
         self.copies.iter().map(Vec::len).sum()
     }
 
     /// The smallest and the largest, of copies together the sums of theirs; 0 when there are none.
-    #[must_use]
     pub fn ends(&self) -> (u64, u64) {
         let least = |copy: &Vec<f64>| copy.iter().copied().fold(f64::INFINITY, f64::min) as u64;
         let most = |copy: &Vec<f64>| copy.iter().copied().fold(0.0, f64::max) as u64;
@@ -68,7 +65,6 @@ impl Samples {
     }
 
     /// The mean; of copies together, the sum of their means.
-    #[must_use]
     pub fn mean(&self) -> f64 {
         // The sum of nothing is -0, which would be printed.
         let means = self.copies.iter().map(|copy| mean(copy));
@@ -76,7 +72,6 @@ impl Samples {
     }
 
     /// The standard deviation (n - 1 below the line), each copy around its own mean, as fio's.
-    #[must_use]
     pub fn deviation(&self) -> f64 {
         let n = self.count();
         if n < 2 {
@@ -116,13 +111,11 @@ impl Side {
     }
 
     /// Requests that were issued, whether they failed or not.
-    #[must_use]
     pub(crate) fn issued(&self) -> u64 {
         self.requests + self.failed
     }
 
     /// IOPS as fio counts them: of all requests that were issued; 0 where all have failed.
-    #[must_use]
     pub(crate) fn iops_issued(&self) -> f64 {
         match self.runtime_ms() {
             0 => 0.0,
@@ -131,7 +124,6 @@ impl Side {
     }
 
     /// Throughput, bytes per second, in the time that is reported; 0 where nothing was done.
-    #[must_use]
     pub(crate) fn bytes_per_s(&self) -> u64 {
         per_second(self.bytes, self.runtime_ms())
     }
@@ -197,7 +189,6 @@ impl Tally {
 
     /// The place of a number of requests in [`Tally::submits`].
     #[inline]
-    #[must_use]
     pub fn batch(count: usize) -> usize {
         match count {
             0 => 0,
@@ -211,7 +202,6 @@ impl Tally {
     }
 
     /// Reads, writes and trims together.
-    #[must_use]
     pub fn mixed(&self) -> Side {
         let mut mixed = self.sides[0].clone();
         self.sides[1..].iter().for_each(|side| mixed.merge(side));

@@ -29,7 +29,6 @@ pub enum Meaning {
 }
 
 /// What the job's target is, for its `clone`-th copy (`numjobs`).
-#[must_use]
 pub fn meaning(job: &Job, clone: u32) -> Meaning {
     if job.ioengine == "null" || !job.makes_requests() {
         return Meaning::Nothing;

@@ -28,7 +28,6 @@ use crate::work::Work;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum GuasiError {
-    /// A setting has no meaning.
     #[error("{what} is {value}; it can be {} to {}", limits.0, limits.1)]
     Setting {
         what: &'static str,
@@ -36,7 +35,6 @@ pub enum GuasiError {
         /// The least and the largest value.
         limits: (u32, u32),
     },
-    /// No worker lives, and none can be started.
     #[error("no worker can be started")]
     NoWorker(#[source] io::Error),
     /// A ring was asked for, and the kernel gives us none.
@@ -50,7 +48,6 @@ pub enum GuasiError {
     /// The kernel's means for a context are not to be had.
     #[error("the context cannot be made")]
     System(#[source] io::Error),
-    /// The priority is not below the number of priorities.
     #[error("priority {priority} is not below {priorities}")]
     Priority {
         /// The priority of the request.
@@ -58,7 +55,6 @@ pub enum GuasiError {
         /// The number of priorities of the context.
         priorities: u32,
     },
-    /// The context was made before this process was forked from the one that has its workers.
     #[error("the context belongs to the process from which this one was forked")]
     Forked,
     /// As many requests as the context was made for are submitted and not released.

@@ -203,9 +203,6 @@ impl Shared {
     }
 
     /// After work was queued: sees to it that a worker takes it.
-    ///
-    /// # Errors
-    /// No worker lives and none can be started.
     #[inline]
     pub(crate) fn notify(self: &Arc<Shared>) -> io::Result<()> {
         if self.roster.needs_summons() {

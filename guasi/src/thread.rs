@@ -72,9 +72,6 @@ unsafe impl Sync for Thread {}
 
 impl Thread {
     /// Starts a thread with a stack of so many bytes, at least.
-    ///
-    /// # Errors
-    /// What pthread_create(3) says.
     pub(crate) fn start(stack_bytes: usize, life: Life) -> io::Result<Thread> {
         let life = Box::into_raw(Box::new(life));
         // SAFETY: `begin` takes over the life.

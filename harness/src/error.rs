@@ -17,7 +17,6 @@ pub enum HarnessError {
         /// What the system said.
         source: io::Error,
     },
-    /// A read ended early.
     #[error(
         "{path}: a read of {wanted_bytes} bytes at offset {offset_bytes} ended after {got_bytes}"
     )]
@@ -34,7 +33,6 @@ pub enum HarnessError {
     /// What is measured failed, with an error of its own crate.
     #[error(transparent)]
     Subject(Box<dyn Error + Send + Sync>),
-    /// A request to a provider failed.
     #[error("reading in case {case}: {source}")]
     Request {
         /// The name of the case.
@@ -66,7 +64,6 @@ pub enum HarnessError {
         /// Why not, in plain words.
         problem: String,
     },
-    /// A saved result is not one, or of another kind.
     #[error("reading a saved result: {0}")]
     Document(String),
     /// Results or targets that cannot be compared.

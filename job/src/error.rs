@@ -116,7 +116,6 @@ impl JobError {
     }
 
     /// True when what the user wrote is wrong, not what the machine did.
-    #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Language { .. })
     }

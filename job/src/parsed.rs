@@ -5,7 +5,6 @@ use crate::options::{OPTIONS, steady};
 use crate::settings::{Steady, SteadyOf};
 
 /// A line for each setting, and one for what a steady state is, as fio has them.
-#[must_use]
 pub fn parsed(sections: &[Section]) -> String {
     let process = std::process::id();
     let mut text = String::new();

@@ -14,7 +14,6 @@ pub struct BlockMap {
 
 impl BlockMap {
     /// All of `blocks` blocks are free.
-    #[must_use]
     pub fn new(blocks: u64) -> Self {
         let mut levels = Vec::new();
         let mut bits = blocks.max(1);
@@ -58,14 +57,12 @@ impl BlockMap {
     }
 
     /// Whether a block is taken, or lies past the end.
-    #[must_use]
     pub fn is_taken(&self, block: u64) -> bool {
         block >= self.blocks || self.levels[0][(block / 64) as usize] >> (block % 64) & 1 == 1
     }
 
     /// How many blocks from one past the end on share the last word with the last block, as bits of
     /// fio's map that a request may reach into; 0 for a block before the end.
-    #[must_use]
     pub fn rest_of_word(&self, block: u64) -> u64 {
         match block < self.blocks {
             true => 0,
@@ -91,7 +88,6 @@ impl BlockMap {
     }
 
     /// The first free block from `from` on, and from the beginning when there is none behind it.
-    #[must_use]
     pub fn next_free(&self, from: u64) -> Option<u64> {
         if self.free == 0 {
             return None;

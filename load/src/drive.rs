@@ -79,7 +79,6 @@ pub struct Queue<D> {
 impl<D: Door> Queue<D> {
     /// A queue of so many slots, which the door has, that hands over up to [`BATCH_MAX`] requests
     /// together.
-    #[must_use]
     pub fn new(door: D, slots: u32) -> Self {
         let nothing = (Request::of(false, 0, 0), Times::default());
         Self {
@@ -100,7 +99,6 @@ impl<D: Door> Queue<D> {
     }
 
     /// How many slots there are.
-    #[must_use]
     pub fn slots(&self) -> u32 {
         self.slots.len() as u32
     }

@@ -69,7 +69,6 @@ impl Failure {
 
     /// The error of a case that made the requests.
     #[cold]
-    #[must_use]
     pub fn in_case(self, name: &str) -> HarnessError {
         match self {
             Self::Failed {

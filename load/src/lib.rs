@@ -73,7 +73,6 @@ pub struct LoadJob {
 
 impl LoadJob {
     /// One worker, one request at a time, untimed.
-    #[must_use]
     pub fn new(name: &str, pattern: Pattern) -> Self {
         Self {
             name: name.to_owned(),
@@ -102,7 +101,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// IOPS: requests by the time of the run.
-    #[must_use]
     pub fn requests_per_second(&self) -> f64 {
         self.requests as f64 * 1e9 / self.wall_ns.max(1) as f64
     }
@@ -212,7 +210,6 @@ pub fn case(
 }
 
 /// A case of workers that are ready.
-#[must_use]
 pub fn case_of(mut load: Load) -> Case<'static> {
     let workers = load.workers.len() as u64;
     let name = load.name.clone();

@@ -33,7 +33,6 @@ pub enum Pattern {
 
 impl Pattern {
     /// Whether any request may write.
-    #[must_use]
     pub fn writes(&self) -> bool {
         match self {
             Self::Sequential(range) | Self::Random(range) => range.write_percent > 0,
@@ -44,7 +43,6 @@ impl Pattern {
     }
 
     /// The longest request, bytes.
-    #[must_use]
     pub(crate) fn longest_bytes(&self) -> u32 {
         match self {
             Self::Sequential(range) | Self::Random(range) => range.block_bytes,
@@ -152,7 +150,6 @@ pub struct Mixed<P> {
 impl<P> Mixed<P> {
     /// Blocks of `block_bytes` at these places, of which `write_percent` of 100 are written, chosen
     /// at random; 0 and 100 are no choice.
-    #[must_use]
     pub fn new(places: P, block_bytes: u32, write_percent: u8, random: fastrand::Rng) -> Self {
         Self {
             places,

@@ -28,7 +28,6 @@ pub struct Sequence {
 
 impl Sequence {
     /// `steps` steps of `step` bytes each, of which there is at least one, from `start` on.
-    #[must_use]
     pub fn new(start: u64, step: u64, steps: u64) -> Self {
         Self {
             start,
@@ -78,7 +77,6 @@ pub struct Random<R = fastrand::Rng> {
 
 impl<R: Below> Random<R> {
     /// `steps` steps of `step` bytes each, of which there is at least one, from `start` on.
-    #[must_use]
     pub fn new(start: u64, step: u64, steps: u64, rng: R) -> Self {
         Self {
             start,
@@ -106,7 +104,6 @@ pub struct Mapped<R> {
 
 impl<R: Below> Mapped<R> {
     /// Those of `random` that are free in `map`, and all again when none is.
-    #[must_use]
     pub fn new(random: Random<R>, map: BlockMap) -> Self {
         Self { random, map }
     }
@@ -139,7 +136,6 @@ pub struct Drawn {
 
 impl Drawn {
     /// Steps of `step` bytes with these numbers, of which there is at least one.
-    #[must_use]
     pub fn new(numbers: Arc<[u32]>, step: u64) -> Self {
         Self {
             numbers,

@@ -6,7 +6,6 @@
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Too few values for the question.
     #[error("{what} needs at least {needed} values, there are {got}")]
     TooFew {
         /// The statistic that was asked for.
@@ -16,7 +15,6 @@ pub enum Error {
         /// How many there were.
         got: u64,
     },
-    /// A value is infinite or not a number.
     #[error("{what}: value {index} is {value}, not a finite number")]
     NotFinite {
         /// The statistic that was asked for.
@@ -51,7 +49,6 @@ pub enum Error {
         value: f64,
         rule: &'static str,
     },
-    /// The values are so large that the result is not a finite number.
     #[error("{what}: the values are too large, the result is not a finite number")]
     Overflow {
         /// The statistic that was asked for.

@@ -49,19 +49,16 @@ pub struct Seen {
 
 impl Shown {
     /// All providers of a stack, of which `top` is the default one.
-    #[must_use]
     pub fn all(top: impl Into<String>) -> Self {
         Self::of(vec![ShownTarget::new(top, Extent::All)])
     }
 
     /// One provider.
-    #[must_use]
     pub fn only(top: impl Into<String>) -> Self {
         Self::of(vec![ShownTarget::new(top, Extent::Top)])
     }
 
     /// Several targets of one stack. The top of the first is the default provider.
-    #[must_use]
     pub fn of(targets: Vec<ShownTarget>) -> Self {
         Self { targets }
     }
@@ -80,7 +77,6 @@ impl Shown {
 
     /// What is shown of a stack as it is now: the top of each target, then the others. A name is
     /// shown once.
-    #[must_use]
     pub fn of_tree(&self, tree: &Tree) -> Vec<Seen> {
         let mut seen: Vec<Seen> = Vec::new();
         let mut names = HashSet::new();
@@ -107,7 +103,6 @@ impl Shown {
 
 impl ShownTarget {
     /// A target that clients may write to if the server lets them.
-    #[must_use]
     pub fn new(top: impl Into<String>, extent: Extent) -> Self {
         let (top, read_only) = (top.into(), false);
         Self {
@@ -118,7 +113,6 @@ impl ShownTarget {
     }
 
     /// The name under which its top is shown.
-    #[must_use]
     pub fn name(&self) -> &str {
         match &self.extent {
             Extent::Named(name) => name,

@@ -43,6 +43,9 @@ pub struct TasteError {
     pub problem: String,
 }
 
+/// What a class states about a geom or a provider: a name and a value.
+pub type Fact = (&'static str, String);
+
 /// What a class wants the stack to make: a geom and its providers.
 pub struct Plan {
     /// The name of the geom; by custom that of the provider below it.
@@ -83,7 +86,7 @@ pub struct ProviderPlan {
     /// A fault that a user must see (`reaches 4096 bytes past the end of md0`), if any.
     pub mark: Option<String>,
     /// Facts for `show` and confxml, in order: (`type`, `freebsd-ufs`), (`label`, ...), ...
-    pub config: Vec<(String, String)>,
+    pub config: Vec<Fact>,
 }
 
 impl ProviderPlan {
@@ -240,7 +243,7 @@ pub trait Geom: Send + Sync + 'static {
     }
 
     /// Facts about the geom for `show` and confxml.
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         Vec::new()
     }
 }

@@ -3,6 +3,7 @@
 //! Source: `sys/geom/geom_dump.c` of FreeBSD, for the elements and their order, the shapes and
 //! labels of the graph, and what is escaped.
 
+use crate::class::Fact;
 use crate::error::Errno;
 use crate::topology::{ConsumerView, GeomView, ProviderView, Tree};
 use std::fmt::Write;
@@ -65,7 +66,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-fn config_xml(out: &mut String, depth: usize, config: &[(String, String)]) {
+fn config_xml(out: &mut String, depth: usize, config: &[Fact]) {
     if config.is_empty() {
         return;
     }

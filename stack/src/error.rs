@@ -44,7 +44,6 @@ impl From<IoError> for std::io::Error {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum StackError {
-    /// No provider of that name or number.
     #[error("no such provider: {name}{}", hint(.known))]
     NoProvider {
         /// What was asked for.
@@ -52,10 +51,8 @@ pub enum StackError {
         /// Names that exist, to choose from.
         known: Vec<String>,
     },
-    /// No geom of that number.
     #[error("no such geom: {0}")]
     NoGeom(String),
-    /// A provider of that name exists already.
     #[error("a provider named {0} exists already")]
     NameTaken(String),
     /// Attaching would close a circle (ELOOP).
@@ -66,7 +63,6 @@ pub enum StackError {
         /// The provider that it wants.
         provider: String,
     },
-    /// The stack would be deeper than a bio's path.
     #[error("attaching {geom} to {provider} would make the stack deeper than {limit} layers")]
     TooDeep {
         /// The geom that wants to attach.

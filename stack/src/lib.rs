@@ -66,7 +66,7 @@ pub use bio::{
     Flags, Next, Request,
 };
 pub use channel::Channel;
-pub use class::{AccessChange, Class, Geom, Plan, ProviderPlan, TasteError, ThreadState};
+pub use class::{AccessChange, Class, Fact, Geom, Plan, ProviderPlan, TasteError, ThreadState};
 pub use cx::{Completions, Cx, LocalKey};
 pub use error::{Errno, IoError, StackError};
 pub use look::{ConsumerFigures, Look};

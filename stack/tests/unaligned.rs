@@ -168,7 +168,6 @@ fn delete_leaves_the_sectors_alone_that_are_only_touched() {
     assert_eq!(zeroes, (512..1024).collect::<Vec<_>>());
 }
 
-/// Memory that has no ZERO.
 struct NoZero(Arc<Memory>);
 
 impl Geom for NoZero {

@@ -8,9 +8,6 @@ pub fn is_bench() -> bool {
 }
 
 /// The time that `UGEOM_BENCH_SECONDS` allows, s; none when it is not set.
-///
-/// # Errors
-/// It is not a number.
 pub fn bench_seconds() -> Result<Option<u64>, ParseIntError> {
     let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
     seconds.map(|text| text.parse()).transpose()
@@ -18,9 +15,6 @@ pub fn bench_seconds() -> Result<Option<u64>, ParseIntError> {
 
 /// The budget of an experiment, ns: as little as it can take when `shortest`, else what
 /// `UGEOM_BENCH_SECONDS` allows, else none.
-///
-/// # Errors
-/// As [`bench_seconds`].
 pub fn bench_budget_ns(shortest: bool) -> Result<Option<u64>, ParseIntError> {
     let allowed = bench_seconds()?.map(|seconds| seconds.saturating_mul(1_000_000_000));
     Ok(if shortest { Some(1) } else { allowed })

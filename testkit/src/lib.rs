@@ -22,3 +22,20 @@ pub fn has(text: &(impl AsRef<str> + ?Sized), words: &(impl AsRef<str> + ?Sized)
     let (text, words) = (text.as_ref(), words.as_ref());
     assert!(text.contains(words), "no `{words}` in: {text}");
 }
+
+/// Fails, and shows the text, unless it begins with these words.
+#[track_caller]
+pub fn begins(text: &(impl AsRef<str> + ?Sized), words: &(impl AsRef<str> + ?Sized)) {
+    let (text, words) = (text.as_ref(), words.as_ref());
+    assert!(
+        text.starts_with(words),
+        "no `{words}` at the start of: {text}"
+    );
+}
+
+/// Fails, and shows the text, unless it ends with these words.
+#[track_caller]
+pub fn ends(text: &(impl AsRef<str> + ?Sized), words: &(impl AsRef<str> + ?Sized)) {
+    let (text, words) = (text.as_ref(), words.as_ref());
+    assert!(text.ends_with(words), "no `{words}` at the end of: {text}");
+}

@@ -188,7 +188,6 @@ impl Op {
     }
 
     /// The word for it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -29,13 +29,10 @@ pub enum RecordError {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] io::Error),
-    /// It is no recording.
     #[error("not a recording of ugeom trace: it begins with \"{}\"", .0.escape_ascii())]
     Magic([u8; 8]),
-    /// It ends before its devices.
     #[error("a recording of ugeom trace that ends before its first block, at byte {0}")]
     Empty(u64),
-    /// A block is damaged.
     #[error("the block at byte {offset} is damaged: {reason}")]
     Block { offset: u64, reason: String },
 }

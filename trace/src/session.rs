@@ -354,7 +354,6 @@ impl Session {
     }
 
     /// The devices that are traced, with their layers.
-    #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -511,7 +510,6 @@ impl Session {
         of(&self.ends) + handed_on.saturating_sub(of(&self.handed_on))
     }
 
-    /// What the sample is of.
     fn sampled(&self, now_ns: u64) -> Option<Sample> {
         let sampling = self.sampling.as_ref()?;
         let event_ns = Choice::event_ns(self.source.name());

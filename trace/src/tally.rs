@@ -305,7 +305,6 @@ impl Heat {
 /// lies in 95 of 100 samples (normal approximation of the binomial; Conover, Practical
 /// Nonparametric Statistics, 3rd edition, section 3.2). None where the values are too few: all of
 /// them lie on one side of the percentile in more than 2.5 of 100 samples.
-#[must_use]
 pub fn percentile(of: &Histogram, percent: f64) -> Option<[u64; 3]> {
     let (n, p) = (of.count() as f64, percent / 100.0);
     if p.max(1.0 - p).powf(n) > 0.025 {

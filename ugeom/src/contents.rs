@@ -38,7 +38,7 @@ pub fn annotate(target: &Target, tree: &mut Tree) -> Result<Contents, EditError>
             Err(_) => Vec::new(),
         };
         if let Some(text) = cell(&contents) {
-            provider.config.push(("content".to_owned(), text));
+            provider.config.push(("content", text));
         }
         if provider.mark.is_none() {
             provider.mark = contents.iter().find_map(not_listed);

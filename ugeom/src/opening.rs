@@ -114,18 +114,12 @@ impl KeyArgs {
 }
 
 /// Reads a time from an argument: `500ms`, `2s`, `1m`.
-///
-/// # Errors
-/// In words for clap.
 pub fn time(text: &str) -> Result<Duration, String> {
     let ns = units::duration_ns(text, TimeUnit::Seconds).map_err(|error| error.with_help())?;
     Ok(Duration::from_nanos(ns))
 }
 
 /// [`time`] for a length that cannot be 0.
-///
-/// # Errors
-/// In words for clap.
 pub fn time_above_0(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     (!time.is_zero())
@@ -178,17 +172,11 @@ impl SetArgs {
 
 impl TargetArgs {
     /// Opens the target for looking.
-    ///
-    /// # Errors
-    /// What the target cannot be opened for.
     pub fn open(&self) -> Result<Target> {
         open(&self.target, &self.opening.options())
     }
 
     /// Opens the target; files are opened for writing, too.
-    ///
-    /// # Errors
-    /// As [`TargetArgs::open`].
     pub fn open_writable(&self) -> Result<Target> {
         let options = TargetOptions {
             writable: true,
@@ -204,9 +192,6 @@ impl TargetArgs {
 
     /// Opens the target to change its partition table: refused while another process has it open,
     /// and where the disk ends within a sector, since tables have a copy in the last one.
-    ///
-    /// # Errors
-    /// As [`TargetArgs::open`].
     pub fn open_for_table(&self) -> Result<Target> {
         let target = self.open_for_change()?;
         let view = top(&target)?;
@@ -224,9 +209,6 @@ impl TargetArgs {
     }
 
     /// Opens the target to change anything of it: refused while another process has it open.
-    ///
-    /// # Errors
-    /// As [`TargetArgs::open`].
     pub fn open_for_change(&self) -> Result<Target> {
         let options = TargetOptions {
             writable: true,
@@ -238,9 +220,6 @@ impl TargetArgs {
 }
 
 /// Opens a target, and says on stderr what was found too damaged to use.
-///
-/// # Errors
-/// What the target cannot be opened for.
 pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
     let target = open_target(text, options).map_err(|error| with_file_hint(text, error))?;
     tell(&target.stack, std::slice::from_ref(&target));
@@ -367,9 +346,6 @@ pub fn ended<T>(stack: &Stack, outcome: Result<T>) -> Result<T> {
 }
 
 /// The provider of a target as it is now.
-///
-/// # Errors
-/// It is gone.
 pub fn top(target: &Target) -> Result<ProviderView, StackError> {
     view(&target.stack, &target.name)
 }
@@ -389,9 +365,6 @@ fn view(stack: &Stack, name: &str) -> Result<ProviderView, StackError> {
 }
 
 /// Reads a size in bytes from an argument: `512`, `4k`, `1.5g`, `8s` (sectors of 512 bytes).
-///
-/// # Errors
-/// In words for clap.
 pub fn size(text: &str) -> Result<u64, String> {
     units::size_bytes(text, SizeUnits::USUAL).map_err(|error| error.with_help())
 }

@@ -61,9 +61,6 @@ pub fn stdout_error(error: io::Error) -> anyhow::Error {
 }
 
 /// Prints a result as JSON, with a line feed behind it.
-///
-/// # Errors
-/// As [`print`].
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     print(&json(value)?)
 }
@@ -78,9 +75,6 @@ pub fn json(value: &impl Serialize) -> Result<String> {
 }
 
 /// The same in one line.
-///
-/// # Errors
-/// As [`print`].
 pub fn print_json_line(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(value)?;
     print(&format!("{}\n", visible_json(&text)))

@@ -19,17 +19,11 @@ const STDOUT: &str = "/proc/self/fd/1";
 /// Refuses a file or block device that the system has mounted, uses as swap, or has a loop device
 /// over, or that another program has open. Targets are refused when they are opened for writing;
 /// this is for paths that are written to without a stack.
-///
-/// # Errors
-/// What it is used for.
 pub fn refuse_in_use(path: &Path) -> Result<()> {
     refuse_use(path, &path.display().to_string())
 }
 
 /// The same of the file or device that stdout is.
-///
-/// # Errors
-/// As [`refuse_in_use`].
 pub fn refuse_stdout_in_use() -> Result<()> {
     refuse_use(Path::new(STDOUT), "stdout")
 }
@@ -79,9 +73,6 @@ pub fn refuse_content(target: &Target) -> Result<()> {
 
 /// The same for a path to which a command writes without a stack: of an image these are the bytes
 /// of its file, not the disk inside.
-///
-/// # Errors
-/// As [`refuse_content`].
 pub fn refuse_content_of_path(path: &Path) -> Result<()> {
     let text = match path.is_file() {
         true => format!("{}?format=raw", quoted_path(path)),
@@ -92,9 +83,6 @@ pub fn refuse_content_of_path(path: &Path) -> Result<()> {
 
 /// Refuses a target that shows bytes of a structure which a provider below it carries, or another
 /// partition of that provider.
-///
-/// # Errors
-/// As [`refuse_content`].
 pub fn refuse_content_below(target: &Target) -> Result<()> {
     let tree = target.stack.tree();
     let way = below(&tree, target.top);
@@ -111,9 +99,6 @@ pub fn refuse_content_below(target: &Target) -> Result<()> {
 
 /// Refuses a window into a file system or an image: a sector in it may look like a table, as the
 /// second one of a FAT32 does.
-///
-/// # Errors
-/// As [`refuse_content`].
 pub fn refuse_table_within(target: &Target) -> Result<()> {
     let tree = target.stack.tree();
     for (id, _) in below(&tree, target.top) {
@@ -136,9 +121,6 @@ pub fn refuse_table_within(target: &Target) -> Result<()> {
 }
 
 /// Refuses bytes of a target in which something stands that `in_the_way` is true for.
-///
-/// # Errors
-/// As [`refuse_content`].
 pub fn refuse_bytes(
     target: &Target,
     range: &Range<u64>,

@@ -32,7 +32,6 @@ pub const ADDRESS_DEFAULT: [&str; 10] = [
 /// What runs under ThreadSanitizer by default: the same.
 pub const THREAD_DEFAULT: [&str; 10] = ADDRESS_DEFAULT;
 
-/// One of the sanitizers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sanitizer {
     Thread,

@@ -43,10 +43,9 @@ fn reader<'a>(target: &Target, order: &'a [u64]) -> Work<'a> {
 /// Hits of all reads of the cache so far, per cent.
 fn hits_percent(target: &Target) -> f64 {
     let tree = target.stack.tree();
-    let facts: Vec<_> = tree.geoms.iter().flat_map(|geom| &geom.config).collect();
     let of = |key: &str| -> f64 {
-        let fact = facts.iter().find(|(name, _)| name == key);
-        fact.map_or(0.0, |(_, value)| value.parse().expect("a number"))
+        let fact = tree.geoms.iter().find_map(|geom| geom.fact(key));
+        fact.map_or(0.0, |value| value.parse().expect("a number"))
     };
     100.0 * of("hits") / (of("hits") + of("misses"))
 }

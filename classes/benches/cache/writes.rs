@@ -10,10 +10,8 @@ const COUNT: u64 = BYTES / SIZE as u64;
 
 fn fact(target: &Target, key: &str) -> u64 {
     let tree = target.stack.tree();
-    let geoms = tree.geoms.iter();
-    let mut facts = geoms.flat_map(|geom| &geom.config);
-    let fact = facts.find(|(name, _)| name == key);
-    fact.map_or(0, |(_, value)| value.parse().expect("a number"))
+    let fact = tree.geoms.iter().find_map(|geom| geom.fact(key));
+    fact.map_or(0, |value| value.parse().expect("a number"))
 }
 
 /// Work that writes one block after the other in an order, and flushes in the end.

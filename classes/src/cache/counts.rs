@@ -7,6 +7,7 @@
 use std::cell::{Cell, OnceCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_stack::Fact;
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $count:ident $name:ident,)*) => {
@@ -27,8 +28,8 @@ macro_rules! counts {
             }
 
             /// The names and values, as `show` and confxml have them.
-            pub fn facts(&self) -> Vec<(String, String)> {
-                vec![$((stringify!($name).to_owned(), self.$name.to_string()),)*]
+            pub fn facts(&self) -> Vec<Fact> {
+                vec![$((stringify!($name), self.$name.to_string()),)*]
             }
         }
     };

@@ -53,8 +53,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 use ugeom_stack::{
-    AccessChange, BioId, Cx, Delta, Errno, Geom, IoError, Losses, Lower, Next, Plan, ProviderView,
-    Request, Unsaved,
+    AccessChange, BioId, Cx, Delta, Errno, Fact, Geom, IoError, Losses, Lower, Next, Plan,
+    ProviderView, Request, Unsaved,
 };
 use writeback::WriteBack;
 
@@ -314,20 +314,20 @@ impl<I: Index> Geom for Cache<I> {
         Some(vec![(mediasize_bytes, None)])
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         let slab = self.store.slab();
         let size_bytes = u64::from(slab.blocks()) * self.block_bytes;
         let mut facts = vec![
-            ("size".into(), size_bytes.to_string()),
-            ("block".into(), self.block_bytes.to_string()),
-            ("index".into(), I::NAME.to_owned()),
-            ("write".into(), self.writing().to_owned()),
+            ("size", size_bytes.to_string()),
+            ("block", self.block_bytes.to_string()),
+            ("index", I::NAME.to_owned()),
+            ("write", self.writing().to_owned()),
         ];
         if let Some(back) = &self.back {
             let dirty = &self.store.dirty;
             let limit_bytes = dirty.limit() as u64 * self.block_bytes;
-            facts.push(("dirty_limit".into(), limit_bytes.to_string()));
-            facts.push(("dirty".into(), dirty.bytes().to_string()));
+            facts.push(("dirty_limit", limit_bytes.to_string()));
+            facts.push(("dirty", dirty.bytes().to_string()));
             facts.extend(back.facts());
         }
         facts.extend(self.store.lanes.totals().facts());
@@ -355,16 +355,9 @@ fn geom<I: Index>(
     below: &ProviderView,
     name: &str,
 ) -> Result<Arc<dyn Geom>, BuildError> {
-    let failed = |operation| {
-        move |error| BuildError::System {
-            class: "cache",
-            operation,
-            error,
-        }
-    };
     let (block_bytes, media_bytes) = (settings.block_bytes as u32, below.mediasize_bytes);
     let cache = Cache::<I>::new(settings.buffers, block_bytes, media_bytes);
-    let mut cache = cache.map_err(failed("mapping memory"))?;
+    let mut cache = cache.map_err(BuildError::system("cache", "mapping memory"))?;
     cache = cache.reading_ahead(settings.ahead_blocks);
     if let Writing::Back {
         limit,
@@ -383,7 +376,7 @@ fn geom<I: Index>(
     let cache = Arc::new(cache);
     let begun = cache.begin_reading_ahead();
     let begun = begun.and_then(|()| cache.begin_writing_back());
-    begun.map_err(failed("starting a thread"))?;
+    begun.map_err(BuildError::system("cache", "starting a thread"))?;
     Ok(cache)
 }
 

@@ -10,7 +10,6 @@ pub enum Progress {
     /// A READ that waits for a block that another request reads: the bytes that are done, and how
     /// often it has waited.
     Waiting {
-        /// Bytes that are done.
         done_bytes: u64,
         /// How often it has waited for this block.
         times: u32,

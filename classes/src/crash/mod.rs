@@ -37,7 +37,7 @@ use options::Settings;
 use state::Worker;
 use std::sync::Arc;
 use ugeom_format::crash_log::Header;
-use ugeom_stack::{BioId, Cx, Geom, IoError, Lower, Next, Plan, ProviderView, Request};
+use ugeom_stack::{BioId, Cx, Fact, Geom, IoError, Lower, Next, Plan, ProviderView, Request};
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "crash",
@@ -79,8 +79,8 @@ impl Geom for Recording {
         Ok(())
     }
 
-    fn config(&self) -> Vec<(String, String)> {
-        vec![("Records".into(), self.recorder.records().to_string())]
+    fn config(&self) -> Vec<Fact> {
+        vec![("Records", self.recorder.records().to_string())]
     }
 }
 
@@ -122,7 +122,7 @@ impl Geom for Crashing {
         true
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         self.settings.config()
     }
 }
@@ -153,11 +153,7 @@ fn build(
         Some(recorder) if !settings.given => Arc::new(Recording { recorder }),
         recorder => {
             let worker = Worker::start(&settings, recorder);
-            let worker = worker.map_err(|error| BuildError::System {
-                class: "crash",
-                operation: "starting a thread",
-                error,
-            })?;
+            let worker = worker.map_err(BuildError::system("crash", "starting a thread"))?;
             Arc::new(Crashing { settings, worker })
         }
     };

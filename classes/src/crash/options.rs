@@ -6,7 +6,7 @@ use crate::spec::values::{self, duration_ns, size, size_in_sectors_of};
 use crate::spec::{LayerArguments, OptionEntry, OptionTable, SpecError, ValueError, option};
 use crate::{set_choice, set_field};
 use ugeom_measure::units::{probability, whole_number};
-use ugeom_stack::ProviderView;
+use ugeom_stack::{Fact, ProviderView};
 
 /// The options as they are written.
 #[derive(Default)]
@@ -46,15 +46,9 @@ const ENTRIES: &[OptionEntry<Wanted>] = &[
     option("tear", "512|4096|16384", Value("4096"), "granularity of torn writes, bytes",
         set_choice!(tear_bytes = [("512", 512_u64), ("4096", 4096), ("16384", 16_384)])),
     option("from", "SIZE", Value("0"), "start of the range of faults",
-        |it, text| {
-            it.from_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => from_bytes = size_in_sectors_of(it.below_sector_bytes, text)?)),
     option("to", "SIZE", Depends("the end of the media"), "end of the range of faults",
-        |it, text| {
-            it.to_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
-            Ok(())
-        }),
+        set_field!(it, text => to_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?))),
     // In the order of `Fault::ALL`, in which they are tried.
     fault!("cut", Cut, "power cut: a rate (0.1%) or request numbers (op17+op40)"),
     fault!("spike", Spike, "requests that take longer, by delay"),
@@ -138,16 +132,16 @@ impl Settings {
     }
 
     /// The facts for `ugeom show`.
-    pub fn config(&self) -> Vec<(String, String)> {
+    pub fn config(&self) -> Vec<Fact> {
         let names = self.faults.triggers.iter().filter_map(|(fault, _)| {
             let mut all = Fault::ALL.iter();
             all.find(|(other, _)| other == fault).map(|(_, name)| *name)
         });
         vec![
-            ("Seed".into(), self.faults.seed.to_string()),
-            ("CacheBytes".into(), self.cache_bytes.to_string()),
-            ("TearBytes".into(), self.tear_bytes.to_string()),
-            ("Faults".into(), names.collect::<Vec<_>>().join(" ")),
+            ("Seed", self.faults.seed.to_string()),
+            ("CacheBytes", self.cache_bytes.to_string()),
+            ("TearBytes", self.tear_bytes.to_string()),
+            ("Faults", names.collect::<Vec<_>>().join(" ")),
         ]
     }
 }

@@ -28,7 +28,7 @@ use crate::spec::{LayerArguments, OptionTable, option, values};
 use state::{Held, Order};
 use std::sync::Arc;
 use ugeom_measure::units;
-use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderView, Request};
+use ugeom_stack::{BioId, Cx, Fact, Geom, Next, Plan, ProviderView, Request};
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "delayed",
@@ -48,10 +48,7 @@ const OPTIONS: OptionTable<Order> = OptionTable(&[
     option("seed", "N", Value("0"), "seed of the random order",
         set_field!(seed = units::whole_number)),
     option("depth", "N", Value("8"), "number of requests to hold before all are released",
-        |it, text| {
-            it.depth = values::number_in(1..=DEPTH_MAX, text)? as usize;
-            Ok(())
-        }),
+        set_field!(it, text => depth = values::number_in(1..=DEPTH_MAX, text)? as usize)),
     option("delay", "TIME", Value("100us"),
         "time that a request waits for others before all are released",
         set_field!(delay_ns = values::duration_ns)),
@@ -99,11 +96,11 @@ impl Geom for Delayed {
         Some(vec![(mediasize_bytes, None)])
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         vec![
-            ("Seed".into(), self.order.seed.to_string()),
-            ("Depth".into(), self.order.depth.to_string()),
-            ("DelayNs".into(), self.order.delay_ns.to_string()),
+            ("Seed", self.order.seed.to_string()),
+            ("Depth", self.order.depth.to_string()),
+            ("DelayNs", self.order.delay_ns.to_string()),
         ]
     }
 }
@@ -114,11 +111,7 @@ fn build(
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
     let order = arguments.read(&OPTIONS, Order::default())?;
-    let held = Held::start(order).map_err(|error| BuildError::System {
-        class: "delayed",
-        operation: "starting a thread",
-        error,
-    })?;
+    let held = Held::start(order).map_err(BuildError::system("delayed", "starting a thread"))?;
     let name = format!("{}.delayed", below.name);
     let provider = provider_over(name, below);
     Ok(Plan::of(provider, Arc::new(Delayed::new(order, held))))

@@ -34,7 +34,7 @@ use options::Settings;
 use start::Simulation;
 use std::sync::{Arc, Mutex};
 use ugeom_machine::region::Region;
-use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, Request};
+use ugeom_stack::{BioId, Cx, Fact, Geom, Next, Plan, ProviderPlan, Request};
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "disk",
@@ -78,7 +78,7 @@ impl Geom for Disk {
         self.lock().cancel(id);
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         let Parameters {
             size_bytes: _,
             overhead_ns,
@@ -90,20 +90,14 @@ impl Geom for Disk {
             queue,
         } = self.parameters;
         vec![
-            ("OverheadNs".into(), overhead_ns.to_string()),
-            (
-                "RateBytesPerSecond".into(),
-                rate_bytes_per_second.to_string(),
-            ),
-            ("SeekNs".into(), seek_ns.to_string()),
-            ("SeekTrackNs".into(), seek_track_ns.to_string()),
-            (
-                "RevolutionsPerMinute".into(),
-                revolutions_per_minute.to_string(),
-            ),
-            ("BufferBytes".into(), buffer_bytes.to_string()),
-            ("Queue".into(), queue.to_string()),
-            ("Data".into(), u8::from(self.region.is_some()).to_string()),
+            ("OverheadNs", overhead_ns.to_string()),
+            ("RateBytesPerSecond", rate_bytes_per_second.to_string()),
+            ("SeekNs", seek_ns.to_string()),
+            ("SeekTrackNs", seek_track_ns.to_string()),
+            ("RevolutionsPerMinute", revolutions_per_minute.to_string()),
+            ("BufferBytes", buffer_bytes.to_string()),
+            ("Queue", queue.to_string()),
+            ("Data", u8::from(self.region.is_some()).to_string()),
         ]
     }
 }
@@ -115,11 +109,9 @@ fn build(
     let settings = Settings::read(&arguments)?;
     let parameters = settings.parameters;
     let region = settings.data.then(|| Region::new(parameters.size_bytes));
-    let region = region.transpose().map_err(|error| BuildError::System {
-        class: "disk",
-        operation: "mapping memory",
-        error,
-    })?;
+    let region = region
+        .transpose()
+        .map_err(BuildError::system("disk", "mapping memory"))?;
     let name = context.next_name("disk");
     let provider = ProviderPlan::new(name, parameters.size_bytes, settings.sector_bytes as u32);
     let geom = Arc::new(Disk::new(parameters, region));

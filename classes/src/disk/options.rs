@@ -19,16 +19,10 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         set_field!(sector_bytes = sector_size)),
     option("preset", "NAME", Value("ata2004"),
         "a measured drive, for the values that are not given",
-        |it, text| {
-            it.parameters = choice(PRESETS, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => parameters = choice(PRESETS, text)?)),
     option("size", "SIZE", Value("4g"),
         "size of the media, a multiple of the sector size, at most 64t",
-        |it, text| {
-            it.parameters.size_bytes = size_in_sectors_of(it.sector_bytes, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => parameters.size_bytes = size_in_sectors_of(it.sector_bytes, text)?)),
     option("overhead", "TIME", OF_THE_PRESET,
         "time of a request without seek, rotation and transfer",
         set_field!(parameters.overhead_ns = duration_ns)),
@@ -43,18 +37,13 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
     option("track", "TIME", Depends("a tenth of seek"), "time of a seek to the next track",
         set_field!(parameters.seek_track_ns = duration_ns)),
     option("rpm", "N", OF_THE_PRESET, "revolutions a minute; 0 for no rotational delay",
-        |it, text| {
-            it.parameters.revolutions_per_minute = number_in(0..=REVOLUTIONS_MAX, text)?;
-            Ok(())
-        }),
+        set_field!(it, text =>
+            parameters.revolutions_per_minute = number_in(0..=REVOLUTIONS_MAX, text)?)),
     option("buffer", "SIZE", OF_THE_PRESET, "memory of the drive for read-ahead and write-behind",
         set_field!(parameters.buffer_bytes = size)),
     option("queue", "1..32", OF_THE_PRESET,
         "queue depth of the drive, which serves the nearest request first",
-        |it, text| {
-            it.parameters.queue = number_in(1..=QUEUE_MAX, text)? as usize;
-            Ok(())
-        }),
+        set_field!(it, text => parameters.queue = number_in(1..=QUEUE_MAX, text)? as usize)),
     option("data", "0|1", Value("1"), "keep written data; 0: all reads return zeroes",
         set_field!(data = truth)),
 ]);

@@ -73,13 +73,7 @@ fn small_blocks_in_order_cost_the_overhead_and_large_ones_the_transfer() {
 fn the_preset_has_the_limits_that_were_measured() {
     let target = open("disk:preset=ata2004");
     let tree = target.stack.tree();
-    let config = &tree.geoms[0].config;
-    let of = |key: &str| {
-        config
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, v)| v.as_str())
-    };
+    let of = |key: &str| tree.geoms[0].fact(key);
     assert_eq!(of("OverheadNs"), Some("68601"));
     assert_eq!(of("RateBytesPerSecond"), Some("57123364"));
     // The published tables: 14,569 transactions of 512 bytes a second, 57,123,364 bytes a second

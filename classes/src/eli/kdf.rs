@@ -98,9 +98,6 @@ fn within(limit: &KdfLimit<'_>, iterations: u32, estimate: Duration) -> Result<(
 }
 
 /// How many rounds take about so long here, for a new passphrase.
-///
-/// # Errors
-/// There is no memory for keys.
 pub(crate) fn rounds_within(time: Duration) -> Result<u32, EliKeyError> {
     let unlimited = KdfLimit {
         time_max: Duration::MAX,

@@ -277,9 +277,6 @@ pub fn open_slot(
 }
 
 /// Writes the master key into a slot, for the user key, and marks the slot as in use.
-///
-/// # Errors
-/// `Format` or `Memory`.
 pub(crate) fn fill_slot(
     metadata: &mut Metadata,
     user: &UserKey,

@@ -50,8 +50,8 @@ use std::sync::Arc;
 use ugeom_format::eli::{EliFlags, Metadata};
 use ugeom_machine::secret;
 use ugeom_stack::{
-    AccessChange, AttributeValue, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan, ProviderView,
-    Request,
+    AccessChange, AttributeValue, Cx, Delta, Errno, Fact, Geom, Next, Plan, ProviderPlan,
+    ProviderView, Request,
 };
 
 /// GEOM's name of the class.
@@ -125,22 +125,22 @@ impl Geom for Eli {
         (mediasize_bytes >= self.below_bytes).then(|| vec![(kept, None)])
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         let (total, made) = self.crypt.key_counts();
         let mut facts = vec![
-            ("KeysTotal".to_owned(), total.to_string()),
-            ("KeysAllocated".to_owned(), made.to_string()),
+            ("KeysTotal", total.to_string()),
+            ("KeysAllocated", made.to_string()),
         ];
         let flags = match self.read_only {
             true => self.metadata.flags.with(EliFlags::RO, true),
             false => self.metadata.flags,
         };
-        facts.push(("Flags".to_owned(), flags.to_string()));
+        facts.push(("Flags", flags.to_string()));
         if let Some(slot) = self.used_slot {
-            facts.push(("UsedKey".to_owned(), slot.to_string()));
+            facts.push(("UsedKey", slot.to_string()));
         }
         facts.extend(taste::algorithms(&self.metadata));
-        facts.push(("State".to_owned(), "ACTIVE".to_owned()));
+        facts.push(("State", "ACTIVE".to_owned()));
         facts
     }
 }

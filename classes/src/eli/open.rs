@@ -26,10 +26,7 @@ pub(super) fn open(
     settings: &Settings,
     below: &ProviderView,
 ) -> Result<OpenedProvider, BuildError> {
-    let refused = |problem: String| BuildError::Refused {
-        path: below.name.clone(),
-        problem,
-    };
+    let refused = |problem: String| BuildError::refused(&below.name, problem);
     harden();
     let sizes = (below.mediasize_bytes, below.sectorsize_bytes);
     let (metadata, slot, master) = match settings.is_onetime {

@@ -15,23 +15,14 @@ const PATHS_SEPARATOR: char = ':';
 #[rustfmt::skip]
 pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
     option("keyfile", "PATH", Absent, "keyfile; several are joined by `:`, in the order of `init`",
-        |it, text| {
-            it.keyfiles = paths(text);
-            Ok(())
-        }),
+        set_field!(it, text => keyfiles = paths(text))),
     option("passfile", "PATH", Depends("a prompt on the terminal"),
         "file whose first line is the passphrase; several are joined by `:`",
-        |it, text| {
-            it.passfiles = paths(text);
-            Ok(())
-        }),
+        set_field!(it, text => passfiles = paths(text))),
     option("nopassphrase", "0|1", Value("0"), "use no passphrase, as `geli attach -p`",
         set_field!(no_passphrase = truth)),
     option("slot", "0|1", Depends("both"), "try this key slot only",
-        |it, text| {
-            it.slot = Some(number_in(0..=SLOTS as u64 - 1, text)? as usize);
-            Ok(())
-        }),
+        set_field!(it, text => slot = Some(number_in(0..=SLOTS as u64 - 1, text)? as usize))),
     option("readonly", "0|1", Value("0"), "refuse writing", set_field!(read_only = truth)),
     option("metadata", "PATH", Depends("the last sector"), "take the metadata from a backup",
         set_field!(metadata = text)),
@@ -70,15 +61,9 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
             Ok(())
         }),
     option("sectorsize", "SIZE", Depends("that of the provider below"), "with onetime: sector size",
-        |it, text| {
-            it.onetime.sector_bytes = Some(size(text)?);
-            Ok(())
-        }),
+        set_field!(it, text => onetime.sector_bytes = Some(size(text)?))),
     option("nodelete", "0|1", Value("0"), "with onetime: do not pass DELETE on",
-        |it, text| {
-            it.onetime.no_delete = truth(text)?;
-            Ok(())
-        }),
+        set_field!(it, text => onetime.no_delete = truth(text)?)),
 ]);
 
 /// What a one-time provider is made with.

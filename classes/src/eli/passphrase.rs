@@ -19,7 +19,6 @@ pub enum PassphraseError {
         #[source]
         error: io::Error,
     },
-    /// It is longer than GELI allows.
     #[error(
         "{what}: the passphrase is longer than {} bytes",
         super::keys::PASSPHRASE_BYTES_MAX
@@ -28,7 +27,6 @@ pub enum PassphraseError {
         /// Where it comes from.
         what: String,
     },
-    /// There is no terminal to ask on.
     #[error(
         "{what} needs a passphrase, and there is no terminal to ask for it: give a passfile \
              (`passfile=` of a layer, -j or -J of geli) or --passphrase-fd ({error})"

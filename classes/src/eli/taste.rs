@@ -1,9 +1,10 @@
 //! Names what is there, without a key: a geom that has no provider, and the facts of the metadata.
 
-use super::{NAME, SUFFIX};
+use super::SUFFIX;
+use crate::entry::Miss;
 use std::sync::Arc;
 use ugeom_format::eli::{Authentication, Cipher, EliError, Metadata, SLOTS};
-use ugeom_stack::{Cx, Errno, Geom, Next, Plan, Request, TasteError, Taster};
+use ugeom_stack::{Cx, Errno, Fact, Geom, Next, Plan, Request, Taster};
 
 /// The geom of a provider that is not attached.
 struct Locked {
@@ -15,36 +16,36 @@ impl Geom for Locked {
         request.fail(Errno::OPNOTSUPP, "there is no key")
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         let slots: Vec<String> = (0..SLOTS)
             .filter(|slot| self.metadata.has_key(*slot))
             .map(|slot| slot.to_string())
             .collect();
         let mut facts = vec![
-            ("Flags".to_owned(), self.metadata.flags.to_string()),
-            ("Slots".to_owned(), slots.join(", ")),
+            ("Flags", self.metadata.flags.to_string()),
+            ("Slots", slots.join(", ")),
         ];
         facts.extend(algorithms(&self.metadata));
-        facts.push(("State".to_owned(), "LOCKED".to_owned()));
+        facts.push(("State", "LOCKED".to_owned()));
         facts
     }
 }
 
 /// What `geli list` prints of the metadata: version and algorithms.
-pub(super) fn algorithms(metadata: &Metadata) -> Vec<(String, String)> {
-    let mut facts = vec![("Version".to_owned(), metadata.version.to_string())];
+pub(super) fn algorithms(metadata: &Metadata) -> Vec<Fact> {
+    let mut facts = vec![("Version", metadata.version.to_string())];
     let crypto = match ugeom_machine::aes::is_available() {
         true => "accelerated software",
         false => "software",
     };
-    facts.push(("Crypto".to_owned(), crypto.to_owned()));
+    facts.push(("Crypto", crypto.to_owned()));
     if let Ok(Some(algorithm)) = metadata.authentication() {
-        facts.push(("AuthenticationAlgorithm".to_owned(), algorithm.to_string()));
+        facts.push(("AuthenticationAlgorithm", algorithm.to_string()));
     }
     let cipher = Cipher::of_number(metadata.cipher_number);
     let cipher = cipher.map_or_else(|| metadata.cipher_number.to_string(), |c| c.to_string());
-    facts.push(("KeyLength".to_owned(), metadata.key_bits.to_string()));
-    facts.push(("EncryptionAlgorithm".to_owned(), cipher));
+    facts.push(("KeyLength", metadata.key_bits.to_string()));
+    facts.push(("EncryptionAlgorithm", cipher));
     facts
 }
 
@@ -56,34 +57,27 @@ pub(super) fn is_legacy(metadata: &Metadata) -> bool {
 }
 
 /// Recognises metadata in the last sector.
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let sector = u64::from(taster.sectorsize_bytes());
     let size = taster.mediasize_bytes();
-    let Some(sectors) = size.checked_div(sector).filter(|count| *count > 1) else {
-        return Ok(None);
-    };
+    let sectors = size.checked_div(sector).filter(|count| *count > 1);
+    let sectors = sectors.ok_or(Miss::Elsewhere)?;
     // A provider that cannot be read is for others to complain about.
-    let Ok(bytes) = taster.sector(sectors - 1) else { return Ok(None) };
-    let refused = |error: EliError| TasteError {
-        class: NAME,
-        provider: taster.name().to_owned(),
-        problem: error.to_string(),
-    };
-    let metadata = match Metadata::decode(&bytes) {
-        Ok(metadata) => metadata,
-        Err(EliError::Magic { .. } | EliError::Short { .. }) => return Ok(None),
-        Err(error) => return Err(refused(error)),
-    };
+    let bytes = taster.sector(sectors - 1).map_err(|_| Miss::Elsewhere)?;
+    let metadata = Metadata::decode(&bytes).map_err(|error| match error {
+        EliError::Magic { .. } | EliError::Short { .. } => Miss::Elsewhere,
+        error => Miss::unusable(error),
+    })?;
     // The last sector of a partition may be that of its disk, too.
     if metadata.provider_bytes != size {
-        return Ok(None);
+        return Err(Miss::Elsewhere);
     }
     metadata
         .layout(size, taster.sectorsize_bytes())
-        .map_err(refused)?;
-    Ok(Some(Plan {
+        .map_err(Miss::unusable)?;
+    Ok(Plan {
         name: format!("{}{SUFFIX}", taster.name()),
         geom: Arc::new(Locked { metadata }),
         providers: Vec::new(),
-    }))
+    })
 }

@@ -42,8 +42,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ugeom_engine::Choice;
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
-    ThreadState,
+    AccessChange, Cx, Delta, Errno, Fact, Geom, LocalKey, Losses, Next, Plan, ProviderPlan,
+    Request, ThreadState,
 };
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
@@ -108,8 +108,8 @@ impl Geom for FileGeom {
         Ok(Vec::new())
     }
 
-    fn config(&self) -> Vec<(String, String)> {
-        vec![("engine".into(), self.engines.why())]
+    fn config(&self) -> Vec<Fact> {
+        vec![("engine", self.engines.why())]
     }
 }
 
@@ -154,10 +154,7 @@ fn build(
     if settings.engine == Choice::Mmap && direct {
         let problem = "a mapped file is always buffered (page cache): \
                        engine=mmap and direct=1 exclude each other";
-        return Err(BuildError::Refused {
-            path,
-            problem: problem.to_owned(),
-        });
+        return Err(BuildError::refused(&path, problem));
     }
     let engines = Engines::open(&path, engine)?;
     plan(
@@ -200,10 +197,10 @@ fn plan(
         padding_bytes,
         mark,
         config: vec![
-            ("file".into(), path.to_owned()),
-            ("type".into(), opened.kind().into()),
+            ("file", path.to_owned()),
+            ("type", opened.kind().into()),
             (
-                "access".into(),
+                "access",
                 if opened.writable {
                     "read-write"
                 } else {

@@ -8,7 +8,6 @@ use crate::path::{path_of, text_of};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 /// How it is to be opened.
@@ -67,16 +66,16 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
         };
         locking::lock(path, &file, holder)?;
     }
-    let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;
+    let size = size_of(&file).map_err(BuildError::os("finding the size of", path))?;
     let size = wanted.disk_bytes.map_or(size, |bytes| bytes.min(size));
     let (sectorsize, stripesize) = if block_device {
         let sectors = device_sectors(&file, wanted.sectorsize);
-        sectors.map_err(|errno| system("asking the sector size of", path, errno))?
+        sectors.map_err(BuildError::os("asking the sector size of", path))?
     } else {
         (wanted.sectorsize.unwrap_or(SECTORSIZE), 0)
     };
     if size == 0 {
-        return Err(refused(path, "is empty: 0 bytes".into()));
+        return Err(BuildError::refused(path, "is empty: 0 bytes"));
     }
     let tail = size % u64::from(sectorsize);
     if tail > 0 && wanted.writable && wanted.direct {
@@ -84,7 +83,7 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
             "cannot be written to with direct I/O: it has {size} bytes, and the last {tail} make \
              no whole sector of {sectorsize} (direct=0 uses buffered I/O)"
         );
-        return Err(refused(path, problem));
+        return Err(BuildError::refused(path, problem));
     }
     let align_bytes = if wanted.direct {
         sectorsize.max(SECTORSIZE) as usize
@@ -115,8 +114,8 @@ pub(super) fn file_kind(path: &str, said: options::Wanted) -> Result<FileKind, B
     }
     let flags = OFlags::CLOEXEC | OFlags::RDONLY;
     let file = rustix::fs::open(path_of(path), flags, Mode::empty());
-    let file = File::from(file.map_err(|errno| system("opening", path, errno))?);
-    let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;
+    let file = File::from(file.map_err(BuildError::os("opening", path))?);
+    let size = size_of(&file).map_err(BuildError::os("finding the size of", path))?;
     Ok(image::recognise(&file, size))
 }
 
@@ -132,7 +131,7 @@ pub fn refuse_open_elsewhere(path: &Path, name: &str) -> Result<(), BuildError> 
     let mut flags = OFlags::CLOEXEC | OFlags::RDONLY;
     flags.set(OFlags::EXCL, is_device);
     match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(Errno::BUSY) if is_device => Err(refused(
+        Err(Errno::BUSY) if is_device => Err(BuildError::refused(
             name,
             "is in use: held by another process".to_owned(),
         )),
@@ -141,31 +140,15 @@ pub fn refuse_open_elsewhere(path: &Path, name: &str) -> Result<(), BuildError> 
     }
 }
 
-fn system(operation: &'static str, path: &str, errno: Errno) -> BuildError {
-    let path = path.to_owned();
-    BuildError::Os {
-        operation,
-        path,
-        error: io::Error::from(errno),
-    }
-}
-
-fn refused(path: &str, problem: String) -> BuildError {
-    BuildError::Refused {
-        path: path.to_owned(),
-        problem,
-    }
-}
-
 /// Looks before anything is opened: opening a FIFO would wait, opening a tape would wind it.
 fn kind_of(path: &str) -> Result<FileType, BuildError> {
-    let stat = rustix::fs::stat(path_of(path)).map_err(|errno| system("opening", path, errno))?;
+    let stat = rustix::fs::stat(path_of(path)).map_err(BuildError::os("opening", path))?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if matches!(kind, FileType::BlockDevice | FileType::RegularFile) {
         return Ok(kind);
     }
     let problem = format!("is {}, not an image or a block device", describe(kind));
-    Err(refused(path, problem))
+    Err(BuildError::refused(path, problem))
 }
 
 fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildError> {
@@ -186,13 +169,13 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
                 " (shared=1 reads it anyway)"
             };
             let problem = format!("is in use: mounted, or held by another process{help}");
-            Err(refused(path, problem))
+            Err(BuildError::refused(path, problem))
         }
         Err(Errno::INVAL) if wanted.direct => {
             let problem = "its file system has no direct I/O (direct=0 uses buffered I/O)";
-            Err(refused(path, problem.into()))
+            Err(BuildError::refused(path, problem))
         }
-        Err(errno) => Err(system("opening", path, errno)),
+        Err(errno) => Err(BuildError::os("opening", path)(errno)),
     }
 }
 

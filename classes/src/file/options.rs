@@ -16,24 +16,15 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "I/O engine; auto: io_uring if the kernel allows it, else guasi",
         set_field!(engine = engine)),
     option("workers", "MIN..MAX|MAX", Depends("1..256"), "threads of engine=guasi",
-        |it, text| {
-            it.guasi.workers = Some(text.parse()?);
-            Ok(())
-        }),
+        set_field!(it, text => guasi.workers = Some(text.parse()?))),
     option("backend", "workers|ring|auto", Depends("workers"),
         "backend of engine=guasi: threads or io_uring",
-        |it, text| {
-            it.guasi.backend = text.parse()?;
-            Ok(())
-        }),
+        set_field!(it, text => guasi.backend = text.parse()?)),
     option("direct", "0|1", Depends("the command's, else 0"), "direct I/O (O_DIRECT), not buffered",
         set_field!(direct = truth)),
     option("sectorsize", "SIZE", Depends("512, or the block device's"),
         "size of a sector of an image, a power of two from 512 to 1m",
-        |it, text| {
-            it.sector_bytes = Some(sector_size(text)? as u32);
-            Ok(())
-        }),
+        set_field!(it, text => sector_bytes = Some(sector_size(text)? as u32))),
     option("shared", "0|1", Value("0"), "open a block device or an image that is in use, read-only",
         set_field!(shared = truth)),
     option("format",
@@ -45,15 +36,9 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "allowed backing files (qcow2) and parents (vmdk): in its directory or below, or any file",
         set_field!(backing = backing)),
     option("fwsectors", "N", Absent, "sectors per track, as firmware reports them (mdconfig -x)",
-        |it, text| {
-            it.fwsectors = number_in(0..=255, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => fwsectors = number_in(0..=255, text)?)),
     option("fwheads", "N", Absent, "heads, as firmware reports them (mdconfig -y)",
-        |it, text| {
-            it.fwheads = number_in(0..=65_535, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => fwheads = number_in(0..=65_535, text)?)),
 ]);
 
 /// What the user says of the file.

@@ -5,7 +5,7 @@
 //! one is named on stderr. Names with a protocol (`nbd:`, `json:`) are never followed. The same
 //! holds for the file that has the data of an image, if it is not in the image.
 
-use super::{Backing, bytes_of, malformed, refused};
+use super::{Backing, bytes_of, malformed};
 use crate::build::{BuildError, refuse_in_use};
 use crate::path::{path_of, text_of};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -69,14 +69,14 @@ fn follow(allowed: &Allowed<'_>, top: Link) -> Result<Vec<Link>, BuildError> {
         let wanted = resolve(path, &link.path, &below.name, "backing file")?;
         if chain.len() >= DEPTH_MAX {
             let problem = format!("the chain has more than {DEPTH_MAX} images");
-            return Err(refused(path, problem));
+            return Err(BuildError::refused(path, problem));
         }
         let mut next = self::link(&wanted, false, below.format.as_deref(), false)?;
         allowed.check(&next.path, "backing file")?;
         next.data = allowed.data_of(&next, false)?;
         if chain.iter().any(|link| link.path == next.path) {
             let problem = format!("its backing files form a loop at {}", text_of(&next.path));
-            return Err(refused(path, problem));
+            return Err(BuildError::refused(path, problem));
         }
         let format = next.header.as_ref().map_or("raw", |_| "qcow2");
         log::warn!("{path}: based on {} ({format})", text_of(&next.path));
@@ -105,7 +105,7 @@ impl Allowed<'_> {
             "its {role} {} is not in its directory; backing=any allows it",
             text_of(file)
         );
-        Err(refused(self.path, problem))
+        Err(BuildError::refused(self.path, problem))
     }
 
     /// The file with the data of an image that has only the map.
@@ -134,9 +134,6 @@ pub(super) fn folder(path: &Path) -> PathBuf {
 }
 
 /// The path that a name in an image means.
-///
-/// # Errors
-/// The name has a protocol.
 pub(super) fn resolve(
     top: &str,
     from: &Path,
@@ -146,7 +143,7 @@ pub(super) fn resolve(
     let protocol = name.split('/').next().is_some_and(|it| it.contains(':'));
     if protocol {
         let problem = format!("its {role} `{name}` is no name of a file");
-        return Err(refused(top, problem));
+        return Err(BuildError::refused(top, problem));
     }
     Ok(folder(from).join(name))
 }
@@ -159,11 +156,7 @@ fn link(
     is_top: bool,
 ) -> Result<Link, BuildError> {
     let shown = text_of(path);
-    let system = |errno| BuildError::Os {
-        operation: "opening",
-        path: shown.clone(),
-        error: std::io::Error::from(errno),
-    };
+    let system = BuildError::os("opening", &shown);
     let access = if writable {
         OFlags::RDWR
     } else {
@@ -176,20 +169,12 @@ fn link(
     let kind = FileType::from_raw_mode(kind);
     let is_device = is_top && kind == FileType::BlockDevice;
     if kind != FileType::RegularFile && !is_device {
-        return Err(refused(&shown, "is no regular file".into()));
+        return Err(BuildError::refused(&shown, "is no regular file"));
     }
     let file = File::from(file);
     let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let path = real.map_err(|error| BuildError::Os {
-        operation: "finding the place of",
-        path: shown.clone(),
-        error,
-    })?;
-    let head = head(&file).map_err(|error| BuildError::Os {
-        operation: "reading",
-        path: shown.clone(),
-        error,
-    })?;
+    let path = real.map_err(BuildError::os("finding the place of", &shown))?;
+    let head = head(&file).map_err(BuildError::os("reading", &shown))?;
     let header = match format {
         Some("raw") => None,
         Some("qcow2") => Some(checked(&shown, &file, &head, writable)?),
@@ -197,7 +182,7 @@ fn link(
         None => None,
         Some(other) => {
             let problem = format!("a backing file of the format `{other}` cannot be read here");
-            return Err(refused(&shown, problem));
+            return Err(BuildError::refused(&shown, problem));
         }
     };
     Ok(Link {
@@ -226,11 +211,7 @@ fn head(file: &File) -> std::io::Result<Vec<u8>> {
 /// hinder reading.
 fn checked(path: &str, file: &File, head: &[u8], writable: bool) -> Result<Header, BuildError> {
     let header = decoded(path, head)?;
-    let bytes = bytes_of(file).map_err(|error| BuildError::Os {
-        operation: "finding the size of",
-        path: path.to_owned(),
-        error,
-    })?;
+    let bytes = bytes_of(file).map_err(BuildError::os("finding the size of", path))?;
     let is_wrong = |error: qcow2::Error| malformed(path, &error.to_string());
     header.check_map(bytes).map_err(is_wrong)?;
     match header.check_accounts(bytes) {
@@ -253,15 +234,12 @@ fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
         None
     };
     match unfit {
-        Some(problem) => Err(refused(path, problem.into())),
+        Some(problem) => Err(BuildError::refused(path, problem)),
         None => Ok(header),
     }
 }
 
 /// A chain as qemu's block layer takes it, so that it follows no name by itself.
-///
-/// # Errors
-/// A path is not UTF-8.
 pub(super) fn as_json(chain: &[Link], locked: bool) -> Result<Value, BuildError> {
     let mut node = Value::Null;
     for link in chain.iter().rev() {

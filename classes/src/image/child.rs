@@ -7,7 +7,7 @@
 //! (`machine::temporary`). The child ends with the stack, and with the process (`machine::child`).
 
 use super::cut::warn_of;
-use super::{ImageFormat, Settings, malformed, refused};
+use super::{ImageFormat, Settings, malformed};
 use crate::build::{BuildContext, BuildError};
 use crate::nbd::{self, Private};
 use crate::path::{path_of, text_of};
@@ -53,11 +53,8 @@ pub(super) fn plan(
     let writable = context.writable();
     let device = held(settings, writable)?;
     let made = PrivateFolder::create().and_then(|folder| Ok((folder.socket("nbd")?, folder)));
-    let (socket, _folder) = made.map_err(|error| BuildError::System {
-        class: "file",
-        operation: "making a socket for qemu-nbd",
-        error,
-    })?;
+    let (socket, _folder) =
+        made.map_err(BuildError::system("file", "making a socket for qemu-nbd"))?;
     let mut command = Command::new(PROGRAM);
     // Not --discard=unmap: qemu 10.0 then loses the count of a cluster that is freed by one request
     // and allocated by another at the same time, and the next writer gives it away.
@@ -73,7 +70,7 @@ pub(super) fn plan(
     let socket = listening(settings, &child, &socket)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
     let mut config = super::facts(settings);
-    config.push(("driver".into(), PROGRAM.to_owned()));
+    config.push(("driver", PROGRAM.to_owned()));
     nbd::private(Private {
         name: settings.name.clone(),
         socket: place,
@@ -86,7 +83,7 @@ pub(super) fn plan(
             _device: device,
         }),
     })
-    .map_err(|problem| refused(settings.path, problem))
+    .map_err(|problem| BuildError::refused(settings.path, problem))
 }
 
 /// Holds the block device that an image is on.
@@ -107,13 +104,9 @@ fn held(settings: &Settings<'_>, writable: bool) -> Result<Option<OwnedFd>, Buil
                 false => " (shared=1 reads it anyway)",
             };
             let problem = format!("is in use: mounted, or held by another process{help}");
-            Err(refused(settings.path, problem))
+            Err(BuildError::refused(settings.path, problem))
         }
-        Err(errno) => Err(BuildError::Os {
-            operation: "opening",
-            path: settings.path.to_owned(),
-            error: errno.into(),
-        }),
+        Err(errno) => Err(BuildError::os("opening", settings.path)(errno)),
     }
 }
 
@@ -132,13 +125,9 @@ fn not_started(settings: &Settings<'_>, error: io::Error) -> BuildError {
                 _ => "",
             }
         );
-        return refused(settings.path, problem);
+        return BuildError::refused(settings.path, problem);
     }
-    BuildError::System {
-        class: "file",
-        operation: "starting qemu-nbd",
-        error,
-    }
+    BuildError::system("file", "starting qemu-nbd")(error)
 }
 
 /// Waits until the child listens; returns the socket.
@@ -155,24 +144,20 @@ fn listening(
                 .iter()
                 .any(|word| problem.contains(word));
             return Err(match is_sound {
-                true => refused(settings.path, problem),
+                true => BuildError::refused(settings.path, problem),
                 false => malformed(settings.path, &problem),
             });
         }
         if is_greeted(path) {
             let opened = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-            return opened.map_err(|errno| BuildError::System {
-                class: "file",
-                operation: "opening the socket of qemu-nbd",
-                error: errno.into(),
-            });
+            return opened.map_err(BuildError::system("file", "opening the socket of qemu-nbd"));
         }
         if began.elapsed() > STARTING {
             let problem = format!(
                 "{PROGRAM} has not opened it within {} s",
                 STARTING.as_secs()
             );
-            return Err(refused(settings.path, problem));
+            return Err(BuildError::refused(settings.path, problem));
         }
         std::thread::sleep(LOOK);
     }
@@ -216,15 +201,8 @@ pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
 }
 
 /// Where a file really is, without symbolic links.
-///
-/// # Errors
-/// There is no such file.
 pub(super) fn real_path(shown: &str) -> Result<PathBuf, BuildError> {
-    std::fs::canonicalize(path_of(shown)).map_err(|error| BuildError::Os {
-        operation: "finding",
-        path: shown.to_owned(),
-        error,
-    })
+    std::fs::canonicalize(path_of(shown)).map_err(BuildError::os("finding", shown))
 }
 
 /// A file as qemu's block layer takes it.
@@ -234,7 +212,7 @@ pub(super) fn real_path(shown: &str) -> Result<PathBuf, BuildError> {
 pub(super) fn file_node(path: &Path, locked: bool) -> Result<Value, BuildError> {
     let Some(name) = path.to_str() else {
         let problem = format!("{PROGRAM} reads it, and accepts only UTF-8 paths");
-        return Err(refused(&text_of(path), problem));
+        return Err(BuildError::refused(&text_of(path), problem));
     };
     let locking = if locked { "auto" } else { "off" };
     let driver = match is_block_device(path) {
@@ -245,9 +223,6 @@ pub(super) fn file_node(path: &Path, locked: bool) -> Result<Value, BuildError> 
 }
 
 /// The first bytes of a file.
-///
-/// # Errors
-/// Those of the system.
 pub(super) fn start_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path)?.take(bytes).read_to_end(&mut start)?;

@@ -33,7 +33,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use ugeom_engine::{Choice, GuasiOptions};
 use ugeom_format::content::{self, ContentUse};
-use ugeom_stack::Plan;
+use ugeom_stack::{Fact, Plan};
 
 /// A kind of image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
                  written)"
             )
         };
-        return Err(refused(settings.path, problem));
+        return Err(BuildError::refused(settings.path, problem));
     }
     if format.is_compressed() {
         return packed::plan(context, &settings);
@@ -216,7 +216,7 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
 }
 
 /// The facts of an image that every listing shows.
-fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
+fn facts(settings: &Settings<'_>) -> Vec<Fact> {
     let name = settings.format.name();
     let what = match settings.format {
         ImageFormat::Xz => "an xz file".to_owned(),
@@ -225,9 +225,9 @@ fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
     };
     let hint = format!("{what}, opened as such; ?format=raw opens the bytes of the file");
     vec![
-        ("file".into(), settings.path.to_owned()),
-        ("type".into(), name.to_owned()),
-        ("hint".into(), hint),
+        ("file", settings.path.to_owned()),
+        ("type", name.to_owned()),
+        ("hint", hint),
     ]
 }
 
@@ -237,15 +237,9 @@ fn bytes_of(file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// As [`refused`], where a plain disk may have been taken for an image by its signature.
+/// As [`BuildError::refused`], where a plain disk may have been taken for an image by its
+/// signature.
 fn malformed(path: &str, problem: &str) -> BuildError {
     let problem = format!("{problem} (?format=raw opens the bytes of the file)");
-    refused(path, problem)
-}
-
-fn refused(path: &str, problem: String) -> BuildError {
-    BuildError::Refused {
-        path: path.to_owned(),
-        problem,
-    }
+    BuildError::refused(path, problem)
 }

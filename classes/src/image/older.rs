@@ -13,7 +13,7 @@
 
 use super::chain::{self, Allowed, DEPTH_MAX, folder, resolve};
 use super::child::{file_node, real_path, start_of};
-use super::{FileKind, ImageFormat, Settings, bytes_of, malformed, recognise, refused};
+use super::{FileKind, ImageFormat, Settings, bytes_of, malformed, recognise};
 use crate::build::BuildError;
 use crate::path::text_of;
 use serde_json::{Value, json};
@@ -55,12 +55,12 @@ pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
         let Some(base) = based_on(&text_of(path), path, *format)? else { break };
         if chain.len() >= DEPTH_MAX {
             let problem = format!("the chain has more than {DEPTH_MAX} images");
-            return Err(refused(shown, problem));
+            return Err(BuildError::refused(shown, problem));
         }
         let (below, kind) = find(&allowed, path, &base)?;
         if chain.iter().any(|(path, _)| *path == below) {
             let problem = format!("its backing files form a loop at {}", text_of(&below));
-            return Err(refused(shown, problem));
+            return Err(BuildError::refused(shown, problem));
         }
         let what = match kind {
             FileKind::Image(format) => format.name(),
@@ -83,7 +83,7 @@ pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
                     other.name(),
                     format.name()
                 );
-                return Err(refused(shown, problem));
+                return Err(BuildError::refused(shown, problem));
             }
             FileKind::Plain | FileKind::FixedVhd { .. } => {
                 let file = file_node(&below, !settings.shared)?;
@@ -108,7 +108,7 @@ fn find(
     let named = resolve(allowed.path, from, &base.name, "backing file")?;
     let wrong = |why: &str| {
         let problem = format!("its backing file {} {why}", text_of(&named));
-        refused(allowed.path, problem)
+        BuildError::refused(allowed.path, problem)
     };
     let path = std::fs::canonicalize(&named)
         .map_err(|error| wrong(&format!("cannot be opened: {error}")))?;
@@ -130,11 +130,7 @@ fn find(
 /// # Errors
 /// It cannot be read, or is wrong.
 fn based_on(shown: &str, path: &Path, format: ImageFormat) -> Result<Option<Base>, BuildError> {
-    let system = |error| BuildError::Os {
-        operation: "reading",
-        path: shown.to_owned(),
-        error,
-    };
+    let system = BuildError::os("reading", shown);
     let header = start_of(path, HEADER_BYTES).map_err(system)?;
     if format == ImageFormat::Qcow && !holds_its_table(&header, path)? {
         let problem = "its header gives a table of clusters that ends behind the end of the file";
@@ -149,7 +145,7 @@ fn based_on(shown: &str, path: &Path, format: ImageFormat) -> Result<Option<Base
         return Err(malformed(shown, problem));
     }
     let name = String::from_utf8(name)
-        .map_err(|_| refused(shown, "the name of its backing file is not UTF-8".into()))?;
+        .map_err(|_| BuildError::refused(shown, "the name of its backing file is not UTF-8"))?;
     Ok(Some(Base { name, is_raw }))
 }
 
@@ -186,10 +182,6 @@ fn holds_its_table(header: &[u8], path: &Path) -> Result<bool, BuildError> {
         .div_ceil(covered.unwrap_or(u64::MAX))
         .saturating_mul(8);
     let file_bytes = File::open(path).and_then(|file| bytes_of(&file));
-    let file_bytes = file_bytes.map_err(|error| BuildError::Os {
-        operation: "finding the size of",
-        path: text_of(path),
-        error,
-    })?;
+    let file_bytes = file_bytes.map_err(BuildError::os("finding the size of", &text_of(path)))?;
     Ok(word(40).saturating_add(table) <= file_bytes)
 }

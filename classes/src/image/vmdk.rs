@@ -14,7 +14,7 @@
 use super::chain::{Allowed, DEPTH_MAX, folder, resolve};
 use super::child::{file_node, real_path, start_of};
 use super::cut::warn_of;
-use super::{FileKind, ImageFormat, Settings, bytes_of, malformed, recognise, refused};
+use super::{FileKind, ImageFormat, Settings, bytes_of, malformed, recognise};
 use crate::build::{BuildError, refuse_in_use};
 use crate::path::{path_of, text_of};
 use serde_json::{Value, json};
@@ -61,13 +61,13 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<Value, Bui
     while let Some(parent) = wanted {
         if chain.len() >= DEPTH_MAX {
             let problem = format!("the chain has more than {DEPTH_MAX} images");
-            return Err(refused(shown, problem));
+            return Err(BuildError::refused(shown, problem));
         }
         let from = &chain[chain.len() - 1];
         let path = find(&allowed, from, &parent)?;
         if chain.contains(&path) {
             let problem = format!("its parents form a loop at {}", text_of(&path));
-            return Err(refused(shown, problem));
+            return Err(BuildError::refused(shown, problem));
         }
         let found = read(&text_of(&path), &path, false)?;
         if found.content_id != Some(parent.content_id) {
@@ -78,7 +78,7 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<Value, Bui
                 stated.as_deref().unwrap_or("missing"),
                 parent.content_id
             );
-            return Err(refused(&text_of(from), problem));
+            return Err(BuildError::refused(&text_of(from), problem));
         }
         log::warn!("{shown}: based on {} (vmdk)", text_of(&path));
         wanted = found.parent;
@@ -96,7 +96,7 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<Value, Bui
 fn find(allowed: &Allowed<'_>, from: &Path, parent: &Parent) -> Result<PathBuf, BuildError> {
     let named = resolve(allowed.path, from, &parent.name, "parent")?;
     let wrong = |why: &str| {
-        refused(
+        BuildError::refused(
             allowed.path,
             format!("its parent {} {why}", text_of(&named)),
         )
@@ -121,11 +121,7 @@ fn find(allowed: &Allowed<'_>, from: &Path, parent: &Parent) -> Result<PathBuf, 
 /// # Errors
 /// An extent is no regular file in the folder of the image, or is in use and would be written to.
 fn read(shown: &str, path: &Path, writable: bool) -> Result<Descriptor, BuildError> {
-    let start = start_of(path, DESCRIPTOR_BYTES_MAX).map_err(|error| BuildError::Os {
-        operation: "reading",
-        path: shown.to_owned(),
-        error,
-    })?;
+    let start = start_of(path, DESCRIPTOR_BYTES_MAX).map_err(BuildError::os("reading", shown))?;
     // A sparse extent of 0 sectors only holds a descriptor; qemu then follows its extents.
     if start.starts_with(b"KDMV") && start.get(12..20) == Some(&[0; 8]) {
         return Err(malformed(
@@ -183,16 +179,12 @@ fn describe(text: &str) -> Result<Descriptor, &'static str> {
 fn check_writable(shown: &str) -> Result<(), BuildError> {
     // Flags at byte 8, bit 16: grains are compressed.
     const COMPRESSED: u8 = 1;
-    let start = start_of(&path_of(shown), 12).map_err(|error| BuildError::Os {
-        operation: "reading",
-        path: shown.to_owned(),
-        error,
-    })?;
+    let start = start_of(&path_of(shown), 12).map_err(BuildError::os("reading", shown))?;
     let flags = start.get(10).filter(|_| start.starts_with(b"KDMV"));
     if flags.is_some_and(|flags| flags & COMPRESSED != 0) {
         let problem = "a compressed vmdk image (streamOptimized) can only be read (`qemu-img \
                        convert` makes a copy that can be written)";
-        return Err(refused(shown, problem.into()));
+        return Err(BuildError::refused(shown, problem));
     }
     Ok(())
 }
@@ -207,7 +199,7 @@ fn extent(line: &str) -> Option<&str> {
 }
 
 fn check_extent(shown: &str, image: &Path, name: &str) -> Result<PathBuf, BuildError> {
-    let wrong = |why: &str| refused(shown, format!("its extent `{name}` {why}"));
+    let wrong = |why: &str| BuildError::refused(shown, format!("its extent `{name}` {why}"));
     if name.contains('/') || name.contains(':') {
         return Err(wrong("is not in its directory"));
     }

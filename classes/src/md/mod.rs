@@ -50,10 +50,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         set_field!(sector_bytes = values::sector_size)),
     option("size", "SIZE", Required,
         "size of the media, a multiple of the sector size, at most 64t",
-        |it, text| {
-            it.size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?)),
     option("name", "NAME", Depends("md0, md1, ..."), "name of the provider",
         set_field!(name = values::provider_name)),
 ]);
@@ -98,19 +95,15 @@ fn build(
         return Err(arguments.invalid("size", problem).into());
     }
     let name = wanted.name.unwrap_or_else(|| context.next_name("md"));
-    let region = Region::new(size_bytes).map_err(|error| BuildError::System {
-        class: "md",
-        operation: "mapping memory",
-        error,
-    })?;
+    let region = Region::new(size_bytes).map_err(BuildError::system("md", "mapping memory"))?;
     let provider = ProviderPlan {
         name,
         mediasize_bytes: size_bytes,
         sectorsize_bytes: sectorsize_bytes as u32,
         config: vec![
-            ("length".into(), size_bytes.to_string()),
-            ("access".into(), "read-write".into()),
-            ("type".into(), "malloc".into()),
+            ("length", size_bytes.to_string()),
+            ("access", "read-write".into()),
+            ("type", "malloc".into()),
         ],
         ..ProviderPlan::default()
     };

@@ -40,11 +40,7 @@ fn its_sizes_are_those_asked_for() {
 fn it_shows_what_md_4_shows() {
     let view = view(&open("md:1m,name=scratch"));
     assert_eq!(view.name, "scratch");
-    let config: Vec<_> = view
-        .config
-        .iter()
-        .map(|(k, v)| (k.as_str(), v.as_str()))
-        .collect();
+    let config: Vec<_> = view.config.iter().map(|(k, v)| (*k, v.as_str())).collect();
     assert_eq!(
         config,
         [

@@ -78,9 +78,6 @@ fn started(result: Result<(), Errno>) -> Result<(), String> {
 }
 
 /// Whether a socket that has become writable is connected.
-///
-/// # Errors
-/// Why not.
 pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
     match sockopt::socket_error(fd) {
         Ok(Ok(())) => Ok(()),
@@ -89,9 +86,6 @@ pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
 }
 
 /// Connects to an export: what the server tells of it, and the connection.
-///
-/// # Errors
-/// Why it cannot be had, in plain words.
 pub(super) fn first(
     place: &Place,
     export: &str,

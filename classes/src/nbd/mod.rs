@@ -57,8 +57,8 @@ use std::time::Duration;
 use together::Together;
 use ugeom_format::wire::nbd::export_flag;
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
-    ThreadState,
+    AccessChange, Cx, Delta, Errno, Fact, Geom, LocalKey, Losses, Next, Plan, ProviderPlan,
+    Request, ThreadState,
 };
 use ugeom_tls::ClientTls;
 use uri::Parsed;
@@ -206,14 +206,14 @@ impl Geom for NbdGeom {
         true
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         let connections = match &self.ways {
             Ways::One(_) if self.remote.only_one => "one: connections=1",
             Ways::One(_) => "one: the server promises nothing for more",
             Ways::Many(flusher) if flusher.links.is_shared() => "one: the server admits no more",
             Ways::Many(_) => "one a thread",
         };
-        vec![("connections".into(), connections.into())]
+        vec![("connections", connections.into())]
     }
 }
 
@@ -260,15 +260,15 @@ fn build(
         losses,
     });
     let mut config = vec![
-        ("server".into(), remote.place.to_string()),
-        ("export".into(), remote.export.clone()),
+        ("server", remote.place.to_string()),
+        ("export", remote.export.clone()),
     ];
     if remote.tls.is_some() {
         let verified = "on, the server's certificate is verified";
-        config.push(("tls".into(), verified.into()));
+        config.push(("tls", verified.into()));
     }
     if !remote.facts.description.is_empty() {
-        config.push(("description".into(), remote.facts.description.clone()));
+        config.push(("description", remote.facts.description.clone()));
     }
     plan(name, remote, context.writable(), (config, None))
 }
@@ -297,7 +297,7 @@ pub(crate) struct Private {
     pub sector_bytes: u32,
     pub writable: bool,
     /// Facts of the provider.
-    pub config: Vec<(String, String)>,
+    pub config: Vec<Fact>,
     /// Dropped when the last connection is closed.
     pub keeps: Keeps,
 }
@@ -366,17 +366,15 @@ fn tls(
     };
     let name = wanted.hostname.as_deref().unwrap_or(host);
     let tls = ClientTls::open(wanted.certificates.as_deref().map(Path::new), name);
-    tls.map(Some).map_err(|error| BuildError::Refused {
-        path: parsed.place.to_string(),
-        problem: error.to_string(),
-    })
+    tls.map(Some)
+        .map_err(|error| BuildError::refused(&parsed.place.to_string(), error.to_string()))
 }
 
 fn plan(
     name: String,
     remote: Arc<Remote>,
     writable: bool,
-    (mut config, keeps): (Vec<(String, String)>, Option<Keeps>),
+    (mut config, keeps): (Vec<Fact>, Option<Keeps>),
 ) -> Result<Plan, BuildError> {
     let sectorsize = u64::from(remote.sector_bytes);
     let writable = writable && !remote.has(export_flag::READ_ONLY);
@@ -385,13 +383,9 @@ fn plan(
     } else {
         Service::start(&remote).map(Ways::One)
     };
-    let ways = ways.map_err(|error| BuildError::System {
-        class: "nbd",
-        operation: "starting a thread",
-        error,
-    })?;
+    let ways = ways.map_err(BuildError::system("nbd", "starting a thread"))?;
     let access = if writable { "read-write" } else { "read-only" };
-    config.push(("access".into(), access.into()));
+    config.push(("access", access.into()));
     let size_bytes = remote.facts.size_bytes;
     let mediasize_bytes = size_bytes.next_multiple_of(sectorsize);
     let padding_bytes = (mediasize_bytes - size_bytes) as u32;

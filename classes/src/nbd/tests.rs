@@ -21,7 +21,7 @@ use ugeom_format::wire::nbd::{
 };
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened};
-use ugeom_testkit::{Server, program};
+use ugeom_testkit::{Server, has, program};
 
 /// An image of 4 MiB, the path of a socket, and qemu-nbd's option for what [`start`] waits for.
 fn for_qemu(folder: &TempDir) -> [String; 3] {
@@ -178,10 +178,7 @@ fn what_qemu_serves_is_a_disk_over_one_connection() {
     let read_only = TargetOptions::default();
     let missing = open_target(&target_of(&folder, "other", ""), &read_only);
     let error = missing.err().expect("no such export").to_string();
-    assert!(
-        error.contains("export `other`: the server refuses"),
-        "{error}"
-    );
+    has(&error, "export `other`: the server refuses");
     let target = open_target(&target_of(&folder, "disk", ""), &read_only).expect("a target");
     let refused = target.stack.open(target.top, Delta::READ_WRITE);
     assert_eq!(refused.err().expect("read-only").errno(), Errno::ROFS);
@@ -262,7 +259,7 @@ fn requests_fail_when_the_server_stays_away() {
         .read(&opened, 0, &mut [0; 512])
         .expect_err("no server");
     assert_eq!(error.errno, Errno::NXIO);
-    assert!(error.to_string().contains("of nbd0: the server"), "{error}");
+    has(&error.to_string(), "of nbd0: the server");
 }
 
 #[test]
@@ -297,10 +294,10 @@ fn what_is_no_server_is_refused_with_a_reason() {
         let error = open_target(&text, &TargetOptions::default()).err();
         error.expect("refused").to_string()
     };
-    assert!(refusal("").contains("No such file"), "{}", refusal(""));
+    has(&refusal(""), "No such file");
     let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
     let error = refusal("&timeout=50ms");
-    assert!(error.contains("does not answer"), "{error}");
+    has(&error, "does not answer");
     let mad = std::thread::spawn(move || {
         // The one before is still in the queue.
         for _ in 0..2 {
@@ -310,7 +307,7 @@ fn what_is_no_server_is_refused_with_a_reason() {
         }
     });
     let error = refusal("");
-    assert!(error.contains("a server's greeting begins with"), "{error}");
+    has(&error, "a server's greeting begins with");
     mad.join().expect("it ends");
     for text in ["nbd://", "nbd+unix:///x", "nbd:nothing", "nbds://h/x"] {
         assert!(

@@ -21,9 +21,6 @@ pub(super) struct Parsed {
 }
 
 /// Where the server is, the name of the export, and whether there is TLS.
-///
-/// # Errors
-/// What is wrong, in plain words.
 pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<Parsed, String> {
     let (scheme, rest) = uri.split_once("://").ok_or(SCHEMES)?;
     let (host, export) = rest.split_once('/').unwrap_or((rest, ""));

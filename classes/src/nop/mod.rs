@@ -34,7 +34,9 @@ use crate::spec::LayerArguments;
 use options::Settings;
 use state::Decider;
 use std::sync::Arc;
-use ugeom_stack::{Command, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals};
+use ugeom_stack::{
+    Command, Cx, Fact, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals,
+};
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "nop",
@@ -101,8 +103,8 @@ impl Geom for Pass {
         self.window.resized(mediasize_bytes)
     }
 
-    fn config(&self) -> Vec<(String, String)> {
-        vec![("Offset".into(), self.window.offset_bytes.to_string())]
+    fn config(&self) -> Vec<Fact> {
+        vec![("Offset", self.window.offset_bytes.to_string())]
     }
 }
 
@@ -153,7 +155,7 @@ impl Geom for Faulty {
         self.pass.resize(mediasize_bytes)
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         let mut config = self.pass.config();
         config.extend(self.decider.config());
         config

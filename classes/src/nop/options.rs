@@ -29,15 +29,10 @@ pub(super) struct Wanted {
 #[rustfmt::skip]
 pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
     option("offset", "SIZE", Value("0"), "offset of the media in the provider below",
-        |it, text| {
-            it.offset_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
-            Ok(())
-        }),
+        set_field!(it, text => offset_bytes = size_in_sectors_of(it.below_sector_bytes, text)?)),
     option("size", "SIZE", Depends("everything after the offset"), "size of the media",
-        |it, text| {
-            it.size_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
-            Ok(())
-        }),
+        set_field!(it, text =>
+            size_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?))),
     option("sectorsize", "SIZE", Depends("the one below"),
         "size of a sector, a multiple of the one below, at most 1m",
         set_field!(sector_bytes = size)),

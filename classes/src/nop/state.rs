@@ -3,7 +3,7 @@
 
 use crate::draws::{draw, happens};
 use std::sync::atomic::{AtomicU64, Ordering};
-use ugeom_stack::{Command, Errno};
+use ugeom_stack::{Command, Errno, Fact};
 
 /// The part of the provider below that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,23 +142,23 @@ impl Decider {
     }
 
     /// The facts that `gnop list` shows, by its names (`g_nop_dumpconf`).
-    pub fn config(&self) -> Vec<(String, String)> {
+    pub fn config(&self) -> Vec<Fact> {
         let faults = &self.faults;
         let count = faults.count_until_fail.map(|count| {
             let decided = self.decided.load(Ordering::Relaxed);
             count.saturating_sub(decided)
         });
         let mut config = vec![
-            ("ReadFailProb".into(), percent(faults.read_fail)),
-            ("WriteFailProb".into(), percent(faults.write_fail)),
-            ("ReadDelayedProb".into(), percent(faults.read_delay)),
-            ("WriteDelayedProb".into(), percent(faults.write_delay)),
-            ("DelayNs".into(), faults.delay_ns.to_string()),
-            ("Error".into(), faults.error.raw_os_error().to_string()),
-            ("Seed".into(), faults.seed.to_string()),
+            ("ReadFailProb", percent(faults.read_fail)),
+            ("WriteFailProb", percent(faults.write_fail)),
+            ("ReadDelayedProb", percent(faults.read_delay)),
+            ("WriteDelayedProb", percent(faults.write_delay)),
+            ("DelayNs", faults.delay_ns.to_string()),
+            ("Error", faults.error.raw_os_error().to_string()),
+            ("Seed", faults.seed.to_string()),
         ];
         if let Some(count) = count {
-            config.push(("CountUntilFail".into(), count.to_string()));
+            config.push(("CountUntilFail", count.to_string()));
         }
         config
     }

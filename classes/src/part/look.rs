@@ -2,8 +2,9 @@
 //! below.
 
 use super::rules::Below;
+use crate::entry::Miss;
 use ugeom_format::Media;
-use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
+use ugeom_stack::{AttributeValue, Taster};
 
 /// A table with more partitions than this is not looked into any further. Real disks have 128 at
 /// the most; the limit bounds what a hostile image can make of 4,096 entries that all lead to one
@@ -31,43 +32,28 @@ pub(super) fn reader<'t>(
 
 /// The provider's media, where the class looks for its table. A class that the user named looks
 /// wherever a table can stand at all.
-///
-/// # Errors
-/// No table can stand there, and the user named the class.
-pub(super) fn ground(
-    class: &'static str,
-    taster: &mut Taster<'_>,
-) -> Result<Option<Media>, TasteError> {
+pub(super) fn ground(class: &str, taster: &mut Taster<'_>) -> Result<Media, Miss> {
     let Some(media) = media(taster) else {
         let (size, sector) = (taster.mediasize_bytes(), taster.sectorsize_bytes());
-        let problem = format!(
+        return Err(Miss::Absent(format!(
             "no table can stand on a media of {size} bytes with sectors of {sector}: it takes a \
              whole sector of a power of two from 512 to 65536 bytes"
-        );
-        return nothing(class, taster, problem).map(|_| None);
+        )));
     };
-    let wanted = taster.insists() || may_stand(taster, class);
-    Ok(wanted.then_some(media))
+    match taster.insists() || may_stand(taster, class) {
+        true => Ok(media),
+        false => Err(Miss::Elsewhere),
+    }
 }
 
 /// The same, for a table that counts in sectors of 512 bytes whatever the provider's are.
-///
-/// # Errors
-/// As [`ground`], and the provider's sectors are others.
-pub(super) fn ground_of_512(
-    class: &'static str,
-    taster: &mut Taster<'_>,
-) -> Result<Option<Media>, TasteError> {
-    let ground = ground(class, taster)?;
-    match ground.filter(|media| media.sector_size_bytes != 512) {
-        None => Ok(ground),
-        Some(media) => {
-            let problem = format!(
-                "its table counts in sectors of 512 bytes, those here have {}",
-                media.sector_size_bytes
-            );
-            nothing(class, taster, problem).map(|_| None)
-        }
+pub(super) fn ground_of_512(class: &str, taster: &mut Taster<'_>) -> Result<Media, Miss> {
+    let media = ground(class, taster)?;
+    match media.sector_size_bytes {
+        512 => Ok(media),
+        other => Err(Miss::Absent(format!(
+            "its table counts in sectors of 512 bytes, those here have {other}"
+        ))),
     }
 }
 
@@ -81,17 +67,16 @@ fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
 }
 
 /// Sector 0, where a table that counts in sectors of 512 bytes may stand.
-pub(super) fn sector0_of_512(
-    class: &'static str,
-    taster: &mut Taster<'_>,
-) -> Result<Option<Vec<u8>>, TasteError> {
-    if ground_of_512(class, taster)?.is_none() {
-        return Ok(None);
-    }
-    match taster.sector(0) {
-        Ok(sector) => Ok(Some(sector)),
-        Err(error) => nothing(class, taster, error).map(|_| None),
-    }
+pub(super) fn sector0_of_512(class: &str, taster: &mut Taster<'_>) -> Result<Vec<u8>, Miss> {
+    ground_of_512(class, taster)?;
+    taster.sector(0).map_err(Miss::absent)
+}
+
+/// Sectors 0 and 1, or the one that there is.
+pub(super) fn two_sectors(taster: &mut Taster<'_>) -> Result<Vec<u8>, Miss> {
+    let mut head = taster.sector(0).map_err(Miss::absent)?;
+    head.extend(taster.sector(1).map_err(Miss::absent)?);
+    Ok(head)
 }
 
 /// The provider is a partition: what looks like a table there may be part of a file system.
@@ -102,18 +87,6 @@ pub(super) fn is_nested(taster: &mut Taster<'_>) -> bool {
 /// Where the provider begins on its disk, as far as tables below it know; 0 on the disk itself.
 pub(super) fn disk_offset_bytes(taster: &mut Taster<'_>) -> u64 {
     number(taster, "PART::disk_offset").map_or(0, |offset| offset.max(0) as u64)
-}
-
-/// There is no such table: nothing to say, unless the user named the class.
-pub(super) fn nothing(
-    class: &'static str,
-    taster: &Taster<'_>,
-    problem: impl ToString,
-) -> Result<Option<Plan>, TasteError> {
-    match taster.insists() {
-        true => Err(unusable(class, taster, problem)),
-        false => Ok(None),
-    }
 }
 
 /// A text that a layer below knows.
@@ -129,18 +102,5 @@ pub(super) fn number(taster: &mut Taster<'_>, name: &str) -> Option<i64> {
     match taster.attribute(name)? {
         AttributeValue::Number(number) => Some(number),
         AttributeValue::Text(_) => None,
-    }
-}
-
-/// Something of the class's own that it cannot use.
-pub(super) fn unusable(
-    class: &'static str,
-    taster: &Taster<'_>,
-    problem: impl ToString,
-) -> TasteError {
-    TasteError {
-        class,
-        provider: taster.name().to_owned(),
-        problem: problem.to_string(),
     }
 }

@@ -14,11 +14,12 @@
 //! (`g_slice_access`), `sys/geom/part/g_part.c` (`g_part_dumpconf`, `g_part_start`).
 
 use super::{look, names};
+use crate::entry::Miss;
 use crate::physpath::PHYSPATH;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{
-    AccessChange, AttributeValue, Counts, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan,
-    Request, TasteError, Taster,
+    AccessChange, AttributeValue, Counts, Cx, Delta, Errno, Fact, Geom, Next, Plan, ProviderPlan,
+    Request, Taster,
 };
 
 /// What [`Slicer::start`] needs to know of a slice, and nothing else.
@@ -75,7 +76,7 @@ pub(super) struct Part {
     /// What is wrong with the entry itself.
     pub mark: Option<String>,
     /// More facts for `show`, after the common ones.
-    pub config: Vec<(String, String)>,
+    pub config: Vec<Fact>,
     /// Attributes that only this scheme has.
     pub attributes: Vec<(&'static str, AttributeValue)>,
     /// It covers the others by convention (`c` of a disklabel).
@@ -89,7 +90,7 @@ pub(super) struct Table {
     /// gpart's name of the scheme.
     pub scheme: &'static str,
     /// Facts about the table for `show`, after the scheme.
-    pub config: Vec<(String, String)>,
+    pub config: Vec<Fact>,
     /// What is wrong with the table as a whole.
     pub damage: Vec<String>,
     pub parts: Vec<Part>,
@@ -115,7 +116,7 @@ pub struct Slicer {
     below: String,
     /// Changes when the provider below is resized.
     end: Mutex<End>,
-    config: Vec<(String, String)>,
+    config: Vec<Fact>,
 }
 
 /// Where the media below really ends: a partition may itself reach past its disk.
@@ -246,7 +247,7 @@ impl Geom for Slicer {
         )
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         self.config.clone()
     }
 }
@@ -261,25 +262,19 @@ pub(super) fn numbered<P>(
     Vec::from_iter(numbers.map(|(number, partition)| part(below, number, partition)))
 }
 
-/// The geom and providers for a table; `None` when it has no partitions.
-///
-/// # Errors
-/// It has no partitions, and the user named its class.
-pub(super) fn plan(taster: &mut Taster<'_>, table: Table) -> Result<Option<Plan>, TasteError> {
+/// The geom and providers for a table with partitions.
+pub(super) fn plan(taster: &mut Taster<'_>, table: Table) -> Result<Plan, Miss> {
     plan_as(taster, table, |slicer| Arc::new(slicer))
 }
 
 /// The same with a geom that `around` makes of the slicer.
-///
-/// # Errors
-/// As [`plan`].
 pub(super) fn plan_as(
     taster: &mut Taster<'_>,
     mut table: Table,
     around: impl FnOnce(Slicer) -> Arc<dyn Geom>,
-) -> Result<Option<Plan>, TasteError> {
+) -> Result<Plan, Miss> {
     if table.parts.is_empty() {
-        return look::nothing(table.scheme, taster, "its table has no partitions");
+        return Err(Miss::absent("its table has no partitions"));
     }
     mark_overlaps(&mut table.parts);
     let unit = u64::from(taster.sectorsize_bytes());
@@ -328,11 +323,11 @@ pub(super) fn plan_as(
     let providers = table.parts.iter().enumerate().map(provider).collect();
     drop(end);
     let name = below.name.clone();
-    Ok(Some(Plan {
+    Ok(Plan {
         name,
         geom: around(slicer),
         providers,
-    }))
+    })
 }
 
 /// Gives each partition the physical path of the provider below, with its suffix. A provider
@@ -352,23 +347,20 @@ fn append_to_physpath(taster: &mut Taster<'_>, table: &mut Table) {
 }
 
 /// As gpart's confxml names things: `scheme`, `state`, then the scheme's own.
-fn table_config(table: &Table) -> Vec<(String, String)> {
-    let state = if table.damage.is_empty() {
-        "OK"
-    } else {
-        "CORRUPT"
-    };
+fn table_config(table: &Table) -> Vec<Fact> {
+    let is_whole = table.damage.is_empty();
+    let state = if is_whole { "OK" } else { "CORRUPT" };
     let mut config = vec![
-        ("scheme".to_owned(), table.scheme.to_owned()),
-        ("state".to_owned(), state.to_owned()),
+        ("scheme", table.scheme.to_owned()),
+        ("state", state.to_owned()),
     ];
     config.extend(table.config.iter().cloned());
     let damage = table.damage.iter();
-    config.extend(damage.map(|damage| ("damage".to_owned(), damage.clone())));
+    config.extend(damage.map(|damage| ("damage", damage.clone())));
     config
 }
 
-fn part_config(part: &Part, slice: Slice, unit_bytes: u64) -> Vec<(String, String)> {
+fn part_config(part: &Part, slice: Slice, unit_bytes: u64) -> Vec<Fact> {
     let end = (u128::from(part.first) + u128::from(part.sectors)).saturating_sub(1);
     // Tables can count further than the slice does.
     let length = u128::from(part.sectors) * u128::from(unit_bytes);
@@ -382,10 +374,6 @@ fn part_config(part: &Part, slice: Slice, unit_bytes: u64) -> Vec<(String, Strin
     ];
     config.extend(part.label.clone().map(|label| ("label", label)));
     config.push(("rawtype", part.raw_kind.clone()));
-    let mut config: Vec<(String, String)> = config
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect();
     config.extend(part.config.iter().cloned());
     config
 }

@@ -172,12 +172,16 @@ pub const fn option<T>(
 
 /// The setter that puts what a reader makes of the text into a field:
 /// `set_field!(size_bytes = values::size)`. The reader gives the type of the field, or `T` for a
-/// field of type `Option<T>`.
+/// field of type `Option<T>`. `set_field!(it, text => rate = read(text, &it.rate)?)` puts an
+/// expression there.
 #[macro_export]
 macro_rules! set_field {
     ($($field:ident).+ = $read:expr) => {
-        |it, text| {
-            it.$($field).+ = $read(text)?.into();
+        $crate::set_field!(it, text => $($field).+ = $read(text)?.into())
+    };
+    ($it:ident, $text:ident => $($field:ident).+ = $value:expr) => {
+        |$it, $text| {
+            $it.$($field).+ = $value;
             Ok(())
         }
     };

@@ -69,10 +69,7 @@ pub const SETTINGS: OptionTable<Settings> = OptionTable(&[
             ("time", StatisticsMode::Time),
         ])),
     option("sample", "N", Value("64"), "with statistics=time: time one request in N",
-        |it, text| {
-            it.sample = Some(number_in(1..=u32::MAX.into(), text)? as u32);
-            Ok(())
-        }),
+        set_field!(it, text => sample = Some(number_in(1..=u32::MAX.into(), text)? as u32))),
     option("taste", "true|false", Depends("true, false with --no-taste"),
         "look for partition tables on every provider", set_field!(taste = truth)),
     option("registry", "lockfree|locked", Value("lockfree"),

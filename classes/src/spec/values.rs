@@ -20,9 +20,6 @@ pub fn size(text: &str) -> Result<u64, UnitError> {
 }
 
 /// Bytes, where `s` counts sectors of `sector_bytes`.
-///
-/// # Errors
-/// The text is no size.
 pub(crate) fn size_in_sectors_of(sector_bytes: u64, text: &str) -> Result<u64, UnitError> {
     units::size_bytes(text, SizeUnits::with_sectors_of(sector_bytes))
 }
@@ -73,9 +70,6 @@ pub fn text(text: &str) -> Result<String, Infallible> {
 }
 
 /// The name of a provider.
-///
-/// # Errors
-/// The text is empty.
 pub(crate) fn provider_name(text: &str) -> Result<String, ValueError> {
     if text.is_empty() {
         return Err(ValueError::new("a provider needs a name"));

@@ -44,10 +44,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
     option("clear", "0|1", Value("1"), "fill the memory of a read; 0 leaves it as it is",
         set_field!(clear = units::truth)),
     option("byte", "0..255", Depends("0"), "the byte that reads are filled with; not with clear=0",
-        |it, text| {
-            it.byte = Some(values::number_in(0..=255, text)?);
-            Ok(())
-        }),
+        set_field!(it, text => byte = Some(values::number_in(0..=255, text)?))),
 ]);
 
 /// The size of the media, bytes (`g_zero_init`: 1152921504606846976).
@@ -94,8 +91,8 @@ fn build(
     };
     let name = context.next_name("zero");
     let config = vec![
-        ("clear".into(), u8::from(clear).to_string()),
-        ("byte".into(), byte.unwrap_or(0).to_string()),
+        ("clear", u8::from(clear).to_string()),
+        ("byte", byte.unwrap_or(0).to_string()),
     ];
     let provider = ProviderPlan {
         name,

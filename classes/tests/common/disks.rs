@@ -102,11 +102,8 @@ pub fn facts(stack: &Stack, class: &str, name: &str) -> Vec<String> {
         .iter()
         .find(|geom| geom.class == class)
         .expect("the geom");
-    geom.config
-        .iter()
-        .filter(|fact| fact.0 == name)
-        .map(|fact| fact.1.clone())
-        .collect()
+    let facts = geom.config.iter().filter(|fact| fact.0 == name);
+    facts.map(|fact| fact.1.clone()).collect()
 }
 
 pub fn errors(stack: &Stack) -> Vec<String> {

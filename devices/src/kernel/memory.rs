@@ -45,9 +45,6 @@ pub(super) struct InMemory {
 
 impl InMemory {
     /// These layers, the lowest first.
-    ///
-    /// # Errors
-    /// What the file, `losetup` or `addpart` fails with.
     pub(super) fn new(layers: Vec<Made>) -> Result<Self, HarnessError> {
         let name = format!("ugeom-{}.img", std::process::id());
         let mut chain = Self {
@@ -60,9 +57,6 @@ impl InMemory {
     }
 
     /// Removes the devices and the file, and makes others.
-    ///
-    /// # Errors
-    /// As for [`InMemory::new`].
     pub(super) fn renew(&mut self) -> Result<(), HarnessError> {
         self.remove();
         self.make()

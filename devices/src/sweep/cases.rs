@@ -33,7 +33,6 @@ pub(super) struct Matrix<'a> {
     cancelled: &'a AtomicBool,
     cases: Vec<Case<'a>>,
     subject: Subject,
-    /// The stacks that are written.
     written: Vec<Stack>,
 }
 

@@ -11,6 +11,7 @@ use ugeom_harness::processes::Share;
 use ugeom_harness::{Case, CpuTimes, DeviceCounts, Length, Reading, RunResult, Work};
 use ugeom_load::places::Sequence;
 use ugeom_report::to_html;
+use ugeom_testkit::has;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -286,15 +287,12 @@ fn blocks_larger_than_the_target_are_left_out_with_the_reason() {
     );
     assert_eq!(document.subject.parts[0].device.as_deref(), Some("md0"));
     let warnings = page(&document).warnings.join("; ");
-    assert!(
-        warnings.contains("(the target has 65536 bytes), and "),
-        "{warnings}"
-    );
+    has(&warnings, "(the target has 65536 bytes), and ");
     let sectors = run_target("md:64k,sectorsize=4k");
     let text = sectors.subject.left_out.join("; ");
-    assert!(
-        text.contains("blocks of 2048 bytes (md0 has sectors of 4096 bytes)"),
-        "{text}"
+    has(
+        &text,
+        "blocks of 2048 bytes (md0 has sectors of 4096 bytes)",
     );
 }
 
@@ -315,7 +313,7 @@ fn processes_that_disagree_give_no_limit() {
         page(document).answer
     };
     let said = answer(&mut agreeing);
-    assert!(said.contains("IOPS ["), "{said}");
+    has(&said, "IOPS [");
     let said = answer(&mut disagreeing);
     assert!(
         said.contains("(no limits fit)") && !said.contains("at most"),
@@ -335,10 +333,7 @@ fn reads_that_copy_nothing_are_told() {
             .join("; ")
     };
     let lent = warnings(400_000_000_000);
-    assert!(
-        lent.contains("GB/s is more than memory can be copied at"),
-        "{lent}"
-    );
+    has(&lent, "GB/s is more than memory can be copied at");
     let copied = warnings(20_000_000_000);
     assert!(!copied.contains("copied at"), "{copied}");
 }
@@ -373,7 +368,7 @@ fn a_target_that_fails_in_the_middle_leaves_what_was_measured() {
     );
     assert!(measured.unfinished.is_some() || !measured.rounds.is_empty());
     let text = page(&document).to_text(100);
-    assert!(text.contains("FAILED"), "{text}");
+    has(&text, "FAILED");
     let limits = text.contains("with p = ");
     let doubted = text.contains("too few rounds for intervals");
     assert!(!limits || doubted || document.rounds() > 1, "{text}");

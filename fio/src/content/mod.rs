@@ -57,7 +57,6 @@ pub struct Content {
 
 impl Content {
     /// The content of a job.
-    #[must_use]
     pub fn new(job: &ugeom_job::Job, seeds: &Seeds, thread: u16) -> Self {
         let seed = seeds.seed(Purpose::Content);
         Self {
@@ -222,7 +221,6 @@ impl Content {
 
     /// What a part of a block should be: that which the seed in its header makes; `None` when its
     /// header is damaged, or another program wrote it.
-    #[must_use]
     pub fn expected(&self, block: &[u8], label: Label, part: (usize, usize)) -> Option<Vec<u8>> {
         let (begin, length) = part;
         let mut whole = vec![0; block.len()];

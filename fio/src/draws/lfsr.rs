@@ -86,7 +86,6 @@ pub struct Lfsr {
 
 impl Lfsr {
     /// The blocks below `blocks`, which is not 0.
-    #[must_use]
     pub fn new(blocks: u64, seed: u64) -> Self {
         let bits = (u64::BITS - blocks.leading_zeros()).clamp(BITS_MIN, u64::BITS - 1);
         let taps = TAPS[(bits - BITS_MIN) as usize];

@@ -26,13 +26,11 @@ pub enum Draws {
 
 impl Draws {
     /// The numbers of 32 bits that follow from the lower half of a seed.
-    #[must_use]
     pub fn short(seed: u64) -> Self {
         Self::Short(Taus88::new(seed as u32))
     }
 
     /// The numbers of 64 bits that follow from a seed, or those of 32 bits.
-    #[must_use]
     pub fn new(seed: u64, long: bool) -> Self {
         match long {
             true => Self::Long(Taus258::new(seed)),
@@ -50,7 +48,6 @@ impl Draws {
     }
 
     /// The state of the numbers that follow, as fio keeps it: zeros unless they `are_used`.
-    #[must_use]
     pub fn state(&self, are_used: bool) -> Generator {
         match self {
             _ if !are_used => Generator::Short([0; 4]),
@@ -60,7 +57,6 @@ impl Draws {
     }
 
     /// The largest number that can come.
-    #[must_use]
     pub fn max(&self) -> u64 {
         match self {
             Self::Short(_) => u64::from(u32::MAX),

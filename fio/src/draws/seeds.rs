@@ -64,7 +64,6 @@ pub struct Seeds {
 
 impl Seeds {
     /// The seeds of the copy with this number, from 0.
-    #[must_use]
     pub fn of(job: &Job, number: u32) -> Self {
         let number = u64::from(number) + 1;
         let chosen = job.was_set("randseed");
@@ -98,38 +97,32 @@ impl Seeds {
     }
 
     /// All seeds, in fio's order.
-    #[must_use]
     pub fn all(&self) -> &[u64] {
         &self.seeds
     }
 
     /// The seed of a sequence.
-    #[must_use]
     pub fn seed(&self, purpose: Purpose) -> u64 {
         self.seeds[purpose as usize]
     }
 
     /// Whether each pass has the numbers of the first.
-    #[must_use]
     pub fn repeats(&self) -> bool {
         self.repeats
     }
 
     /// Numbers as long as the job wants them.
-    #[must_use]
     pub fn draws(&self, purpose: Purpose) -> Draws {
         Draws::new(self.seed(purpose), self.long)
     }
 
     /// Numbers of 32 bits, whatever the job wants.
-    #[must_use]
     pub fn short(&self, purpose: Purpose) -> Draws {
         Draws::short(self.seed(purpose))
     }
 
     /// The numbers that sizes are drawn with, of reads, writes and trims: writes that are verified
     /// have the sizes of reads, and trims those of the writes that follow them.
-    #[must_use]
     pub fn sizes(&self) -> [Draws; 3] {
         let first = Purpose::Sizes as usize;
         let [verified, trims_first] = self.alike;
@@ -148,7 +141,6 @@ impl Seeds {
     }
 
     /// The seed of offsets in a file that follow a law.
-    #[must_use]
     pub fn of_file(&self, name: &str) -> u64 {
         let named = u64::from(jenkins(name.as_bytes())).wrapping_mul(self.number);
         match self.repeats {

@@ -6,7 +6,6 @@ use crate::tally::Phase;
 use ugeom_job::settings::{Job, READ, Sizes, TRIM, WRITE};
 
 /// The line that says what a job is.
-#[must_use]
 pub fn title(job: &Job, group: u32) -> String {
     if !job.makes_requests() {
         return format!(
@@ -36,7 +35,6 @@ pub fn title(job: &Job, group: u32) -> String {
 }
 
 /// How many threads start.
-#[must_use]
 pub fn started(jobs: &[Job]) -> String {
     let threads: u32 = jobs.iter().map(|job| job.numjobs).sum();
     let s = if threads == 1 { "" } else { "s" };
@@ -44,7 +42,6 @@ pub fn started(jobs: &[Job]) -> String {
 }
 
 /// The line that is drawn again and again: `Jobs: 1 (f=1): [r(1)][50.0%][r=..][r=..][eta 00m:01s]`.
-#[must_use]
 pub fn progress_line(progress: &Progress<'_>) -> String {
     let active = progress
         .jobs

@@ -18,7 +18,6 @@ const LEAST_DEPTH: f64 = 0.1;
 const IN_A_LINE: usize = 5;
 
 /// The text of an outcome.
-#[must_use]
 pub fn normal(outcome: &Outcome) -> String {
     let mut out = String::new();
     let has_begun = |job: &&JobOutcome| job.pid > 0 || job.trouble.is_some();

@@ -34,7 +34,6 @@ impl Line {
 }
 
 /// The lines of an outcome, version 2 to 5.
-#[must_use]
 pub fn terse(outcome: &Outcome, version: u32) -> String {
     let line = |job: &JobOutcome| one_job(job, outcome, version) + "\n";
     outcome.jobs.iter().map(line).collect()

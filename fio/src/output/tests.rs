@@ -6,6 +6,7 @@ use crate::run::Progress;
 use crate::tally::{Phase, Samples, Tally};
 use ugeom_job::error::Origin;
 use ugeom_job::settings::Job;
+use ugeom_testkit::has;
 
 fn outcome() -> Outcome {
     let mut tally = Tally {
@@ -182,14 +183,8 @@ fn each_priority_has_its_latencies_where_there_is_more_than_one() {
     assert_eq!((numbers(0), numbers(1)), ([1, 3, 300_000], [0, 0, 500_000]));
     assert!(priorities[0]["clat_ns"]["bins"].is_object());
     let text = normal(&outcome);
-    assert!(
-        text.contains("    clat prio 1/3 (nsec): min=300000, max=300000, "),
-        "{text}"
-    );
-    assert!(
-        text.contains("    clat prio 0/0 (50.00% of IOs) percentiles ("),
-        "{text}"
-    );
+    has(&text, "    clat prio 1/3 (nsec): min=300000, max=300000, ");
+    has(&text, "    clat prio 0/0 (50.00% of IOs) percentiles (");
 }
 
 /// As fio adds them (`sum_stat` of its stat.c with `pure_sum`).

@@ -125,9 +125,7 @@ pub struct Places {
 
 impl Places {
     /// The places of `job` in `regions`.
-    ///
-    /// # Errors
-    /// There is no memory for the map of those that were visited.
+    /// Fails where there is no memory for the map of those that were visited.
     pub fn new(job: &Job, regions: &[Region], seeds: &Seeds) -> Result<Self, JobError> {
         let rules = Rules::new(job, seeds);
         let zeta = &mut ZetaSum::default();
@@ -164,7 +162,6 @@ impl Places {
     }
 
     /// Whether a map keeps places from coming twice.
-    #[must_use]
     pub fn are_mapped(&self) -> bool {
         let mut files = self.files.iter();
         files.any(|file| matches!(file.source, Source::Mapped(_)))

@@ -25,9 +25,6 @@ pub(super) fn before(job: &Job, notes: &Mutex<Vec<String>>) -> Result<(), JobErr
 }
 
 /// Runs `exec_postrun`, whose exit code does not matter, as in fio.
-///
-/// # Errors
-/// It could not be started.
 pub(super) fn after(job: &Job, notes: &Mutex<Vec<String>>) -> Result<(), JobError> {
     match &job.exec_postrun {
         None => Ok(()),

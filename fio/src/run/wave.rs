@@ -61,9 +61,6 @@ impl Shared<'_> {
 
 /// Runs the jobs of a wave beside each other. Answers with what came out, and whether further waves
 /// may begin.
-///
-/// # Errors
-/// As [`super::run`].
 pub(super) fn run_wave(
     wave: &[Copy],
     so_far: &dyn Fn(Vec<JobOutcome>) -> Outcome,

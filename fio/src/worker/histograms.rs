@@ -39,7 +39,6 @@ pub struct Histograms {
 impl Histograms {
     /// A line each `window_ms`, none for 0; 2^`coarseness` bins are one. Times count from
     /// `epoch_ms`.
-    #[must_use]
     pub fn new(window_ms: u64, coarseness: u32, epoch_ms: u64) -> Self {
         let window = Window {
             counts: vec![0; BINS],
@@ -75,7 +74,6 @@ impl Histograms {
         self.text.push('\n');
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -48,7 +48,6 @@ pub struct Log {
 
 impl Log {
     /// A log of latencies.
-    #[must_use]
     pub fn of_latencies(style: Style) -> Self {
         Self {
             style,
@@ -57,7 +56,6 @@ impl Log {
     }
 
     /// A log of rates: what is added up is divided by `unit` and by the seconds of the window.
-    #[must_use]
     pub fn of_rates(style: Style, unit: u64) -> Self {
         Self {
             style,
@@ -116,7 +114,6 @@ impl Log {
     }
 
     /// The text of the log.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         for entry in &self.entries {
@@ -157,7 +154,6 @@ pub struct Logs {
 
 impl Logs {
     /// The logs that the job asks for; `None` when it asks for none.
-    #[must_use]
     pub fn of(job: &ugeom_job::Job) -> Option<Self> {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let epoch = job.log_unix_epoch.then(|| since_1970.unwrap_or_default());

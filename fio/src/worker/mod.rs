@@ -240,9 +240,7 @@ pub struct Worker<'a, D> {
 
 impl<'a, D: Door> Worker<'a, D> {
     /// A worker that is ready to begin.
-    ///
-    /// # Errors
-    /// There is no memory for the map of its places.
+    /// Fails where there is no memory for the map of its places.
     pub fn new(task: &'a Task<'a>, traces: Traces, mut door: D) -> Result<Self, JobError> {
         let job = task.job;
         let mut content = Content::new(job, &task.seeds, task.number as u16);
@@ -637,7 +635,6 @@ fn spin_after(spin_ns: u64, late_ns: u64) -> u64 {
 }
 
 /// How many requests a worker has in flight at the most.
-#[must_use]
 pub fn slots(job: &Job) -> u32 {
     if job.is_sync() { 1 } else { job.iodepth }
 }

@@ -24,7 +24,6 @@ struct Schedule {
 
 impl Pace {
     /// The pace of a job; `None` when nothing holds it back.
-    #[must_use]
     pub fn new(job: &Job, seed: u64) -> Option<Self> {
         let ticks_per_ns = clock::ns_to_ticks(1 << 30) as f64 / f64::from(1 << 30);
         let kinds = [0, 1, 2].map(|kind| {
@@ -56,7 +55,6 @@ impl Pace {
     }
 
     /// When the next request of this kind is due; `None`: whenever it can be made.
-    #[must_use]
     pub fn due(&self, kind: usize) -> Option<u64> {
         self.kinds[kind]
             .as_ref()
@@ -65,7 +63,6 @@ impl Pace {
 
     /// The kind that was drawn, reads or writes; the other one while requests of the drawn kind are
     /// ahead of their rate and one of the other kind is due before.
-    #[must_use]
     pub fn earlier(&self, drawn: usize) -> usize {
         let other = match drawn {
             READ => WRITE,

@@ -33,7 +33,6 @@ const END_OF_CHAIN: u32 = u32::MAX;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// No sector that is searched begins with RDSK.
     #[error("none of the first {SEARCHED_SECTORS} sectors begins with \"RDSK\"")]
     NotFound,
     /// A sector could not be read.
@@ -46,7 +45,6 @@ pub enum Error {
         found: [u8; 4],
         expected: &'static str,
     },
-    /// The words do not add up to 0.
     #[error("sector {sector}: {words} words add up to {found:#010x}, expected 0")]
     Checksum {
         sector: u64,
@@ -54,13 +52,10 @@ pub enum Error {
         words: u32,
         found: u32,
     },
-    /// Blocks of a size that no disk has.
     #[error("sector {sector}: {found} bytes a block at byte 16, expected a multiple of 512")]
     BlockSize { sector: u64, found: u32 },
-    /// The chain comes back to a block that it had.
     #[error("the chain of partition blocks loops at block {block}")]
     Loop { block: u32 },
-    /// More partitions than are followed.
     #[error("no more than {MAX_PARTITIONS} partition blocks are followed")]
     TooMany,
 }

@@ -34,7 +34,6 @@ const ENTRY_SIGNATURE: [u8; 2] = *b"PM";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// A block could not be read.
     #[error("block {block} cannot be read: {reason}")]
     Read {
         /// Number of the block.
@@ -42,7 +41,6 @@ pub enum Error {
         /// The reader's own words.
         reason: String,
     },
-    /// Fewer bytes than a block needs.
     #[error("block {block}: {found} bytes are there, {expected} are needed")]
     Short {
         /// Number of the block.
@@ -50,7 +48,6 @@ pub enum Error {
         found: usize,
         expected: usize,
     },
-    /// A block that does not begin with its two letters.
     #[error("block {block}: {}", begins(found, expected))]
     Signature {
         /// Number of the block.
@@ -59,7 +56,6 @@ pub enum Error {
         found: [u8; 2],
         expected: [u8; 2],
     },
-    /// A block size that is not the provider's sector size.
     #[error("block 0: block size {found} at byte 2, the provider's sectors are {expected} bytes")]
     BlockSize {
         /// The size that the descriptor claims in bytes.
@@ -67,7 +63,6 @@ pub enum Error {
         /// The provider's sector size in bytes.
         expected: u32,
     },
-    /// A map without entries, or with more than any disk has.
     #[error("block 1: a map of {found} blocks at byte 4, expected 1 to {MAX_ENTRIES}")]
     MapSize {
         /// The number it claims.

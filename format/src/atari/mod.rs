@@ -41,13 +41,11 @@ const KINDS: [&[u8; 3]; 13] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// No entry that could be a partition.
     #[error(
         "no Atari root sector: none of the entries at byte {ENTRIES_OFFSET_BYTES} is a partition \
          of a known type on this disk"
     )]
     NotFound,
-    /// An entry that is used and cannot be a partition: the bytes are something else.
     #[error("no Atari root sector: entry {number} is used and no partition ({start}, {sectors})")]
     Entry {
         /// Entry, counted from 1.
@@ -58,13 +56,10 @@ pub enum Error {
     /// A sector could not be read.
     #[error(transparent)]
     Read(#[from] Unreadable),
-    /// An extended partition without a partition.
     #[error("sector {sector}: its first entry is no partition")]
     Extended { sector: u64 },
-    /// The chain comes back to a sector that it had.
     #[error("the chain of extended partitions loops at sector {sector}")]
     Loop { sector: u64 },
-    /// More partitions than are followed.
     #[error("no more than {MAX_PARTITIONS} partitions are followed")]
     TooMany,
 }

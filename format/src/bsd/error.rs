@@ -9,7 +9,6 @@ pub enum Error {
     /// No magic number at any of the places where labels stand.
     #[error("no disklabel: the magic {MAGIC:#010x} is at none of the usual offsets")]
     NotFound,
-    /// Fewer bytes than the label needs.
     #[error("the label at byte {offset} needs {expected} bytes, {found} are there")]
     Short {
         /// Byte of the provider at which the label begins.
@@ -28,7 +27,6 @@ pub enum Error {
         field: usize,
         found: u32,
     },
-    /// More partitions than fit in what is left of the sector.
     #[error("the label at byte {offset} claims {found} partitions, 1 to {most} fit there")]
     PartitionCount {
         /// Byte of the provider at which the label begins.
@@ -46,7 +44,6 @@ pub enum Error {
         /// What the label's bytes give.
         expected: u16,
     },
-    /// A sector size that cannot be used with this provider.
     #[error(
         "the label at byte {offset} counts in sectors of {found} bytes, \
          the provider's are {provider} bytes: not a multiple"
@@ -58,7 +55,6 @@ pub enum Error {
         /// The provider's sector size in bytes.
         provider: u32,
     },
-    /// A label to be written has too many partitions for its place.
     #[error("a label of {found} partitions does not fit, the most is {most} (of {MAX_PARTITIONS})")]
     TooMany { found: usize, most: usize },
 }

@@ -39,23 +39,19 @@ const PARTITION_BYTES: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Fewer bytes than a label has.
     #[error("{found} bytes are there, a disklabel64 needs {SIZE_BYTES}")]
     Short { found: usize },
     /// The magic number is another one: there is no label.
     #[error("no disklabel64: found {found:#010x} at byte 512, expected {MAGIC:#010x}")]
     Magic { found: u32 },
-    /// An impossible number of partitions.
     #[error("the disklabel64 has {found} partitions at byte 524, expected 1 to {MAX_PARTITIONS}")]
     Count { found: u32 },
-    /// The CRC-32 in the label is not that of its bytes.
     #[error("the disklabel64 has CRC {found:#010x} at byte 516, its bytes give {expected:#010x}")]
     Crc {
         found: u32,
         /// What the bytes give.
         expected: u32,
     },
-    /// Places that are no whole sectors.
     #[error(
         "{what} of the disklabel64, {bytes}, is no multiple of the {sector_bytes}-byte sectors"
     )]

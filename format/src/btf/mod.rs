@@ -36,20 +36,16 @@ const FUNCTION: u8 = 13;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum BtfError {
-    /// It does not begin with the magic number in this machine's order.
     #[error("no BTF: it begins with {0:#06x}")]
     Magic(u16),
-    /// A section lies outside.
     #[error("the section of {0} lies outside the {1} bytes")]
     Section(&'static str, usize),
-    /// A type is of no known kind.
     #[error("type {number}: kind {kind} at byte {offset} of the types is not known")]
     Kind {
         number: usize,
         kind: u8,
         offset: usize,
     },
-    /// There are too many types.
     #[error("more than {TYPES_MAX} types")]
     Long,
 }

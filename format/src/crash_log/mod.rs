@@ -41,13 +41,11 @@ const BEGIN: u8 = 7;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum CrashLogError {
-    /// It does not begin as a log does.
     #[error("this is no crash log: {}", text::begins(.found, &MAGIC))]
     Magic {
         /// The first eight bytes.
         found: [u8; 8],
     },
-    /// It ends inside the header or a record.
     #[error("the log ends inside {what}: {found} of {expected} bytes are there")]
     Truncated {
         what: &'static str,
@@ -56,7 +54,6 @@ pub enum CrashLogError {
         /// The bytes that belong there.
         expected: usize,
     },
-    /// A checksum does not fit.
     #[error("the CRC of {what} is {found:08x}, and its bytes give {expected:08x}")]
     Checksum {
         what: &'static str,
@@ -86,7 +83,6 @@ pub struct Header {
 
 impl Header {
     /// Its bytes, as they stand at the beginning of the log.
-    #[must_use]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         put(&mut bytes, 0, &MAGIC);
@@ -184,7 +180,6 @@ impl Record {
     }
 
     /// Its bytes, as they stand in the log.
-    #[must_use]
     pub fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         let (kind, flags, first, second) = self.words();

@@ -27,7 +27,6 @@ pub const MAX_LOGICALS: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The sector at this place is not a boot record.
     #[error("no extended boot record at sector {lba}: {source}")]
     Record {
         /// Sector of the provider that was read.
@@ -35,14 +34,12 @@ pub enum Error {
         /// What is wrong with it.
         source: mbr::Error,
     },
-    /// A link to a record that was already seen.
     #[error("the extended boot record at sector {lba} links back to sector {next}: a loop")]
     Loop {
         /// Sector of the record that holds the link.
         lba: u64,
         next: u64,
     },
-    /// A link out of the extended partition.
     #[error(
         "the extended boot record at sector {lba} links to sector {next}, \
          outside the extended partition (sectors {first} to {last})"
@@ -56,7 +53,6 @@ pub enum Error {
         /// Last sector of the extended partition.
         last: u64,
     },
-    /// More records than any real disk has.
     #[error("more than {MAX_LOGICALS} extended boot records, the chain ends at sector {lba}")]
     TooMany {
         /// Sector of the last record that was read.

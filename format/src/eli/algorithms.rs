@@ -1,21 +1,21 @@
 //! The ciphers and authentication algorithms of GELI, with the numbers of
 //! `sys/opencrypto/cryptodev.h`.
 
-/// How sectors are encrypted.
+/// How sectors are encrypted, with the number in the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cipher {
     /// 3DES-CBC, removed from FreeBSD 13.
-    TripleDesCbc,
+    TripleDesCbc = 2,
     /// Blowfish-CBC, removed from FreeBSD 13.
-    BlowfishCbc,
+    BlowfishCbc = 3,
     /// AES-CBC, the default of versions before 5.
-    AesCbc,
+    AesCbc = 11,
     /// No encryption: the data lies in clear.
-    Null,
+    Null = 16,
     /// Camellia-CBC, version 4 and later.
-    CamelliaCbc,
+    CamelliaCbc = 21,
     /// AES-XTS, version 5 and later, the default.
-    AesXts,
+    AesXts = 22,
 }
 
 impl Cipher {
@@ -31,18 +31,10 @@ impl Cipher {
 
     /// The number in the metadata.
     pub const fn number(self) -> u16 {
-        match self {
-            Self::TripleDesCbc => 2,
-            Self::BlowfishCbc => 3,
-            Self::AesCbc => 11,
-            Self::Null => 16,
-            Self::CamelliaCbc => 21,
-            Self::AesXts => 22,
-        }
+        self as u16
     }
 
     /// The name as `geli list` prints it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::TripleDesCbc => "3DES-CBC",
@@ -103,21 +95,21 @@ impl Cipher {
     }
 }
 
-/// How sectors are authenticated, where the flag AUTH is set.
+/// How sectors are authenticated, where the flag AUTH is set, with the number in the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Authentication {
     /// HMAC-MD5, removed from FreeBSD 13.
-    Md5,
+    Md5 = 6,
     /// HMAC-SHA1, 20 bytes of tag.
-    Sha1,
+    Sha1 = 7,
     /// HMAC-RIPEMD160, 20 bytes of tag.
-    Ripemd160,
+    Ripemd160 = 8,
     /// HMAC-SHA256, 32 bytes of tag.
-    Sha256,
+    Sha256 = 18,
     /// HMAC-SHA384, 48 bytes of tag.
-    Sha384,
+    Sha384 = 19,
     /// HMAC-SHA512, 64 bytes of tag.
-    Sha512,
+    Sha512 = 20,
 }
 
 impl Authentication {
@@ -133,18 +125,10 @@ impl Authentication {
 
     /// The number in the metadata.
     pub const fn number(self) -> u16 {
-        match self {
-            Self::Md5 => 6,
-            Self::Sha1 => 7,
-            Self::Ripemd160 => 8,
-            Self::Sha256 => 18,
-            Self::Sha384 => 19,
-            Self::Sha512 => 20,
-        }
+        self as u16
     }
 
     /// The name as `geli list` prints it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Md5 => "HMAC/MD5",

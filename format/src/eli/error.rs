@@ -7,7 +7,6 @@ use crate::text::hex;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum EliError {
-    /// Fewer bytes than the struct has.
     #[error("{found} bytes cannot hold GELI metadata of {expected} bytes")]
     Short { found: usize, expected: usize },
     /// The sector does not begin with "GEOM::ELI".
@@ -26,20 +25,16 @@ pub enum EliError {
         hex(.expected)
     )]
     Checksum { found: [u8; 16], expected: [u8; 16] },
-    /// An unknown cipher, or one that the version does not have.
     #[error("metadata version {version} has no encryption algorithm {number}")]
     Cipher { number: u16, version: u32 },
-    /// A key length that the cipher does not have.
     #[error("{cipher} has no keys of {bits} bits")]
     KeyBits {
         cipher: super::Cipher,
         /// The key length, bits.
         bits: u16,
     },
-    /// An unknown authentication algorithm, or one that the version does not have.
     #[error("metadata version {version} has no authentication algorithm {number}")]
     Authentication { number: u16, version: u32 },
-    /// A sector size that cannot be.
     #[error(
         "sector size {found} is not possible: it must be a multiple of {below} and of 16, \
          at most {SECTOR_BYTES_MAX}"
@@ -50,7 +45,6 @@ pub enum EliError {
         /// That of the provider below, bytes.
         below: u32,
     },
-    /// A tag and a cipher block do not fit into a sector of the provider below.
     #[error("a tag of {tag} bytes leaves no room for data in a sector of {below} bytes")]
     NoRoom {
         /// Length of a tag, bytes.
@@ -58,7 +52,6 @@ pub enum EliError {
         /// Sector size of the provider below, bytes.
         below: u32,
     },
-    /// The provider is too small for a single sector.
     #[error("a provider of {provider_bytes} bytes has no room for a sector of {sector_bytes}")]
     TooSmall {
         /// Size of the provider below, bytes.
@@ -68,7 +61,6 @@ pub enum EliError {
     /// A passphrase setting that cannot be.
     #[error("iteration count {found} is not possible: it is -1, 0, or positive")]
     Iterations { found: i32 },
-    /// Bits for slots that do not exist.
     #[error("key mask {found:#04x} names slots that do not exist")]
     Keys { found: u8 },
 }

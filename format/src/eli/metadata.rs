@@ -241,7 +241,6 @@ impl Metadata {
     }
 
     /// The MD5 that [`Metadata::encode`] ends with.
-    #[must_use]
     pub fn checksum(&self) -> [u8; MD5_BYTES] {
         let encoded = self.encode();
         bytes::take(&encoded, encoded.len() - MD5_BYTES)

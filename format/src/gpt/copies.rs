@@ -69,7 +69,6 @@ pub enum Finding {
         /// Last sector of the media.
         last: u64,
     },
-    /// The media is shorter than the table needs.
     #[error("the table ends with sector {needed}, the media with sector {last}: it was cut")]
     Truncated {
         /// Last sector that the table speaks of.
@@ -98,13 +97,11 @@ pub enum Damage {
     /// The last sector lies before the first.
     #[error("ends before it begins")]
     Reversed,
-    /// Sectors past the end of the media.
     #[error("reaches past the media, which ends with sector {last_lba}")]
     PastEnd {
         /// Last sector of the media.
         last_lba: u64,
     },
-    /// Sectors outside the header's usable range.
     #[error("leaves the usable range, {first} to {last}")]
     OutsideUsable { first: u64, last: u64 },
     /// Sectors that another partition has too.
@@ -113,7 +110,6 @@ pub enum Damage {
         /// Number of the other entry.
         other: usize,
     },
-    /// The GUID of another partition.
     #[error("has the GUID of partition {other}")]
     SameGuid {
         /// Number of the other entry.
@@ -144,9 +140,6 @@ impl Gpt {
     }
 
     /// One copy, also where a wrong checksum is all that is wrong with it.
-    ///
-    /// # Errors
-    /// What else is wrong with it.
     pub(crate) fn as_it_stands(&self, side: Side) -> Result<&Table, &Error> {
         let (copy, doubtful) = match side {
             Side::Primary => (&self.primary, &self.doubtful[0]),

@@ -9,7 +9,6 @@ use super::{MAX_KEPT_ENTRIES, MAX_TABLE_SIZE_BYTES};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The sectors could not be read.
     #[error("sectors {lba} to {last} cannot be read: {reason}")]
     Read {
         /// First sector of the request.
@@ -27,7 +26,6 @@ pub enum Error {
         found: usize,
         expected: usize,
     },
-    /// The header does not begin with "EFI PART".
     #[error("sector {lba}: no GPT header: {}", begins(found, b"EFI PART"))]
     Signature {
         /// Sector that was read.
@@ -35,7 +33,6 @@ pub enum Error {
         /// Its first eight bytes.
         found: [u8; 8],
     },
-    /// A header size outside 92 bytes to one sector.
     #[error("sector {lba}: header size {found} at byte 12, expected 92 to {most}")]
     HeaderSize {
         /// Sector of the header.
@@ -54,7 +51,6 @@ pub enum Error {
         /// The CRC of its bytes.
         expected: u32,
     },
-    /// A revision before 1.0.
     #[error("sector {lba}: header revision {found:#010x} at byte 8, expected 0x00010000 or later")]
     Revision {
         /// Sector of the header.
@@ -70,7 +66,6 @@ pub enum Error {
         /// Where it says that it is.
         found: u64,
     },
-    /// An entry size that no entry has.
     #[error("sector {lba}: entry size {found} at byte 84, expected a multiple of 8 from 128 on")]
     EntrySize {
         /// Sector of the header.
@@ -84,13 +79,11 @@ pub enum Error {
         /// Sector of the header.
         lba: u64,
     },
-    /// More entries in use than are listed.
     #[error("sector {lba}: more than {MAX_KEPT_ENTRIES} entries of the table are not empty")]
     TooManyUsed {
         /// Sector of the header.
         lba: u64,
     },
-    /// A table larger than is ever read.
     #[error("sector {lba}: a table of {found} bytes, at most {MAX_TABLE_SIZE_BYTES} are read")]
     TableSize {
         /// Sector of the header.
@@ -98,7 +91,6 @@ pub enum Error {
         /// Number of entries times their size.
         found: u64,
     },
-    /// First usable sector after the last one, or in front of sector 2.
     #[error("sector {lba}: the usable range at byte 40 is {first} to {last}")]
     UsableRange {
         /// Sector of the header.
@@ -106,7 +98,6 @@ pub enum Error {
         first: u64,
         last: u64,
     },
-    /// The table lies where the header, the MBR or partitions are.
     #[error("sector {lba}: the table at sectors {first} to {last} lies over {over}")]
     TablePlace {
         /// Sector of the header.
@@ -118,7 +109,6 @@ pub enum Error {
         /// What it lies over.
         over: &'static str,
     },
-    /// The two headers name the same sector, or this one names itself.
     #[error("sector {lba}: the alternate header at byte 32 is sector {found}, the header itself")]
     Alternate {
         /// Sector of the header.
@@ -126,7 +116,6 @@ pub enum Error {
         /// The sector it names.
         found: u64,
     },
-    /// The checksum of the table is wrong.
     #[error(
         "sector {lba}: table CRC {found:#010x} at byte 88, \
          the table at sector {table_lba} gives {expected:#010x}"

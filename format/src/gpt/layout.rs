@@ -9,7 +9,6 @@ use crate::media::{Media, SectorWrite};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum LayoutError {
-    /// The media cannot hold both copies and one usable sector.
     #[error("a GPT of {entries} entries needs {needed} sectors, the media has {found}")]
     TooSmall {
         entries: u32,

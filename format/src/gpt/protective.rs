@@ -9,7 +9,6 @@ use crate::media::Media;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum MbrDamage {
-    /// There is no MBR, or an empty one.
     #[error(
         "sector 0 holds no protective MBR ({reason}): other programs may see no table, \
          and overwrite the disk"
@@ -21,7 +20,6 @@ pub enum MbrDamage {
          the GPT may be left over from an earlier use of the disk"
     )]
     Ordinary,
-    /// The protective entry is not at the beginning.
     #[error("the protective MBR covers the disk from sector {found} on, expected 1")]
     First { found: u32 },
     /// The protective entry does not end where the media does.
@@ -31,7 +29,6 @@ pub enum MbrDamage {
         /// Last sector of the media.
         last: u64,
     },
-    /// An entry of a hybrid MBR that is no partition of the GPT.
     #[error(
         "entry {entry} of the hybrid MBR (sectors {first} to {last}) is no partition of the GPT"
     )]

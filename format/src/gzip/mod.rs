@@ -29,19 +29,14 @@ const RESERVED: u8 = 0xe0;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The header goes on behind the bytes.
     #[error("the header of a member is longer than its {found} bytes")]
     Short { found: usize },
-    /// The bytes are not 1f 8b: no gzip member begins here.
     #[error("no member: {}", begins(found, b"\x1f\x8b"))]
     Magic { found: [u8; 2] },
-    /// A method that is not deflate.
     #[error("method {found} at byte 2, expected 8 (deflate)")]
     Method { found: u8 },
-    /// Flags that have no meaning.
     #[error("flags {found:#04x} at byte 3 have bits that are reserved")]
     Flags { found: u8 },
-    /// The header does not have its checksum.
     #[error("the header's CRC-16 is {found:#06x}, its bytes give {expected:#06x}")]
     Checksum {
         found: u16,
@@ -110,7 +105,6 @@ pub struct Trailer {
 
 impl Trailer {
     /// Reads CRC-32 and ISIZE, both little-endian.
-    #[must_use]
     pub fn decode(bytes: &[u8; TRAILER_BYTES]) -> Self {
         Self {
             crc: bytes::u32_le(bytes, 0),

@@ -7,7 +7,6 @@ use crate::text::begins;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The disk's sectors are not of 512 bytes.
     #[error("an LDM database needs sectors of 512 bytes, these have {found}")]
     SectorSize {
         /// Bytes of a sector.
@@ -16,21 +15,18 @@ pub enum Error {
     /// A sector could not be read.
     #[error(transparent)]
     Read(#[from] Unreadable),
-    /// A structure begins with another magic number.
     #[error("sector {sector}: {}", begins(found, expected.as_bytes()))]
     Magic {
         sector: u64,
         found: [u8; 8],
         expected: &'static str,
     },
-    /// A version that is not known.
     #[error("sector {sector}: version {found:#x} of the database is not known")]
     Version {
         sector: u64,
         /// Major and minor number.
         found: u32,
     },
-    /// A text that is no GUID.
     #[error("sector {sector}: {found:?} at byte {offset} is no GUID")]
     Guid {
         sector: u64,
@@ -38,10 +34,8 @@ pub enum Error {
         offset: usize,
         found: String,
     },
-    /// A place outside the disk or the database.
     #[error("sector {sector}: {what} is impossible on this disk")]
     Place { sector: u64, what: &'static str },
-    /// Two copies of the header that disagree.
     #[error("the two headers at the end of the database differ")]
     HeadersDiffer,
     /// A change of the database was interrupted.
@@ -50,17 +44,14 @@ pub enum Error {
         /// 2 while something is made, 3 while something is removed.
         found: u16,
     },
-    /// Records that do not fit.
     #[error("the database has {count} records of {size} bytes, which do not fit in it")]
     Records { count: u32, size: u32 },
-    /// A record that is not what it should be.
     #[error("record {number} of the database: {what}")]
     Record {
         /// Number of the record, from 0.
         number: usize,
         what: &'static str,
     },
-    /// The database knows nothing of this disk.
     #[error("the database has no record of this disk")]
     NoDisk,
 }

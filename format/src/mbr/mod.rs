@@ -37,7 +37,6 @@ const DISK_ID_OFFSET_BYTES: usize = 440;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Fewer bytes than a record has.
     #[error("the sector is {found} bytes long, a boot record needs {SIZE_BYTES}")]
     Short { found: usize },
     /// Bytes 510 and 511 are not 55 AA.
@@ -58,7 +57,6 @@ pub enum Error {
         offset: usize,
         found: u8,
     },
-    /// An empty table in a sector that describes a FAT file system.
     #[error(
         "the table is empty and byte 11 begins a BIOS parameter block \
          ({sector_size_bytes} bytes a sector): a FAT boot sector, not a partition table"
@@ -67,7 +65,6 @@ pub enum Error {
         /// Bytes a sector, from the parameter block.
         sector_size_bytes: u16,
     },
-    /// An empty table in a sector that names exFAT, which leaves the parameter block empty.
     #[error("the table is empty and byte 3 is \"EXFAT\": a boot sector, not a partition table")]
     ExFat,
 }

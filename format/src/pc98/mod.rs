@@ -37,7 +37,6 @@ const MBR_TABLE: std::ops::Range<usize> = 446..510;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Fewer bytes than both sectors have.
     #[error("{found} bytes are there, boot sector and table need 1024")]
     Short { found: usize },
     /// Bytes 510 and 511 of the first sector are not 55 AA.
@@ -52,10 +51,8 @@ pub enum Error {
          are not empty"
     )]
     Foreign,
-    /// Sector 1 is that of another table.
     #[error("sector 1 begins with the magic of an Apple map, a GPT or a BSD label")]
     OtherTable,
-    /// An entry that no partitioning tool writes.
     #[error(
         "entry {number} at byte {offset} has cylinders {first} to {last}: no partition of a PC-98"
     )]
@@ -67,7 +64,6 @@ pub enum Error {
         first: u16,
         last: u16,
     },
-    /// No entry is used, and the boot sector names no loader of the PC-98.
     #[error("the table in sector 1 is empty, and sector 0 names no loader of the PC-98")]
     Empty,
 }

@@ -10,7 +10,6 @@ pub enum Error {
     /// A scheme that does not exist or cannot be written.
     #[error("{0:?} is no partitioning scheme; there are {known}", known = schemes())]
     UnknownScheme(String),
-    /// A sector could not be read.
     #[error("sector {lba} cannot be read: {reason}")]
     Read {
         /// First sector of the request.
@@ -21,10 +20,8 @@ pub enum Error {
     /// No MBR, or not a plausible one.
     #[error("no MBR: {0}")]
     Mbr(#[from] mbr::Error),
-    /// No disklabel, or a damaged one.
     #[error("no usable disklabel: {0}")]
     Bsd(#[from] bsd::Error),
-    /// No Apple partition map.
     #[error("no usable Apple partition map: {0}")]
     Apm(#[from] apm::Error),
     /// No disklabel64, or a damaged one without a copy.
@@ -33,13 +30,10 @@ pub enum Error {
     /// No extended boot record.
     #[error("no logical partitions: {0}")]
     Ebr(#[from] ebr::Error),
-    /// No database of a dynamic disk, or a damaged one.
     #[error("no usable database of a dynamic disk: {0}")]
     Ldm(String),
-    /// No table of a PC-98.
     #[error("no table of a PC-98: {0}")]
     Pc98(#[from] pc98::Error),
-    /// Sector 0 is no Sun label.
     #[error("no usable Sun label: {0}")]
     Vtoc8(#[from] vtoc8::Error),
     /// Neither copy of the GPT is good.
@@ -53,7 +47,6 @@ pub enum Error {
     /// The table does not fit on the media.
     #[error(transparent)]
     Layout(#[from] gpt::LayoutError),
-    /// The media has no room for the scheme.
     #[error("{scheme} needs {needed} sectors, the media has {found}")]
     TooSmall {
         scheme: Scheme,
@@ -68,13 +61,11 @@ pub enum Error {
         most: u64,
         found: u64,
     },
-    /// Less than a cylinder, where partitions consist of whole ones.
     #[error("a partition of this scheme has whole cylinders of {sectors} sectors, at least one")]
     Cylinder {
         /// Sectors of a cylinder.
         sectors: u64,
     },
-    /// A sector size that the scheme is not made for.
     #[error("{scheme} cannot be used with sectors of {found} bytes: {reason}")]
     SectorSize {
         scheme: Scheme,
@@ -82,7 +73,6 @@ pub enum Error {
         found: u32,
         reason: &'static str,
     },
-    /// A table of a kind that is only read.
     #[error("the {scheme} table is only read: {reason}")]
     ReadOnly {
         scheme: Scheme,
@@ -97,14 +87,12 @@ pub enum Error {
         least: u32,
         most: u32,
     },
-    /// A damaged table is not changed before it is recovered.
     #[error("the {scheme} table is damaged ({damage}): recover it first")]
     Corrupt {
         scheme: Scheme,
         /// The first thing that is wrong.
         damage: String,
     },
-    /// A table whose partitions overlap is not changed.
     #[error(
         "partitions {first} and {second} of the {scheme} table overlap: delete one of them first"
     )]
@@ -115,13 +103,11 @@ pub enum Error {
         /// The one that begins inside it.
         second: u32,
     },
-    /// Neither copy of a GPT is good, and none was named.
     #[error(
         "neither copy of the GPT is valid: compare them, then name the one to use (--from \
          primary, --from backup)"
     )]
     Doubtful,
-    /// The copy that was named is not there.
     #[error("the {side} copy cannot be used: {error}")]
     Copy {
         side: gpt::Side,
@@ -134,23 +120,18 @@ pub enum Error {
          --from primary or --from backup takes the GPT and replaces it"
     )]
     OrdinaryMbr,
-    /// Only a GPT and a disklabel64 have a second copy to recover from.
     #[error("a {0} table has no second copy, there is nothing to recover from")]
     NothingToRecover(Scheme),
-    /// A scheme without room for boot code.
     #[error("{0} keeps no sectors for boot code; -p writes it into a partition")]
     NoBootCode(Scheme),
-    /// More boot code than the scheme keeps room for.
     #[error("boot code of {found} bytes is too large, the scheme has room for {most}")]
     BootCodeSize {
         /// Its size in bytes.
         found: usize,
         most: usize,
     },
-    /// Boot code that no PC-98 would start.
     #[error("boot code of a PC-98 names its loader at byte 4: IPL1, \"Linux 98\" or \"GRUB/98 \"")]
     BootCodeName,
-    /// A type that the scheme has no number for.
     #[error("{kind:?} is no partition type of {scheme}; give a name or !{form}")]
     UnknownType {
         scheme: Scheme,
@@ -159,7 +140,6 @@ pub enum Error {
         /// What may follow the exclamation mark.
         form: &'static str,
     },
-    /// An attribute that the scheme does not have.
     #[error("{scheme} has no attribute {attribute:?}{}", listed(.known))]
     UnknownAttribute {
         scheme: Scheme,
@@ -168,13 +148,10 @@ pub enum Error {
         /// Those that there are.
         known: String,
     },
-    /// An attribute of a partition, set on the table.
     #[error("{attribute} is an attribute of a partition of {scheme}: name the partition (-i)")]
     OfPartition { scheme: Scheme, attribute: String },
-    /// An attribute of the table, set on a partition.
     #[error("{attribute} is an attribute of a {scheme} itself: leave out the partition (-i)")]
     OfTable { scheme: Scheme, attribute: String },
-    /// An attribute of a protective MBR, where sector 0 holds another one.
     #[error(
         "sector 0 holds an MBR with partitions of its own, whose bytes are left alone: \
          {0:?} is set there"
@@ -187,7 +164,6 @@ pub enum Error {
         label: String,
         reason: &'static str,
     },
-    /// A partition outside the usable sectors.
     #[error("sectors {start} to {end} are outside the usable range, {first} to {last}")]
     OutOfRange {
         /// First sector asked for.
@@ -197,7 +173,6 @@ pub enum Error {
         first: u64,
         last: u64,
     },
-    /// A partition over another one.
     #[error("sectors {start} to {end} overlap partition {other} ({other_start} to {other_end})")]
     Overlap {
         /// First sector asked for.
@@ -209,7 +184,6 @@ pub enum Error {
         other_start: u64,
         other_end: u64,
     },
-    /// No free space that is large enough.
     #[error("no free space of {needed} sectors (aligned to {align}): the largest has {largest}")]
     NoSpace {
         needed: u64,
@@ -217,20 +191,16 @@ pub enum Error {
         /// Sectors in the largest free space after alignment.
         largest: u64,
     },
-    /// A length of 0 sectors.
     #[error("a partition of 0 sectors is impossible")]
     Empty,
-    /// An alignment of 0 sectors.
     #[error("an alignment of 0 sectors is impossible")]
     Align,
-    /// An index outside the table.
     #[error("index {found} is not in the table, which has 1 to {most}")]
     Index {
         /// What was asked for.
         found: u32,
         most: u32,
     },
-    /// An index other than the one that follows from the place.
     #[error(
         "the partition at this place has index {index}, not {found}: they are numbered in order"
     )]
@@ -240,16 +210,12 @@ pub enum Error {
         /// What it would be.
         index: u32,
     },
-    /// An index that is taken.
     #[error("index {0} is in use")]
     IndexInUse(u32),
-    /// All entries are taken.
     #[error("all {0} entries of the table are in use")]
     TableFull(u32),
-    /// No partition to delete.
     #[error("there is no partition {0}")]
     NoSuchPartition(u32),
-    /// A deletion that would move the partitions that stay.
     #[error(
         "partition {0} is the only sign that this label's offsets are relative: \
          without it the others would move"

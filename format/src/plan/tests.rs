@@ -1,6 +1,7 @@
 //! Editing: gpart's rules for space and indexes, damage, and listings.
 
 use super::*;
+use ugeom_testkit::has;
 
 mod backup;
 mod bootcode;
@@ -352,11 +353,7 @@ fn a_damaged_gpt_is_not_edited_but_recovered() {
             found.add(&part("efi")),
             Err(Error::Corrupt { .. })
         ));
-        assert!(
-            found
-                .show("md0", Column::Type)
-                .contains("GPT  (10M) [CORRUPT]")
-        );
+        has(&found.show("md0", Column::Type), "GPT  (10M) [CORRUPT]");
         assert_eq!(found.recover().unwrap().len(), 1);
         let back = written(&found, &mut broken).unwrap();
         assert_eq!((back.damage(), broken == disk), (vec![], true));

@@ -53,19 +53,15 @@ pub mod incompatible {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The bytes end within the header.
     #[error("the header ends at byte {found}, {needed} are needed")]
     Short { found: usize, needed: usize },
-    /// The first four bytes are not `QFI\xfb`.
     #[error("no qcow2 image: {}", begins(found, b"QFI\xfb"))]
     Magic { found: [u8; 4] },
-    /// A version that is not 2 or 3.
     #[error("version {found} at byte 4, expected 2 or 3")]
     Version { found: u32 },
     /// A cluster size that qemu refuses.
     #[error("cluster bits {found} at byte 20, expected 9 to 21")]
     ClusterBits { found: u32 },
-    /// A header length that does not fit.
     #[error("header length {found} at byte 100, expected a multiple of 8 from 104 on")]
     HeaderLength { found: u32 },
     /// The name of another file is not where it should be, or no text.
@@ -88,7 +84,6 @@ pub enum Error {
         length: u64,
         problem: &'static str,
     },
-    /// The L1 table is too short for the disk.
     #[error("a disk of {size_bytes} bytes needs {needed} entries in the L1 table, it has {found}")]
     Uncovered {
         size_bytes: u64,

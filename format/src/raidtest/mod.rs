@@ -47,7 +47,6 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The file ends inside a request.
     #[error(
         "request {index} (byte {at}) is cut off: {found} of {RECORD_BYTES} bytes are there; \
          the file is truncated, or is none of raidtest's"
@@ -60,7 +59,6 @@ pub enum Error {
         /// The bytes that are there.
         found: usize,
     },
-    /// A type that is neither read nor write.
     #[error("request {index} (byte {at}) has type {kind}: 0 is a read, 1 a write")]
     RaidtestKind {
         /// The number of the request, from 0.
@@ -69,13 +67,11 @@ pub enum Error {
         at: u64,
         kind: u8,
     },
-    /// There are more requests than are read.
     #[error("there are {requests} requests; at most {REQUESTS_MAX} are read")]
     TooMany {
         /// How many there are.
         requests: u64,
     },
-    /// A file without requests.
     #[error("there are no requests in it")]
     Empty,
     /// A length that no buffer is made for.
@@ -85,7 +81,6 @@ pub enum Error {
         index: u64,
         length_bytes: u32,
     },
-    /// A request that is not made of whole sectors.
     #[error(
         "request {index}, {length_bytes} bytes at {offset_bytes}, is not made of whole sectors \
          of {sector_bytes} bytes: generate it with -S {sector_bytes}"
@@ -98,7 +93,6 @@ pub enum Error {
         /// The sector size of the device.
         sector_bytes: u32,
     },
-    /// A request that reaches past the end of the device.
     #[error(
         "request {index}, {length_bytes} bytes at {offset_bytes}, reaches past the end of the \
          device, which has {media_bytes} bytes: generate it with -s {media_bytes}"
@@ -111,10 +105,8 @@ pub enum Error {
         /// The size of the device.
         media_bytes: u64,
     },
-    /// A sector size that cannot be.
     #[error("a sector of {0} bytes: it must be 1 to {LENGTH_BYTES_MAX}")]
     SectorSize(u32),
-    /// The device has not a whole sector.
     #[error("a device of {media_bytes} bytes has no sector of {sector_bytes} bytes")]
     NoSector { media_bytes: u64, sector_bytes: u32 },
 }
@@ -157,7 +149,6 @@ fn decode_one(index: u64, record: &[u8]) -> Result<Request, Error> {
 
 impl Request {
     /// The request as it stands in a file; the last three bytes are 0.
-    #[must_use]
     pub fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut record = [0; RECORD_BYTES];
         put(&mut record, 0, &self.offset_bytes.to_le_bytes());
@@ -302,7 +293,6 @@ impl Totals {
 
 /// The share of one of `processes`: consecutive, and the shares differ by one request at most.
 /// raidtest.c leaves out what does not divide; here all requests belong to a process.
-#[must_use]
 pub fn share(requests: &[Request], processes: usize, index: usize) -> &[Request] {
     let border = |index: usize| {
         let index = index.min(processes) as u128;

@@ -24,7 +24,6 @@ const PARTITIONS_OFFSET_BYTES: usize = 312;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Fewer bytes than a header has.
     #[error("the sector is {found} bytes long, a volume header needs {SIZE_BYTES}")]
     Short { found: usize },
     /// Bytes 0 to 3 are not 0BE5A941.

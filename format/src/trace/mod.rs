@@ -169,13 +169,11 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// How the trace is written.
-    #[must_use]
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
     /// The files of the records so far, by their indexes.
-    #[must_use]
     pub fn files(&self) -> &[String] {
         self.parser.files()
     }

@@ -76,19 +76,14 @@ pub struct VerifyState {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The file ends before its content does.
     #[error("the file ends at byte {found}: a verify state has {expected} bytes")]
     Truncated { found: usize, expected: u64 },
-    /// The version of the layout is not supported.
     #[error("version {0} at byte 0: this program reads version {VERSION}, that of fio 3.33")]
     Version(u64),
-    /// The content does not match its checksum.
     #[error("CRC-32C {found:#x} at byte 16, the content has {expected:#x}: the file is damaged")]
     Checksum { found: u64, expected: u64 },
-    /// There are more completions than the file has room for.
     #[error("{completions} completions at byte 24: the file has room for {room}")]
     Completions { completions: u64, room: usize },
-    /// The file is longer than any that is written.
     #[error("the file has {0} bytes: at most {FILE_BYTES_MAX} are read")]
     TooLong(u64),
 }
@@ -201,7 +196,6 @@ impl VerifyState {
 
     /// The name of the file for the job with this name and number, without its folder: that of the
     /// part of the name which the file has room for, so that a long one is found again.
-    #[must_use]
     pub fn file_name(job: &str, index: u64) -> String {
         let end = (0..NAME_BYTES).rev().find(|end| job.is_char_boundary(*end));
         let name = &job[..end.unwrap_or(0)];

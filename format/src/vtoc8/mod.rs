@@ -36,7 +36,6 @@ const PLACES_OFFSET_BYTES: usize = 444;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Fewer bytes than a label has.
     #[error("the sector is {found} bytes long, a Sun label needs {SIZE_BYTES}")]
     Short { found: usize },
     /// Bytes 508 and 509 are not DA BE.

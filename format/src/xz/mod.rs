@@ -42,7 +42,6 @@ pub enum Error {
         found: Vec<u8>,
         expected: &'static [u8],
     },
-    /// A checksum that does not fit.
     #[error("the {what} has the CRC-32 {found:#010x}, its bytes give {expected:#010x}")]
     Checksum {
         /// `stream header`, `stream footer` or `index`.
@@ -51,7 +50,6 @@ pub enum Error {
         /// That of the bytes.
         expected: u32,
     },
-    /// Flags that have no meaning.
     #[error("the {what} has the flags {}", text::hex(.found))]
     Flags {
         /// `stream header` or `stream footer`.
@@ -65,7 +63,6 @@ pub enum Error {
         at: usize,
         problem: &'static str,
     },
-    /// More blocks than are read.
     #[error("the index has {found} blocks, at most {BLOCKS_MAX} are read")]
     Blocks { found: u64 },
 }
@@ -88,7 +85,6 @@ impl Flags {
     }
 
     /// The header of a stream with these flags.
-    #[must_use]
     pub fn header(self) -> [u8; EDGE_BYTES] {
         let mut out = [0; EDGE_BYTES];
         bytes::put(&mut out, 0, &MAGIC);
@@ -99,7 +95,6 @@ impl Flags {
     }
 
     /// The index and the footer of a stream with these flags that has one block.
-    #[must_use]
     pub fn closing(self, record: Record) -> Vec<u8> {
         let mut out = vec![0, 1];
         put_vli(&mut out, record.unpadded_bytes);

@@ -36,23 +36,19 @@ const SKIPPED_HEADER_BYTES: u64 = 8;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The bytes end within a header.
     #[error("a header is longer than its {found} bytes")]
     Short { found: usize },
     /// No frame of zstd begins here.
     #[error("no frame: the magic number is {found:#010x}, expected 0xfd2fb528")]
     Magic { found: u32 },
-    /// A bit that is reserved.
     #[error("the descriptor {found:#04x} of a frame has a bit that is reserved")]
     Descriptor { found: u8 },
-    /// A block that cannot be.
     #[error("a block of kind {kind} and {length} bytes")]
     Block {
         /// Bits 1 and 2 of the header.
         kind: u32,
         length: u32,
     },
-    /// A seek table that its own numbers contradict.
     #[error("the seek table is wrong: {0}")]
     SeekTable(&'static str),
 }

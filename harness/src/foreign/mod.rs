@@ -79,12 +79,8 @@ impl Format {
     /// Its name in words.
     pub fn what(self) -> &'static str {
         match self {
-            Self::Ugeom => "ugeom",
-            Self::Fio => "fio",
-            Self::Hyperfine => "hyperfine",
-            Self::Criterion => "criterion",
             Self::Go => "Go's benchmarks",
-            Self::Iostat => "iostat",
+            other => other.id(),
         }
     }
 

@@ -37,7 +37,6 @@ pub struct Section {
 
 impl Section {
     /// The section as arguments of a command line, each to be quoted where a shell needs it.
-    #[must_use]
     pub fn as_arguments(&self) -> Vec<String> {
         let name = (!self.is_global()).then(|| format!("--name={}", self.name));
         let setting = |setting: &Setting| match &setting.value {
@@ -51,7 +50,6 @@ impl Section {
 
     /// True for settings that are meant for all jobs after it: fio compares the beginning of the
     /// name, so that `[global-read]` is no job.
-    #[must_use]
     pub fn is_global(&self) -> bool {
         self.name.starts_with("global")
     }

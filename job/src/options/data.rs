@@ -11,19 +11,9 @@ use ugeom_classes::{set_choice, set_field};
 #[rustfmt::skip]
 pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("buffer_pattern", "PATTERN", Absent, "write these bytes",
-        |job, text| {
-            job.fill = Fill::Pattern(bytes_pattern(text)?);
-            Ok(())
-        }),
+        set_field!(job, text => fill = Fill::Pattern(bytes_pattern(text)?))),
     switch("zero_buffers", Value("0"), "write zeroes",
-        |job, text| {
-            job.fill = if nonzero(text)? {
-                Fill::Zero
-            } else {
-                Fill::Random
-            };
-            Ok(())
-        }),
+        set_field!(job, text => fill = if nonzero(text)? { Fill::Zero } else { Fill::Random })),
     switch("refill_buffers", Value("0"), "new random bytes for each write",
         |job, text| {
             if nonzero(text)? {

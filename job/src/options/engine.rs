@@ -15,22 +15,13 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, one for a \
          file at most, as in glibc), guasi, splice, mmap, null, filecreate, filestat, filedelete, \
          falloc, ftruncate, cpuio, auto",
-        |job, text| {
-            job.ioengine = engine(text)?.to_owned();
-            Ok(())
-        }),
+        set_field!(job, text => ioengine = engine(text)?.to_owned())),
     option("guasi_workers", "MIN..MAX", Depends("1..iodepth, at most 2000"),
         "threads of ioengine=guasi (MAX alone: 1..MAX)",
-        |job, text| {
-            job.guasi.workers = Some(text.parse()?);
-            Ok(())
-        }),
+        set_field!(job, text => guasi.workers = Some(text.parse()?))),
     option("guasi_backend", "BACKEND", Value("workers"),
         "backend of ioengine=guasi: workers, ring (io_uring), auto",
-        |job, text| {
-            job.guasi.backend = text.parse()?;
-            Ok(())
-        }),
+        set_field!(job, text => guasi.backend = text.parse()?)),
     option("stat_type", "stat|lstat|statx", Value("stat"), "system call of ioengine=filestat",
         set_choice!(stat_call = [
             ("stat", StatCall::Stat), ("lstat", StatCall::Lstat), ("statx", StatCall::Statx),
@@ -49,10 +40,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(cpu.ends_with_others = truth)),
     switch("direct", Value("0"), "direct I/O (O_DIRECT)", set_field!(direct = truth)),
     switch("buffered", Value("1"), "the opposite of direct",
-        |job, text| {
-            job.direct = !truth(text)?;
-            Ok(())
-        }),
+        set_field!(job, text => direct = !truth(text)?)),
     option("iodepth", "N", Value("1"), "requests in flight", set_field!(iodepth = count)),
     option("iodepth_low", "N", Depends("iodepth"),
         "when the queue was full, submit again at this number in flight",
@@ -85,27 +73,15 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     idle("force_async", "N", "no effect: the kernel decides which requests run in the background"),
     option("cmdprio_percentage", "PERCENT[,PERCENT]", Value("0"),
         "share of reads and writes with an I/O priority; io_uring and libaio",
-        |job, text| {
-            job.priorities.percent = of_reads_and_writes(text, percentage)?;
-            Ok(())
-        }),
+        set_field!(job, text => priorities.percent = of_reads_and_writes(text, percentage)?)),
     option("cmdprio_class", "CLASS[,CLASS]", Value("1"),
         "class of the priority: 1 real-time, 2 best effort, 3 idle",
-        |job, text| {
-            job.priorities.class = of_reads_and_writes(text, priority_class)?;
-            Ok(())
-        }),
+        set_field!(job, text => priorities.class = of_reads_and_writes(text, priority_class)?)),
     option("cmdprio", "LEVEL[,LEVEL]", Value("0"), "level of the priority in its class, 0 to 7",
-        |job, text| {
-            job.priorities.level = of_reads_and_writes(text, priority_level)?;
-            Ok(())
-        }),
+        set_field!(job, text => priorities.level = of_reads_and_writes(text, priority_level)?)),
     option("cmdprio_bssplit", "SIZE/PERCENT[/CLASS/LEVEL]:...[,...]", Absent,
         "I/O priorities by request size",
-        |job, text| {
-            job.priorities.split = of_reads_and_writes(text, priority_split)?;
-            Ok(())
-        }),
+        set_field!(job, text => priorities.split = of_reads_and_writes(text, priority_split)?)),
     idle("mem", "malloc|mmap|shm|mmapshared|mmaphuge|shmhuge",
         "no effect: buffers are anonymous memory").also(&["iomem"]),
     idle("iomem_align", "SIZE", "no effect: buffers begin at a page").also(&["mem_align"]),

@@ -24,10 +24,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("rwmixread", "PERCENT", Value("50"), "share of reads in a mix",
         set_field!(rwmixread = percentage)),
     option("rwmixwrite", "PERCENT", Value("50"), "share of writes in a mix",
-        |job, text| {
-            job.rwmixread = 100 - percentage(text)?;
-            Ok(())
-        }),
+        set_field!(job, text => rwmixread = 100 - percentage(text)?)),
     option("bs", "SIZE[,SIZE[,SIZE]]", Value("4k"),
         "size of requests: read,write,trim; bsrange and bssplit win",
         |job, text| {
@@ -46,15 +43,10 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "the first size of bs is for sequential requests, the second for random ones",
         set_field!(seq_rand_sizes = truth)),
     option("bsrange", "MIN-MAX[,...]", Absent, "range of sizes of requests",
-        |job, text| {
-            job.sizes = by_direction(text, &job.sizes, sizes)?;
-            Ok(())
-        }).also(&["blocksize_range"]),
+        set_field!(job, text =>
+            sizes = by_direction(text, &job.sizes, sizes)?)).also(&["blocksize_range"]),
     option("bssplit", "SIZE/PERCENT:...[,...]", Absent, "sizes of requests with their shares",
-        |job, text| {
-            job.sizes = by_direction(text, &job.sizes, split)?;
-            Ok(())
-        }),
+        set_field!(job, text => sizes = by_direction(text, &job.sizes, split)?)),
     option("size", "SIZE|PERCENT%", Depends("the whole target"),
         "bytes of the target that the job uses, all files together",
         |job, text| {
@@ -72,10 +64,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "end after this number of requests, times `loops`; reads that verify count",
         set_field!(number_ios = number)),
     option("loops", "N", Value("1"), "number of passes over the files",
-        |job, text| {
-            job.loops = number(text)?.max(1);
-            Ok(())
-        }),
+        set_field!(job, text => loops = number(text)?.max(1))),
     option("random_distribution",
         "random|zipf:T|pareto:H|normal:D|zoned:A/S:...|zoned_abs:A/BYTES:...", Value("random"),
         "distribution of random offsets; `:C` behind T, H or D moves the centre to that share \
@@ -91,18 +80,15 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(randseed = number)),
     option("ba", "SIZE[,SIZE[,SIZE]]", Depends("bs"),
         "alignment of random requests; sets norandommap where it is not `bs`",
-        |job, text| {
-            job.align_bytes = numbers_by_direction(text, &job.align_bytes, bytes)?;
-            Ok(())
-        }).also(&["blockalign"]),
+        set_field!(job, text =>
+            align_bytes = numbers_by_direction(text, &job.align_bytes, bytes)?))
+            .also(&["blockalign"]),
     switch("bs_unaligned", Value("0"), "sizes need not be multiples of the smallest",
         set_field!(unaligned = nonzero)).also(&["blocksize_unaligned"]),
     option("percentage_random", "PERCENT[,...]", Value("100"),
         "share of random offsets in a random job; the other requests are sequential",
-        |job, text| {
-            job.random_percent = numbers_by_direction(text, &job.random_percent, percentage)?;
-            Ok(())
-        }),
+        set_field!(job, text =>
+            random_percent = numbers_by_direction(text, &job.random_percent, percentage)?)),
     option("rw_sequencer", "sequential|identical", Value("sequential"),
         "requests between the offsets that rw=randread:N draws: follow one another, or repeat an \
          offset",

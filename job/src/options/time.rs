@@ -15,10 +15,7 @@ use ugeom_classes::{set_choice, set_field};
 pub const ENTRIES: &[OptionEntry<Job>] = &[
     option("startdelay", "TIME[-TIME]", Value("0"),
         "delay before the job starts; of a range, a random one",
-        |job, text| {
-            job.startdelay_ns = range(text, seconds)?;
-            Ok(())
-        }),
+        set_field!(job, text => startdelay_ns = range(text, seconds)?)),
     option("ramp_time", "TIME", Value("0"), "time before counting starts",
         set_field!(ramp_time_ns = seconds)),
     option("runtime", "TIME", Value("0"), "end after this time",
@@ -27,16 +24,10 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(time_based = nonzero)),
     option("rate", "SIZE[,...]", Value("0"),
         "bandwidth limit, bytes per second; total latencies count from when a request was due",
-        |job, text| {
-            job.rate = numbers_by_direction(text, &job.rate, bytes)?;
-            Ok(())
-        }),
+        set_field!(job, text => rate = numbers_by_direction(text, &job.rate, bytes)?)),
     option("rate_iops", "N[,...]", Value("0"),
         "IOPS limit; total latencies count from when a request was due",
-        |job, text| {
-            job.rate_iops = numbers_by_direction(text, &job.rate_iops, number)?;
-            Ok(())
-        }),
+        set_field!(job, text => rate_iops = numbers_by_direction(text, &job.rate_iops, number)?)),
     option("rate_process", "linear|poisson", Value("linear"), "arrival process of a rate",
         set_choice!(rate_poisson = [("linear", false), ("poisson", true)])),
     option("thinktime", "TIME", Value("0"),
@@ -63,16 +54,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(thinktime_iotime_ns = seconds)),
     option("rate_min", "SIZE[,...]", Value("0"),
         "minimum bandwidth, bytes per second over a rate_cycle; less is an error",
-        |job, text| {
-            job.rate_min = numbers_by_direction(text, &job.rate_min, bytes)?;
-            Ok(())
-        }).also(&["ratemin"]),
+        set_field!(job, text =>
+            rate_min = numbers_by_direction(text, &job.rate_min, bytes)?)).also(&["ratemin"]),
     option("rate_iops_min", "N[,...]", Value("0"),
         "minimum IOPS over a rate_cycle; fewer are an error",
-        |job, text| {
-            job.rate_iops_min = numbers_by_direction(text, &job.rate_iops_min, number)?;
-            Ok(())
-        }),
+        set_field!(job, text =>
+            rate_iops_min = numbers_by_direction(text, &job.rate_iops_min, number)?)),
     option("rate_cycle", "TIME", Value("1s"),
         "interval of rate_min and rate_iops_min, ms without a unit",
         set_field!(rate_cycle_ns = milliseconds)).also(&["ratecycle"]),

@@ -73,7 +73,6 @@ pub struct Sizes {
 
 impl Sizes {
     /// All requests have the same length.
-    #[must_use]
     pub fn fixed(bytes: u64) -> Self {
         Self {
             min: bytes,
@@ -83,7 +82,6 @@ impl Sizes {
     }
 
     /// Whether all requests have the same length.
-    #[must_use]
     pub fn is_fixed(&self) -> bool {
         self.min == self.max && self.split.is_empty()
     }
@@ -162,7 +160,6 @@ pub enum Verify {
 
 impl Verify {
     /// The bytes of the header with its digest; `None` when there is no header.
-    #[must_use]
     pub fn header_bytes(self) -> Option<usize> {
         let digest = match self {
             Self::No | Self::Pattern | Self::Null => return None,
@@ -372,7 +369,6 @@ pub enum FileOrder {
 
 impl FileOrder {
     /// Whether some files have more requests than others, so that none of them is ever done.
-    #[must_use]
     pub fn is_uneven(&self) -> bool {
         matches!(self, Self::Zipf(..) | Self::Pareto(..) | Self::Normal(..))
     }
@@ -393,7 +389,6 @@ pub struct Zones {
 
 impl Zones {
     /// The length of a zone, bytes; `None` without zones.
-    #[must_use]
     pub fn range(&self) -> Option<u64> {
         let range = if self.range_bytes > 0 {
             self.range_bytes
@@ -580,7 +575,6 @@ impl Default for Priorities {
 
 impl Priorities {
     /// Whether there are any.
-    #[must_use]
     pub fn any(&self) -> bool {
         self.percent != [0; 2] || self.split.iter().any(|split| !split.is_empty())
     }

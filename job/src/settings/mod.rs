@@ -222,7 +222,6 @@ pub const PERCENTILES: [f64; 17] = [
 
 impl Job {
     /// A job with the defaults of fio.
-    #[must_use]
     pub fn new(name: &str, origin: Origin) -> Self {
         Self {
             name: name.to_owned(),
@@ -278,32 +277,27 @@ impl Job {
     }
 
     /// Where an option was set for this job; the job itself, if it was not.
-    #[must_use]
     pub fn origin_of(&self, option: &str) -> &Origin {
         let found = self.origins.iter().rev().find(|(name, _)| *name == option);
         found.map_or(&self.origin, |(_, origin)| origin)
     }
 
     /// True when the user set the option.
-    #[must_use]
     pub fn was_set(&self, option: &str) -> bool {
         self.origins.iter().any(|(name, _)| *name == option)
     }
 
     /// Whether fewer of its `files` files may be open than there are.
-    #[must_use]
     pub fn limits_open_files(&self, files: usize) -> bool {
         self.openfiles > 0 && (self.openfiles as usize) < files
     }
 
     /// The largest request, bytes.
-    #[must_use]
     pub fn largest_bytes(&self) -> u64 {
         self.used_sizes().map(|sizes| sizes.max).max().unwrap_or(0)
     }
 
     /// The smallest request, bytes: what the file is divided into.
-    #[must_use]
     pub fn smallest_bytes(&self) -> u64 {
         self.used_sizes()
             .map(|sizes| sizes.min)
@@ -320,7 +314,6 @@ impl Job {
     }
 
     /// Whether syncs come between the requests of the job.
-    #[must_use]
     pub fn has_syncs(&self) -> bool {
         self.fsync > 0 || self.fdatasync > 0 || self.sync_file_range.is_some()
     }
@@ -337,20 +330,17 @@ impl Job {
     }
 
     /// Whether the content of the target changes.
-    #[must_use]
     pub fn changes_data(&self) -> bool {
         self.rw.does[WRITE] || self.rw.does[TRIM]
     }
 
     /// Whether the job goes on after some errors.
-    #[must_use]
     pub fn continues(&self) -> bool {
         let listed = self.ignored_errors.iter().any(|list| !list.is_empty());
         self.goes_on != GoesOn::default() || listed
     }
 
     /// What the engine does to files instead of requests; `None` for engines that transfer data.
-    #[must_use]
     pub fn file_operation(&self) -> Option<FileOperation> {
         match self.ioengine.as_str() {
             "filecreate" => Some(FileOperation::Create),
@@ -361,7 +351,6 @@ impl Job {
     }
 
     /// What the engine does to ranges of files; `None` for engines that transfer data.
-    #[must_use]
     pub fn range_call(&self) -> Option<RangeCall> {
         match self.ioengine.as_str() {
             "falloc" => Some(RangeCall::Allocate),
@@ -371,21 +360,18 @@ impl Job {
     }
 
     /// Whether the engine deletes files, or they are removed after a pass or the job.
-    #[must_use]
     pub fn deletes_files(&self) -> bool {
         let removes = self.unlink || self.unlink_each_loop;
         removes || self.file_operation() == Some(FileOperation::Delete)
     }
 
     /// Whether it makes requests: `ioengine=cpuio` makes none.
-    #[must_use]
     pub fn makes_requests(&self) -> bool {
         self.ioengine != "cpuio"
     }
 
     /// Whether requests can be in flight beside each other: not with a blocking engine, which
     /// fio's `null` is with a depth of one.
-    #[must_use]
     pub fn is_sync(&self) -> bool {
         match self.ioengine.as_str() {
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "splice" | "mmap" => true,

@@ -8,7 +8,7 @@ use ugeom_harness::Settings;
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{Control, CpuTimes, DeviceCounts, Machine, Measured};
 use ugeom_harness::{Round, Sample, Work};
-use ugeom_testkit::has;
+use ugeom_testkit::{ends, has};
 
 /// As short as it can be.
 fn short() -> Common {
@@ -260,7 +260,7 @@ fn the_page_has_all_parts_and_says_whether_2006_holds() {
 #[test]
 fn the_level_of_the_shares_in_the_table_is_stated() {
     let certain = page(&document(true)).certain();
-    assert!(certain.contains("% CI, [ ] 10th to 90th"), "{certain}");
+    has(&certain, "% CI, [ ] 10th to 90th");
 }
 
 #[test]
@@ -347,10 +347,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     let short = folder.path().join("short.img");
     std::fs::write(&short, [1; 4096]).unwrap();
     let error = refused(&short);
-    assert!(
-        error.ends_with("it has 4096 bytes; a cache needs at least 4194304"),
-        "{error}"
-    );
+    ends(&error, "it has 4096 bytes; a cache needs at least 4194304");
     let error = refused(Path::new("/dev/zero"));
     has(&error, "only a regular file");
     let error = refused(&folder.path().join("missing"));

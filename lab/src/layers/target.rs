@@ -313,7 +313,7 @@ fn file_below(tree: &Tree, id: ProviderId) -> Option<PathBuf> {
     let facts = view.config.iter().chain(&geom.config);
     let path = facts
         .into_iter()
-        .find(|(key, _)| key == "file" || key == "path")?;
+        .find(|(key, _)| ["file", "path"].contains(key))?;
     Some(path_of(&path.1))
 }
 

@@ -46,14 +46,12 @@ pub struct Request {
 impl Request {
     /// Whether it makes writes durable.
     #[inline(always)]
-    #[must_use]
     pub fn is_sync(&self) -> bool {
         matches!(self.kind, Kind::DataSync | Kind::Sync)
     }
 
     /// A read, or a write, of a door with one file.
     #[inline(always)]
-    #[must_use]
     pub fn of(write: bool, offset: u64, length: u32) -> Self {
         Self {
             kind: if write { Kind::Write } else { Kind::Read },

@@ -16,7 +16,6 @@ pub struct NullDoor {
 
 impl NullDoor {
     /// A door with so many slots.
-    #[must_use]
     pub fn new(slots: u32, bytes: usize) -> Self {
         Self {
             buffers: (0..slots).map(|_| Buffer::new(bytes)).collect(),

@@ -31,7 +31,6 @@ pub struct StackDoor {
 
 impl StackDoor {
     /// A door with so many slots of so many bytes. The channel's depth is at least `slots`.
-    #[must_use]
     pub fn new(channel: Channel, opened: Arc<Opened>, slots: u32, bytes: usize) -> Self {
         Self {
             channel,
@@ -183,7 +182,6 @@ pub struct StackCalls<'a> {
 impl<'a> StackCalls<'a> {
     /// Requests by a channel on a provider that is open for them.
     #[inline(always)]
-    #[must_use]
     pub fn new(channel: &'a mut Channel, opened: &'a Opened, memory: &'a mut [u8]) -> Self {
         Self {
             channel,

@@ -140,7 +140,6 @@ pub(super) unsafe fn hmacs(
     outer.map(|state| bytes_of(&words_of(state)))
 }
 
-/// The registers of a state.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn abef_cdgh(state: &State) -> Registers {
@@ -172,7 +171,6 @@ fn abcd_efgh([abef, cdgh]: Registers) -> [__m128i; 2] {
     ]
 }
 
-/// The state of registers.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn words_of(registers: Registers) -> State {

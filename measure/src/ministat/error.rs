@@ -7,7 +7,6 @@ use super::{LINE_BYTES_MAX, VALUES_MAX, VALUES_MIN};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The column of a line holds no number.
     #[error("{name}: line {line}: `{text}` is not a number")]
     NotANumber {
         name: String,
@@ -23,7 +22,6 @@ pub enum Error {
         /// What stands there, shortened.
         text: String,
     },
-    /// No line has this column.
     #[error("{name}: there is no column {column}: the longest line has {widest}")]
     NoSuchColumn {
         name: String,
@@ -39,10 +37,8 @@ pub enum Error {
         /// How many it has.
         got: usize,
     },
-    /// A line that no table has.
     #[error("{name}: line {line} is longer than {LINE_BYTES_MAX} bytes; is this a text?")]
     LineTooLong { name: String, line: u64 },
-    /// More values than are kept in memory.
     #[error("{name}: line {line}: there are more than {VALUES_MAX} values")]
     TooMany {
         name: String,

@@ -14,7 +14,6 @@ pub enum UnitError {
     /// It does not fit in 64 bits.
     #[error("this is more than 2^64 - 1 {unit}")]
     TooLarge { unit: &'static str },
-    /// A fraction of the smallest unit is left.
     #[error("this is not a whole number of {unit}")]
     Fraction { unit: &'static str },
 }

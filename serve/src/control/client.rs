@@ -78,7 +78,6 @@ impl Client {
     }
 
     /// Identity of the server.
-    #[must_use]
     pub fn facts(&self) -> &ServerFacts {
         &self.facts
     }

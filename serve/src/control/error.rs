@@ -15,21 +15,17 @@ pub enum ControlError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The socket cannot be made.
     #[error("the control socket {}: {problem}", path.display())]
     Place {
         /// Where it should be.
         path: PathBuf,
         problem: String,
     },
-    /// No server listens there.
     #[error("no server listens to {}", path.display())]
     NoServer { path: PathBuf },
-    /// The socket belongs to another user.
     #[error("{} belongs to another user: only root and the user who started a server may query it",
         path.display())]
     Forbidden { path: PathBuf },
-    /// The server has ended, or talks no more.
     #[error("the server at {} has ended{why}", path.display())]
     Gone {
         path: PathBuf,

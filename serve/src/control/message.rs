@@ -282,7 +282,6 @@ impl Figures {
 
 impl Times {
     /// READ, WRITE, DELETE and the rest.
-    #[must_use]
     pub fn kinds(&self) -> [&Spread; 4] {
         [&self.read, &self.write, &self.delete, &self.other]
     }

@@ -7,7 +7,6 @@ use std::io;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum ServeError {
-    /// An address that is none.
     #[error("`{address}` is not an address: {problem}; write unix:PATH or tcp:HOST:PORT")]
     Address {
         address: String,

@@ -30,9 +30,6 @@ pub struct OnlyClient {
 
 impl Listening {
     /// A socket passed by another program; its file stays when the server ends.
-    ///
-    /// # Errors
-    /// It is none that clients can connect to.
     pub(super) fn given(fd: &Arc<OwnedFd>) -> Result<Self, ServeError> {
         let refused = |problem: &str| ServeError::Given {
             problem: problem.to_owned(),

@@ -13,7 +13,7 @@ mod view;
 pub use view::{ConsumerView, GeomView, ProviderView, Tree};
 
 use crate::access::Counts;
-use crate::class::Geom;
+use crate::class::{Fact, Geom};
 use crate::error::{Errno, StackError};
 use crate::losses::{Losses, Mark};
 use std::collections::{BTreeMap, VecDeque};
@@ -67,7 +67,7 @@ pub(crate) struct ProviderObject {
     pub stripeoffset: u64,
     pub padding: u32,
     pub mark: Option<String>,
-    pub config: Vec<(String, String)>,
+    pub config: Vec<Fact>,
     /// Figures of consumers that are gone.
     pub past: crate::statistics::Totals,
 }

@@ -2,6 +2,7 @@
 
 use super::{ConsumerId, GeomId, GeomObject, ProviderId, Topology};
 use crate::access::Counts;
+use crate::class::Fact;
 use crate::error::Errno;
 
 /// All geoms, in the order in which they were made.
@@ -25,7 +26,7 @@ pub struct GeomView {
     /// It is going away.
     pub wither: bool,
     /// Facts that its class states, as keys and values.
-    pub config: Vec<(String, String)>,
+    pub config: Vec<Fact>,
     /// Its connections to providers below.
     pub consumers: Vec<ConsumerView>,
     /// What it offers to the layers above.
@@ -73,11 +74,11 @@ pub struct ProviderView {
     /// A fault that a user must see.
     pub mark: Option<String>,
     /// Facts that its class states, as keys and values.
-    pub config: Vec<(String, String)>,
+    pub config: Vec<Fact>,
 }
 
-fn fact<'a>(config: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    let found = config.iter().find(|(key, _)| key == name);
+fn fact<'a>(config: &'a [Fact], name: &str) -> Option<&'a str> {
+    let found = config.iter().find(|(key, _)| *key == name);
     found.map(|(_, value)| value.as_str())
 }
 

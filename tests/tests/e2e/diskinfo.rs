@@ -2,6 +2,7 @@
 
 use crate::disks::{self, REAL};
 use crate::run::{has, json_of, ugeom};
+use ugeom_testkit::begins;
 
 #[test]
 fn every_recorded_listing_of_a_real_disk_comes_out() {
@@ -56,11 +57,7 @@ fn what_can_be_looked_at_is_printed_beside_what_cannot() {
         ended.text(),
         "md0\t512\t1048576\t2048\t0\t0\nmd0\t512\t2097152\t4096\t0\t0\n"
     );
-    assert!(
-        ended.stderr.starts_with("ugeom: opening /no/such/disk: "),
-        "{}",
-        ended.stderr
-    );
+    begins(&ended.stderr, "ugeom: opening /no/such/disk: ");
 }
 
 #[test]
@@ -96,10 +93,7 @@ fn overhead_seeks_and_transfers_are_printed_as_freebsd_prints_them() {
     let ended = ugeom(&["diskinfo", "-ct", "md:4m"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let text = ended.text();
-    assert!(
-        text.starts_with("md0\n\t512         \t# sectorsize\n"),
-        "{text}"
-    );
+    begins(&text, "md0\n\t512         \t# sectorsize\n");
     let start = text.find("I/O command overhead:\n").expect("a heading");
     let names: Vec<&str> = text[start..]
         .lines()

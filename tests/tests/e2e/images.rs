@@ -353,10 +353,9 @@ fn locks_go_together_with_qemus() {
     ));
     let io = |command: &str| bench_io(&bench, command);
     assert!(is_refused(&io("write 0 512")));
-    assert!(
-        ugeom_with(&["write", &image], b"x")
-            .failed(1)
-            .contains("for writing")
+    has(
+        &ugeom_with(&["write", &image], b"x").failed(1),
+        "for writing",
     );
     assert_eq!(ugeom(&["read", &image, "--length", "512"]).code, 0);
     drop(served);
@@ -375,10 +374,9 @@ fn locks_go_together_with_qemus() {
     let mut qemu = qemu.spawn().expect("qemu-io");
     wait_for_lock(&image);
     assert_eq!(ugeom(&["read", &image, "--length", "512"]).code, 0);
-    assert!(
-        ugeom_with(&["write", &image], b"x")
-            .failed(1)
-            .contains("for writing")
+    has(
+        &ugeom_with(&["write", &image], b"x").failed(1),
+        "for writing",
     );
     drop(qemu.stdin.take());
     qemu.wait().expect("qemu-io ends");
@@ -391,10 +389,9 @@ fn locks_go_together_with_qemus() {
     );
     assert!(is_refused(&bench.img(&["info", "disk.qcow2"])));
     assert_eq!(bench.img(&["info", "-U", "disk.qcow2"]).code, 0);
-    assert!(
-        ugeom(&["read", &bench.path("disk.qcow2")])
-            .failed(1)
-            .contains("for writing")
+    has(
+        &ugeom(&["read", &bench.path("disk.qcow2")]).failed(1),
+        "for writing",
     );
     drop(served);
 }

@@ -100,11 +100,7 @@ fn verbose_prints_a_line_for_each_process() {
         let line = format!("\nugeom: process {number}: ");
         assert!(format!("\n{}", ended.stderr).contains(&line), "{ended:?}");
     }
-    assert!(
-        ended
-            .stderr
-            .contains(" runs repeated because the core was slow")
-    );
+    has(&ended.stderr, " runs repeated because the core was slow");
 }
 
 /// There are cells of reads through NBD, and through FUSE, or the reason why there are none.

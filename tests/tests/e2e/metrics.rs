@@ -255,7 +255,6 @@ fn metrics_for_other_hosts_come_with_a_warning() {
     has(&used, "the port is in use");
 }
 
-/// The dashboard of docs.
 const DASHBOARD: &str = include_str!("../../../docs/grafana-dashboard.json");
 
 /// Every query of a dashboard, wherever it lies.

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use ugeom_testkit::program;
+use ugeom_testkit::{begins, program};
 
 const MIB: u64 = 1 << 20;
 
@@ -662,10 +662,7 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     fat[510..].copy_from_slice(b"\x55\xaa");
     std::fs::write(&path, &bytes).expect("the image");
     let table = ugeom(&["part", "search", "--format", "gpart", &disk]).quiet();
-    assert!(
-        table.starts_with("GPT 128\n1   efi 2048 4096 boot \n# disk uuid="),
-        "{table}"
-    );
+    begins(&table, "GPT 128\n1   efi 2048 4096 boot \n# disk uuid=");
     let listed = ugeom(&["part", "search", &disk]).quiet();
     has(&listed, "entry of a GPT's backup");
     assert!(!listed.contains("omitted"), "{listed}");

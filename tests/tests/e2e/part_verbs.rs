@@ -4,6 +4,7 @@
 use crate::disks;
 use crate::run::{has, json_of, other, part, part_refused as refused, ugeom, ugeom_with, words_of};
 use std::io::{Seek, SeekFrom, Write};
+use ugeom_testkit::begins;
 
 #[path = "../../../format/tests/common/ldm.rs"]
 mod ldm;
@@ -163,11 +164,7 @@ fn logical_partitions_are_made_in_an_extended_one() {
         (created.code, created.text().as_str()),
         (0, "disk.imgs2 created\n")
     );
-    assert!(
-        created
-            .stderr
-            .contains("no extended boot record at sector 0")
-    );
+    has(&created.stderr, "no extended boot record at sector 0");
     for expected in [
         "disk.imgs5 added\n",
         "disk.imgs6 added\n",
@@ -411,7 +408,7 @@ fn a_torn_disklabel64_is_recovered() {
     let recovered = ugeom(&["part", "recover", "--keep", &kept, &disk]);
     assert_eq!(recovered.code, 0);
     let text = recovered.text();
-    assert!(text.starts_with("disk.img recovered\n"), "{text}");
+    begins(&text, "disk.img recovered\n");
     image[1024] ^= 1;
     assert!(std::fs::read(&disk).expect("the image") == image);
 }
@@ -431,7 +428,7 @@ fn a_dynamic_disk_is_only_read() {
     let before = std::fs::read(&path).expect("the disk");
     let disk = disks::text(&path);
     let saved = part(&["backup", &disk]);
-    assert!(saved.starts_with("LDM "), "{saved}");
+    begins(&saved, "LDM ");
     assert!(part(&["show", &disk]).contains("LDM"));
     let code = disks::text(&folder.path().join("code"));
     std::fs::write(&code, [1; 512]).expect("boot code");

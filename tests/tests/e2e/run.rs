@@ -178,7 +178,6 @@ pub fn files_in(folder: &Path) -> Vec<String> {
     files
 }
 
-/// Runs a command to its end.
 pub fn run(mut command: Command, input: &[u8]) -> Ended {
     let mut child = command
         .spawn()

@@ -82,7 +82,6 @@ impl Phase {
     ];
 
     /// The word for it in tables.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Block => "wait for request",

@@ -43,7 +43,6 @@ impl Choice {
     pub const ALL: [Self; 3] = [Self::Bpf, Self::Tracefs, Self::Perf];
 
     /// The name in results and options.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Bpf => "bpf",

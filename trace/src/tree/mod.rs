@@ -67,7 +67,6 @@ pub enum Class {
 
 impl Class {
     /// The word for it in listings.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Disk => "DISK",

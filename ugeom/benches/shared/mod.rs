@@ -72,7 +72,6 @@ impl Process {
         self.export("")
     }
 
-    /// An export by its name.
     pub fn export(&self, name: &str) -> Result<Target, Failure> {
         let mut options = TargetOptions::untasted();
         options.writable = true;

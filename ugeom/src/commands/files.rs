@@ -15,7 +15,6 @@ pub use ugeom_machine::temporary::NewFile;
 /// The path that means standard output.
 pub const STDOUT: &str = "-";
 
-/// What is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// A document, or several.
@@ -179,9 +178,6 @@ pub fn deliver(answer: impl FnOnce() -> Result<String>, results: &[Delivery<'_>]
 }
 
 /// Writes a file whole, or leaves what was there.
-///
-/// # Errors
-/// It cannot be written.
 pub fn write(path: &Path, text: &[u8]) -> Result<()> {
     let written = NewFile::create(path).and_then(|mut new| {
         new.file.write_all(text)?;

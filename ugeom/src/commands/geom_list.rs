@@ -9,7 +9,7 @@ use ugeom_stack::{GeomView, ProviderView};
 pub fn described(geom: &GeomView, below: Option<&ProviderView>) -> String {
     let mut lines = vec![format!("Geom name: {}", geom.name)];
     // What commands warn of is no fact of GEOM's.
-    let facts = geom.config.iter().filter(|(name, _)| name != "hint");
+    let facts = geom.config.iter().filter(|(name, _)| *name != "hint");
     lines.extend(facts.map(|(name, value)| format!("{name}: {value}")));
     lines.push("Providers:".to_owned());
     for (index, provider) in geom.providers.iter().enumerate() {

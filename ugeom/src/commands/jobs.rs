@@ -7,9 +7,6 @@ use ugeom_ab::{AbOptions, Jobs, Side};
 use ugeom_fio::Meaning;
 
 /// The job files among the candidates; `note` takes what is to be said about their jobs.
-///
-/// # Errors
-/// A file that is no job file.
 pub(super) fn jobs(options: &AbOptions, note: &'static dyn Fn(&str)) -> Result<Jobs<'static>> {
     let mut files = BTreeMap::new();
     for candidate in &options.subject.candidates {

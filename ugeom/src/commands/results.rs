@@ -34,7 +34,6 @@ pub fn read(path: &Path) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// A file with results.
 pub struct ResultFile {
     /// Path of the file.
     pub path: PathBuf,

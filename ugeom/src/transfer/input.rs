@@ -19,9 +19,6 @@ pub struct Input {
 
 impl Input {
     /// Takes standard input and the signals.
-    ///
-    /// # Errors
-    /// What installing the handlers fails with.
     pub fn new() -> Result<Self> {
         Ok(Self {
             stdin: io::stdin().lock(),
@@ -59,9 +56,6 @@ impl Input {
     }
 
     /// Passes over bytes of a hole.
-    ///
-    /// # Errors
-    /// What the system refuses.
     pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
         let by = i64::try_from(bytes).map_err(io::Error::other)?;
         seek(self.stdin.as_fd(), SeekFrom::Current(by))?;

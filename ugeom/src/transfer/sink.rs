@@ -31,9 +31,6 @@ impl Sink {
     }
 
     /// Appends bytes; runs of zeroes among them become holes.
-    ///
-    /// # Errors
-    /// What writing to stdout fails with.
     pub fn data(&mut self, bytes: &[u8]) -> Result<()> {
         if !self.holes {
             return self.out.write_all(bytes).map_err(output::stdout_error);
@@ -60,9 +57,6 @@ impl Sink {
     }
 
     /// Appends zeroes, as a hole where stdout is a file that can have one.
-    ///
-    /// # Errors
-    /// As [`Sink::data`].
     pub fn hole(&mut self, length: u64) -> Result<()> {
         self.zeroes(length).map_err(output::stdout_error)
     }
@@ -84,9 +78,6 @@ impl Sink {
     }
 
     /// All of it has been appended.
-    ///
-    /// # Errors
-    /// As [`Sink::data`].
     pub fn finish(&mut self) -> Result<()> {
         self.end().map_err(output::stdout_error)
     }

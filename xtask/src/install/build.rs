@@ -90,7 +90,6 @@ fn host() -> Result<String> {
 }
 
 impl Built {
-    /// The file of this name.
     pub fn file(&self, name: &str) -> Result<&Path> {
         let mut files = self.files.iter().map(PathBuf::as_path);
         let found = files.find(|file| file.file_name().is_some_and(|it| it == name));

@@ -45,7 +45,7 @@ use report::Report;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use ugeom_stack::{BioId, IoError, Losses, Lower, Unsaved};
+use ugeom_stack::{BioId, Fact, IoError, Losses, Lower, Unsaved};
 
 /// What a cache that writes back has beyond the others.
 pub(super) struct WriteBack {
@@ -154,7 +154,7 @@ impl WriteBack {
         self.report.lost_all(left_over, "the cache is destroyed");
     }
 
-    pub fn facts(&self) -> Vec<(String, String)> {
+    pub fn facts(&self) -> Vec<Fact> {
         self.report.facts()
     }
 }

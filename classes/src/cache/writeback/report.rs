@@ -4,7 +4,7 @@
 use crate::cache::lost::Lost;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use ugeom_stack::{IoError, Losses, Unsaved};
+use ugeom_stack::{Fact, IoError, Losses, Unsaved};
 
 const UNKEPT: &str = "dirty data of the cache could not be kept";
 
@@ -114,18 +114,18 @@ impl Report {
     }
 
     /// For `show` and confxml.
-    pub fn facts(&self) -> Vec<(String, String)> {
+    pub fn facts(&self) -> Vec<Fact> {
         let state = self.lock();
         let (unwritten_at, unwritten) = state.unwritten.unwrap_or_default();
         let mut facts = vec![
-            ("unwritten".to_owned(), unwritten.to_string()),
-            ("lost".to_owned(), state.lost.bytes.to_string()),
+            ("unwritten", unwritten.to_string()),
+            ("lost", state.lost.bytes.to_string()),
         ];
         if state.unwritten.is_some() {
-            facts.push(("unwritten_at".into(), unwritten_at.to_string()));
+            facts.push(("unwritten_at", unwritten_at.to_string()));
         }
         if let Some(first) = state.lost.first_offset {
-            facts.push(("lost_at".into(), first.to_string()));
+            facts.push(("lost_at", first.to_string()));
         }
         facts
     }

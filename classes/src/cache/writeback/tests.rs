@@ -11,9 +11,8 @@ use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened, Sta
 pub(super) fn number_of(stack: &Stack, key: &str) -> u64 {
     let tree = stack.tree();
     let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
-    let facts = &geom.expect("a cache").config;
-    let fact = facts.iter().find(|(name, _)| name == key);
-    fact.map_or(0, |(_, value)| value.parse().expect("a number"))
+    let fact = geom.expect("a cache").fact(key);
+    fact.map_or(0, |value| value.parse().expect("a number"))
 }
 
 fn target(text: &str) -> Target {

@@ -187,7 +187,6 @@ pub fn delete_key(
     Ok(())
 }
 
-/// The flags with the changes.
 fn changed_flags(metadata: &Metadata, changes: &[(EliFlags, bool)]) -> EliFlags {
     let change = |flags: EliFlags, (flag, set): &(EliFlags, bool)| flags.with(*flag, *set);
     changes.iter().fold(metadata.flags, change)

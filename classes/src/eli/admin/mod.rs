@@ -27,13 +27,11 @@ pub(crate) const OVERWRITES: u32 = 5;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum AdminError {
-    /// The last sector cannot be read or holds no metadata.
     #[error("Cannot read metadata from {provider}: {error}.")]
     Read {
         provider: String,
         error: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A newer version than any that is known.
     #[error(
         "Provider's {provider} metadata version {version} is too new. The highest supported \
          version is {VERSION_MAX}."
@@ -49,7 +47,6 @@ pub enum AdminError {
         #[source]
         error: IoError,
     },
-    /// The key does not fit.
     #[error("Wrong key for {provider}.")]
     WrongKey { provider: String },
     /// No slot is in use.

@@ -281,11 +281,7 @@ fn damaged_metadata_is_reported_and_another_providers_is_not() {
     let path = fixture.path().join("disk.img").display().to_string();
     let target = open_target(&path, &TargetOptions::default()).expect("opens");
     let errors = target.stack.taste_errors();
-    assert!(
-        errors[0]
-            .to_string()
-            .contains("sector size 0 is not possible")
-    );
+    has(&errors[0].to_string(), "sector size 0 is not possible");
     // The last sector of a partition is that of the disk that holds it.
     metadata.provider_bytes = 1 << 19;
     let encoded = metadata.encode();
@@ -457,10 +453,7 @@ fn a_changed_sector_fails_with_its_place() {
     let error = channel.read(&opened, 0, &mut read).expect_err("refused");
     assert_eq!(error.errno, Errno::BADMSG);
     assert_eq!(error.offset_bytes, 3 * 4096, "{error}");
-    assert!(
-        error.to_string().contains("failed its authentication"),
-        "{error}"
-    );
+    has(&error.to_string(), "failed its authentication");
     channel
         .read(&opened, 0, &mut read[..3 * 4096])
         .expect("the sectors before it");

@@ -27,7 +27,7 @@ mod xz;
 mod zstd;
 
 use super::pool::Pool;
-use super::{ImageFormat, Settings, malformed, refused};
+use super::{ImageFormat, Settings, malformed};
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::locking::{self, Holder};
 use crate::path::path_of;
@@ -101,15 +101,11 @@ pub(super) fn plan(
     let reader = opened.map_err(|damage| malformed(path, &damage.to_string()))?;
     let size_bytes = reader.size_bytes();
     if size_bytes == 0 {
-        return Err(refused(path, "contains a disk of 0 bytes".into()));
+        return Err(BuildError::refused(path, "contains a disk of 0 bytes"));
     }
     let shown = path.to_owned();
     let pool = Pool::start(move |bio| work(&reader, &shown, bio));
-    let pool = pool.map_err(|error| BuildError::System {
-        class: "file",
-        operation: "starting a thread",
-        error,
-    })?;
+    let pool = pool.map_err(BuildError::system("file", "starting a thread"))?;
     Ok(Plan::of(
         provider(settings, size_bytes),
         Arc::new(Packed { pool }),
@@ -121,7 +117,7 @@ fn provider(settings: &Settings<'_>, size_bytes: u64) -> ProviderPlan {
     let mediasize_bytes = size_bytes.next_multiple_of(sector_bytes);
     let padding_bytes = (mediasize_bytes - size_bytes) as u32;
     let mut config = super::facts(settings);
-    config.push(("access".into(), "read-only".into()));
+    config.push(("access", "read-only".into()));
     ProviderPlan {
         name: settings.name.clone(),
         mediasize_bytes,
@@ -143,17 +139,13 @@ fn sections(file: &Arc<File>, format: ImageFormat) -> Result<Sections, Damage> {
 }
 
 fn open(path: &str) -> Result<File, BuildError> {
-    let system = |errno| BuildError::Os {
-        operation: "opening",
-        path: path.to_owned(),
-        error: std::io::Error::from(errno),
-    };
+    let system = BuildError::os("opening", path);
     // A FIFO would wait for a writer.
     let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::RDONLY;
     let file = rustix::fs::open(path_of(path), flags, Mode::empty()).map_err(system)?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(system)?.st_mode);
     if !matches!(kind, FileType::RegularFile | FileType::BlockDevice) {
-        return Err(refused(path, "is no regular file".into()));
+        return Err(BuildError::refused(path, "is no regular file"));
     }
     Ok(File::from(file))
 }

@@ -9,9 +9,9 @@ mod state;
 mod unclosed;
 mod work;
 
+use super::Settings;
 use super::chain::Link;
 use super::pool::Pool;
-use super::{Settings, refused};
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::engines::Engines;
 use crate::failures::Failures;
@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use ugeom_engine::{Checks, Layout, OrderedFile};
 use ugeom_stack::{
-    AccessChange, Command, Cx, Delta, Errno, Geom, IoError, LocalKey, Losses, Next, Plan,
+    AccessChange, Command, Cx, Delta, Errno, Fact, Geom, IoError, LocalKey, Losses, Next, Plan,
     ProviderPlan, Request, ThreadState,
 };
 use unclosed::Unclosed;
@@ -38,7 +38,6 @@ use work::errno_of;
 /// An image that is open, with all images that it is based on.
 type Image = FormatAccess<OrderedFile>;
 
-/// A file of a chain.
 struct ChainFile {
     /// The address of the storage object that means it.
     address: usize,
@@ -110,8 +109,8 @@ impl Geom for Qcow2Geom {
         Ok(Vec::new())
     }
 
-    fn config(&self) -> Vec<(String, String)> {
-        vec![("engine".into(), self.engines.why())]
+    fn config(&self) -> Vec<Fact> {
+        vec![("engine", self.engines.why())]
     }
 }
 
@@ -139,21 +138,20 @@ pub(super) fn plan(
             "cannot be written to: its disk of {size_bytes} bytes ends within a sector of \
              {sector_bytes} bytes"
         );
-        return Err(refused(path, problem));
+        return Err(BuildError::refused(path, problem));
     }
     let below: Vec<String> = chain[1..].iter().map(|link| text_of(&link.path)).collect();
     let unclosed = match writable {
-        true => Some(Unclosed::new(
-            chain[0]
-                .file
-                .try_clone()
-                .map_err(|error| refused(path, error.to_string()))?,
-        )),
+        true => {
+            Some(Unclosed::new(chain[0].file.try_clone().map_err(
+                |error| BuildError::refused(path, error.to_string()),
+            )?))
+        }
         false => None,
     };
     let unclosed = Arc::new(unclosed);
     let opened = open(chain, writable);
-    let (image, files) = opened.map_err(|error| refused(path, error.to_string()))?;
+    let (image, files) = opened.map_err(|error| BuildError::refused(path, error.to_string()))?;
     let image = Arc::new(image);
     let losses = Arc::<Losses>::default();
     let failures = Arc::new(Failures::new(&losses, work::BESIDE));
@@ -164,11 +162,7 @@ pub(super) fn plan(
         unclosed: Arc::clone(&unclosed),
     };
     let pool = Pool::start(move |bio| worked.work(bio));
-    let pool = pool.map_err(|error| BuildError::System {
-        class: "file",
-        operation: "starting a thread",
-        error,
-    })?;
+    let pool = pool.map_err(BuildError::system("file", "starting a thread"))?;
     let engines = Engines::open(path, settings.engine)?;
     let geom = Qcow2Geom {
         name: name.clone(),
@@ -205,16 +199,16 @@ fn lock(chain: &[Link], writable: bool) -> Result<(), BuildError> {
 
 fn provider(
     name: &str,
-    mut config: Vec<(String, String)>,
+    mut config: Vec<Fact>,
     (size_bytes, sector_bytes): (u64, u64),
     (writable, below): (bool, &[String]),
 ) -> ProviderPlan {
     let mediasize_bytes = size_bytes.next_multiple_of(sector_bytes);
     let padding_bytes = (mediasize_bytes - size_bytes) as u32;
     let access = if writable { "read-write" } else { "read-only" };
-    config.push(("access".into(), access.to_owned()));
+    config.push(("access", access.to_owned()));
     if !below.is_empty() {
-        config.push(("backing".into(), below.join(", ")));
+        config.push(("backing", below.join(", ")));
     }
     ProviderPlan {
         name: name.to_owned(),

@@ -10,10 +10,8 @@ use ugeom_stack::IoError;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum EditError {
-    /// The provider went away.
     #[error("the provider is destroyed")]
     Gone,
-    /// A sector size that no table here is defined for.
     #[error(
         "{provider} has sectors of {sectorsize_bytes} bytes; \
          partition tables need a power of two from 512 to 65536"
@@ -39,7 +37,6 @@ pub enum EditError {
         /// What was found, and where; never empty.
         found: Vec<Content>,
     },
-    /// A write of the table would change what is no part of it.
     #[error(
         "{provider} carries {} where {what} would be written; nothing was written",
         list(.found)
@@ -79,14 +76,12 @@ pub enum EditError {
         /// What would be cut off; never empty.
         cut: Vec<Cut>,
     },
-    /// No table that can be edited.
     #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
     NoTable {
         provider: String,
         /// Why a table that is there cannot be used.
         damaged: Option<String>,
     },
-    /// More than one table, and none was named.
     #[error("{provider} carries more than one table ({}): name the scheme", names(.schemes))]
     Several {
         provider: String,
@@ -99,7 +94,6 @@ pub enum EditError {
         scheme: Scheme,
         count: usize,
     },
-    /// Boot code that does not fit into a partition.
     #[error("boot code is not written to {provider}: {reason}")]
     PartCode {
         /// The partition's provider, or the disk where there is none.
@@ -130,7 +124,6 @@ pub enum EditError {
         /// Bytes to be written.
         wanted: usize,
     },
-    /// The system gave no random numbers for a GUID.
     #[error("no random numbers for a GUID: {0}")]
     Random(#[source] std::io::Error),
 }

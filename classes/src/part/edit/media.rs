@@ -251,7 +251,7 @@ impl<'a> Disk<'a> {
             return EditError::NoTable { provider, damaged };
         }
         if let Some(size) = other_sector_size(media, &mut self.reader()) {
-            let hint = crate::part::gpt::taste::sectors_of(size, media);
+            let hint = crate::part::gpt::sectors_of(size, media);
             let damaged = Some(hint.trim_start_matches("; ").to_owned());
             return EditError::NoTable { provider, damaged };
         }

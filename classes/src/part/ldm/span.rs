@@ -10,7 +10,8 @@
 use crate::part::slicer::Slicer;
 use ugeom_format::ldm::Extent;
 use ugeom_stack::{
-    AccessChange, Command, Cx, Delta, Errno, Extent as Filled, ExtentKind, Geom, Next, Request,
+    AccessChange, Command, Cx, Delta, Errno, Extent as Filled, ExtentKind, Fact, Geom, Next,
+    Request,
 };
 
 /// A piece of a volume, in bytes.
@@ -126,7 +127,7 @@ impl Geom for Spanned {
         self.slicer.resize(mediasize_bytes)
     }
 
-    fn config(&self) -> Vec<(String, String)> {
+    fn config(&self) -> Vec<Fact> {
         self.slicer.config()
     }
 }

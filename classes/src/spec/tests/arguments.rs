@@ -5,6 +5,7 @@ use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, SpecError, option, parse, values};
 use ugeom_measure::units;
+use ugeom_testkit::begins;
 
 #[derive(Debug, Default, PartialEq)]
 struct Disk {
@@ -24,24 +25,18 @@ const ENGINES: &[(&str, u32)] = &[("sync", 1), ("io_uring", 2)];
 #[rustfmt::skip]
 const OPTIONS: OptionTable<Disk> = OptionTable(&[
     option("sectorsize", "SIZE", Value("512"), "", set_field!(sector_bytes = values::size)),
-    option("size", "SIZE", Required, "", |it, text| {
-        it.size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?;
-        Ok(())
-    }),
+    option("size", "SIZE", Required, "",
+        set_field!(it, text => size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?)),
     option("seek", "TIME", Absent, "", set_field!(seek_ns = values::duration_ns)),
     option("fail", "PROBABILITY", Value("5%"), "", set_field!(fail = units::probability)),
     option("rate", "SIZE/s", Value("1m/s"), "",
         set_field!(rate_bytes_per_second = units::rate_bytes_per_second)),
-    option("seed", "6..9", Value("6"), "", |it, text| {
-        it.seed = values::number_in(6..=9, text)?;
-        Ok(())
-    }),
+    option("seed", "6..9", Value("6"), "",
+        set_field!(it, text => seed = values::number_in(6..=9, text)?)),
     option("direct", "0|1", Value("0"), "", set_field!(direct = units::truth)),
     option("name", "NAME", Depends("disk0"), "", set_field!(name = values::text)),
-    option("engine", "ENGINE", Value("sync"), "", |it, text| {
-        it.engine = values::choice(ENGINES, text)?;
-        Ok(())
-    }),
+    option("engine", "ENGINE", Value("sync"), "",
+        set_field!(it, text => engine = values::choice(ENGINES, text)?)),
 ]);
 
 /// Reads the last layer of `text`, which may have one value called `size`.
@@ -100,10 +95,7 @@ fn an_unknown_option_is_refused_with_the_nearest_known_one() {
     assert_eq!(error.help.as_deref(), Some("did you mean `seed`?"));
     let error = read("nop:colour=1").unwrap_err();
     let help = error.help.unwrap();
-    assert!(
-        help.starts_with("there are: sectorsize, size, seek,"),
-        "{help}"
-    );
+    begins(&help, "there are: sectorsize, size, seek,");
     let target = parse("mbr:x=1", CLASSES).unwrap();
     let arguments = target.layers[0].arguments(&[]).unwrap();
     let error = arguments.read(&OptionTable(&[]), ()).unwrap_err();
@@ -132,11 +124,7 @@ fn a_wrong_value_is_pointed_at() {
         assert_eq!((columns(&error), error.message.as_str()), (place, message));
     }
     let help = |text| read(text).unwrap_err().help;
-    assert!(
-        help("md:64x")
-            .unwrap()
-            .starts_with("write a number with k, m, g")
-    );
+    begins(&help("md:64x").unwrap(), "write a number with k, m, g");
     assert_eq!(
         help("md:1,engine=iouring").as_deref(),
         Some("did you mean `io_uring`?")

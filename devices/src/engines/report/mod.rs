@@ -273,7 +273,6 @@ fn winner(document: &Document, depth: u32) -> String {
     })
 }
 
-/// All samples of a case.
 fn samples<'a>(document: &'a Document, case: &str) -> Vec<&'a Sample> {
     let mut found = Vec::new();
     for process in &document.processes {

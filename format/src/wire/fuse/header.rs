@@ -47,7 +47,6 @@ impl InHeader {
     }
 
     /// Its bytes, in the byte order of the machine.
-    #[must_use]
     pub fn encode(self) -> [u8; IN_HEADER_BYTES] {
         let mut bytes = [0; IN_HEADER_BYTES];
         put32(&mut bytes, 0, self.length_bytes);
@@ -94,7 +93,6 @@ pub struct OutHeader {
 impl OutHeader {
     /// Its bytes, in the byte order of the machine.
     #[inline]
-    #[must_use]
     pub fn encode(self) -> [u8; OUT_HEADER_BYTES] {
         let mut bytes = [0; OUT_HEADER_BYTES];
         put32(&mut bytes, 0, self.length_bytes);

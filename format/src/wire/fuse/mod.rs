@@ -127,7 +127,6 @@ pub mod set_flag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// There are not as many bytes as the message needs.
     #[error("{what} has {found} bytes and needs {needed}")]
     Short {
         what: &'static str,
@@ -136,7 +135,6 @@ pub enum Error {
         /// How many there must be at least.
         needed: usize,
     },
-    /// The length in the header is not that of the message.
     #[error("a request states {said} bytes and has {found}")]
     Length {
         /// What the header says.
@@ -144,7 +142,6 @@ pub enum Error {
         /// How many there are.
         found: usize,
     },
-    /// A name without an end.
     #[error("a name of operation {opcode} does not end with a NUL")]
     Name { opcode: u32 },
 }

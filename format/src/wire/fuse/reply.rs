@@ -35,7 +35,6 @@ pub struct InitReply {
 
 impl InitReply {
     /// The message, without its header.
-    #[must_use]
     pub fn encode(&self) -> [u8; INIT_REPLY_BYTES] {
         let mut bytes = [0; INIT_REPLY_BYTES];
         put32(&mut bytes, 0, MAJOR);
@@ -177,7 +176,6 @@ impl OpenReply {
 
 /// The reply to WRITE: how many bytes were written.
 #[inline]
-#[must_use]
 pub fn written_reply(length_bytes: u32) -> [u8; 8] {
     let mut bytes = [0; 8];
     put32(&mut bytes, 0, length_bytes);
@@ -185,7 +183,6 @@ pub fn written_reply(length_bytes: u32) -> [u8; 8] {
 }
 
 /// The reply to LSEEK: where the data or the hole begins, bytes.
-#[must_use]
 pub fn lseek_reply(offset: u64) -> [u8; 8] {
     offset.to_ne_bytes()
 }
@@ -251,7 +248,6 @@ impl Names {
     }
 
     /// The message, without its header.
-    #[must_use]
     pub fn encode(self) -> Vec<u8> {
         self.bytes
     }

@@ -36,14 +36,12 @@ const PAYLOAD: usize = 272;
 
 /// The number by which the reply to the request in a place is committed.
 #[inline]
-#[must_use]
 pub fn commit_number(place: &[u8; PLACE_BYTES]) -> u64 {
     word64(place, COMMIT)
 }
 
 /// How much of the second place holds a name or data, bytes.
 #[inline]
-#[must_use]
 pub fn payload_bytes(place: &[u8; PLACE_BYTES]) -> u32 {
     word32(place, PAYLOAD)
 }
@@ -77,7 +75,6 @@ pub fn put_reply(place: &mut [u8; PLACE_BYTES], unique: u64, error: i32, length_
 
 /// A command's own part: which queue, and which request is replied to (0 for [`REGISTER`]).
 #[inline]
-#[must_use]
 pub fn command(queue: u16, commit: u64) -> [u8; COMMAND_BYTES] {
     let mut bytes = [0; COMMAND_BYTES];
     put(&mut bytes, 8, &commit.to_ne_bytes());

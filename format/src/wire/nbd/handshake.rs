@@ -37,7 +37,6 @@ pub struct Greeting {
 
 impl Greeting {
     /// The bytes on the wire, big-endian.
-    #[must_use]
     pub fn encode(self) -> [u8; GREETING_BYTES] {
         let mut bytes = [0; GREETING_BYTES];
         put(&mut bytes, 0, &INIT_MAGIC.to_be_bytes());
@@ -76,7 +75,6 @@ pub struct OldGreeting {
 
 impl OldGreeting {
     /// Whether a server that begins with these bytes is an oldstyle one.
-    #[must_use]
     pub fn is_begun(bytes: &[u8]) -> bool {
         bytes.starts_with(&INIT_MAGIC.to_be_bytes())
             && bytes.get(8..16) == Some(&OLD_MAGIC.to_be_bytes())
@@ -108,7 +106,6 @@ pub struct OptionHeader {
 
 impl OptionHeader {
     /// The 16 bytes of the header, big-endian.
-    #[must_use]
     pub fn encode(self) -> [u8; OPTION_HEADER_BYTES] {
         let mut bytes = [0; OPTION_HEADER_BYTES];
         put(&mut bytes, 0, &OPTION_MAGIC.to_be_bytes());
@@ -145,7 +142,6 @@ pub struct OptionReplyHeader {
 
 impl OptionReplyHeader {
     /// The 20 bytes of the header, big-endian.
-    #[must_use]
     pub fn encode(self) -> [u8; OPTION_REPLY_HEADER_BYTES] {
         let mut bytes = [0; OPTION_REPLY_HEADER_BYTES];
         put(&mut bytes, 0, &REPLY_MAGIC.to_be_bytes());
@@ -187,7 +183,6 @@ pub struct ExportReply {
 
 impl ExportReply {
     /// The message; `no_zeroes` when both sides have that flag.
-    #[must_use]
     pub fn encode(self, no_zeroes: bool) -> Vec<u8> {
         let mut bytes = self.size_bytes.to_be_bytes().to_vec();
         bytes.extend(self.flags.to_be_bytes());

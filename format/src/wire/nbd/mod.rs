@@ -216,7 +216,6 @@ pub mod command {
     pub const BLOCK_STATUS: u16 = 7;
 
     /// The name that the protocol has for a command, if it is known.
-    #[must_use]
     pub const fn name(command: u16) -> Option<&'static str> {
         Some(match command {
             READ => "READ",
@@ -300,7 +299,6 @@ pub mod error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// The magic number is another.
     #[error("{what} begins with {found:#x}; {expected:#x} was expected{hint}")]
     Magic {
         what: &'static str,
@@ -318,10 +316,8 @@ pub enum Error {
         /// How many there should be, at least or exactly.
         expected: usize,
     },
-    /// A string is longer than the protocol allows.
     #[error("{what} has {found} bytes; at most {STRING_BYTES_MAX} are allowed")]
     TooLong { what: &'static str, found: usize },
-    /// A string is not UTF-8.
     #[error("{what} is not UTF-8: byte {at} of it")]
     NotText {
         what: &'static str,

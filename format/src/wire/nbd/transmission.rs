@@ -94,7 +94,6 @@ pub struct Hole {
 
 impl Hole {
     /// The bytes on the wire, big-endian.
-    #[must_use]
     pub fn encode(self) -> [u8; HOLE_BYTES] {
         let mut bytes = [0; HOLE_BYTES];
         put(&mut bytes, 0, &self.offset_bytes.to_be_bytes());

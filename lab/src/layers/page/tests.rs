@@ -4,7 +4,7 @@ use super::*;
 use crate::layers::{compute, fixture};
 use ugeom_harness::Ended;
 use ugeom_report::{Block, Style};
-use ugeom_testkit::has;
+use ugeom_testkit::{begins, has};
 
 /// Twelve processes of the same machine.
 fn computed() -> Document {
@@ -25,7 +25,7 @@ fn flat(text: &str) -> String {
 fn wall_and_cpu_time_come_first_and_then_a_factor() {
     let page = page(&computed());
     let answer = &page.answer;
-    assert!(answer.starts_with("GEOM adds 21.5 ns ("), "{answer}");
+    begins(&answer, "GEOM adds 21.5 ns (");
     has(&answer, " to a read of md0, 3.3");
     has(&answer, ") as long as without GEOM; each layer 3.0");
     let (wall, cpu) = (answer.find(" wall"), answer.find(" CPU time"));
@@ -36,7 +36,7 @@ fn wall_and_cpu_time_come_first_and_then_a_factor() {
     assert!(answer.len() <= 300, "three lines of 100 columns: {answer}");
     let certain = "( ) 96 to 99 % CI, [ ] 10th to 90th percentile, 12 processes within 170 s";
     assert_eq!(page.certain(), certain);
-    assert!(page.brief.starts_with("GEOM adds 2"), "{}", page.brief);
+    begins(&page.brief, "GEOM adds 2");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn an_effect_of_size_is_stated_above_its_margin_only() {
         text.contains("4 KiB: 40") || text.contains("4 KiB: 41"),
         "{text}"
     );
-    assert!(text.contains("(margin "), "{text}");
+    has(&text, "(margin ");
 }
 
 #[test]
@@ -117,12 +117,7 @@ fn a_stopped_measurement_says_what_it_lacks_and_claims_nothing() {
     document.processes[0].ended = Ended::Cancelled;
     compute(&mut document);
     let page = page(&document);
-    assert!(
-        page.answer
-            .starts_with("No answer yet: 2 rounds are too few"),
-        "{}",
-        page.answer
-    );
+    begins(&page.answer, "No answer yet: 2 rounds are too few");
     assert!(flat(&page.to_text(100)).contains("stopped by Ctrl-C"));
     assert_eq!(page.certain(), "none: stopped early");
     super::page(&fixture::document(0));
@@ -166,11 +161,7 @@ fn the_whole_page_has_its_plots_and_sections() {
 fn an_interrupted_measurement_shows_the_medians_of_what_finished() {
     let document = fixture::document(2);
     let page = page(&document);
-    assert!(
-        page.answer.starts_with("No answer yet: "),
-        "{}",
-        page.answer
-    );
+    begins(&page.answer, "No answer yet: ");
     let summary = page.summary.unwrap();
     let row = summary
         .rows

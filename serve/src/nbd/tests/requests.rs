@@ -267,12 +267,8 @@ fn pages_of_a_cache_are_sent_as_they_lie_and_stay_what_they_were() {
     let leases = || {
         let tree = running.stack.tree();
         let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
-        let found = geom
-            .expect("a cache")
-            .config
-            .iter()
-            .find(|(name, _)| name == "leases");
-        found.map_or(0, |(_, count)| count.parse::<u64>().expect("a number"))
+        let found = geom.expect("a cache").fact("leases");
+        found.map_or(0, |count| count.parse::<u64>().expect("a number"))
     };
     for structured in [true, false] {
         let mut client = running.client("", structured);

@@ -121,9 +121,6 @@ impl Offsets<'_> {
 }
 
 /// The program for a kind of events.
-///
-/// # Errors
-/// What this kernel's BTF does not have.
 pub(super) fn program(
     kind: Kind,
     btf: &Btf<'_>,
@@ -172,7 +169,7 @@ pub(super) fn program(
         Subject::Fuse => fill_fuse(&mut code, kind, &offsets)?,
         Subject::Work | Subject::Uring => {
             code.store(Width::Double, 8, 48, 7);
-            fill_flags(&mut code, kind, None);
+            fill_flags(&mut code, kind, false);
         }
         Subject::Task => {
             code.load(Width::Word, 1, 7, offsets.of("task_struct", "tgid")?);
@@ -180,7 +177,7 @@ pub(super) fn program(
             code.load(Width::Word, 2, 7, offsets.of("task_struct", "pid")?);
             code.or(1, 2);
             code.store(Width::Double, 8, 16, 1);
-            fill_flags(&mut code, kind, None);
+            fill_flags(&mut code, kind, false);
         }
     }
     code.load(Width::Double, 1, FRAME, -24);
@@ -299,10 +296,10 @@ fn take_slot(code: &mut Assembler, wanted: &Wanted<'_>) {
 }
 
 /// `dev << 32 | error << 16 | flags << 8 | kind`, with `error << 8 | flags` in r1, if it has some.
-fn fill_flags(code: &mut Assembler, kind: Kind, flags_in_r1: Option<()>) {
+fn fill_flags(code: &mut Assembler, kind: Kind, flags_in_r1: bool) {
     code.shift_left(9, 32);
     code.or_constant(9, kind as i32);
-    if flags_in_r1.is_some() {
+    if flags_in_r1 {
         code.and_constant(1, 0xffff);
         code.shift_left(1, 8);
         code.or(9, 1);
@@ -355,7 +352,7 @@ fn fill_bio(
         code.shift_left(2, 8);
         code.or(1, 2);
     }
-    fill_flags(code, kind, Some(()));
+    fill_flags(code, kind, true);
     Ok(())
 }
 
@@ -369,7 +366,7 @@ fn fill_fuse(code: &mut Assembler, kind: Kind, offsets: &Offsets<'_>) -> Result<
     code.store(Width::Double, 8, 56, 1);
     code.load(Width::Word, 1, 7, offsets.of("fuse_req", "in.h.opcode")?);
     code.and_constant(1, 0xff);
-    fill_flags(code, kind, Some(()));
+    fill_flags(code, kind, true);
     Ok(())
 }
 
@@ -398,7 +395,7 @@ fn fill_request(
         code.shift_left(2, 8);
         code.or(1, 2);
     }
-    fill_flags(code, kind, Some(()));
+    fill_flags(code, kind, true);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use crate::output::{self, printable};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use ugeom_classes::eli::admin::{AdminError, dump};
@@ -150,12 +151,7 @@ impl List {
         let shown = shown(&tree);
         if self.json {
             let one = |one: &Shown<'_>| {
-                let facts: serde_json::Map<_, _> = one
-                    .geom
-                    .config
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.clone().into()))
-                    .collect();
+                let facts: BTreeMap<_, _> = one.geom.config.iter().cloned().collect();
                 json!({
                     "geom": one.geom.name,
                     "facts": facts,

@@ -149,9 +149,6 @@ impl Flags {
 
     /// Measures an experiment in processes of this program; one that is measured `alone` announces
     /// itself.
-    ///
-    /// # Errors
-    /// Why it could not be measured.
     pub fn measure<E: Experiment>(
         &self,
         options: &E::Options,
@@ -191,9 +188,6 @@ impl Flags {
 
 impl One {
     /// Refuses results over files of others.
-    ///
-    /// # Errors
-    /// As [`files::check_all`].
     pub fn check(&self) -> Result<()> {
         files::check_all(&self.outputs(), self.flags.force)
     }
@@ -216,9 +210,6 @@ impl One {
     }
 
     /// The same with another way to print.
-    ///
-    /// # Errors
-    /// As [`One::run`].
     pub fn run_printing<E: Experiment>(
         &self,
         options: &E::Options,

@@ -28,9 +28,6 @@ impl IdleTimes {
     }
 
     /// What share was idle since then.
-    ///
-    /// # Errors
-    /// As [`Self::begin`].
     pub fn end(self) -> Result<Idleness> {
         let now = Self::begin(self.of_cores)?;
         let cores = now.cores.iter().zip(&self.cores);

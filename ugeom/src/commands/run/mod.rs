@@ -196,9 +196,6 @@ fn command_line(sections: &[Section]) -> String {
 }
 
 /// The jobs of one job file; settings without an effect are said.
-///
-/// # Errors
-/// What is wrong, with its file and line.
 pub fn job_file(path: &str) -> Result<Vec<Job>> {
     let sections = ugeom_job::language::parse_file(path, &mut Files, &Process).map_err(failed)?;
     let Understood { jobs, warnings } = ugeom_job::understand(&sections).map_err(failed)?;

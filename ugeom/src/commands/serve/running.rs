@@ -27,9 +27,6 @@ pub fn start(command: &str, servers: &Servers) -> Result<Child> {
 
 /// Waits for the end of the command, which is terminated when the server is to end before. Why the
 /// server ends, and how the command has ended.
-///
-/// # Errors
-/// It cannot be waited for.
 pub fn wait(
     mut child: Child,
     tell: &mpsc::Sender<End>,

@@ -4,7 +4,7 @@ use super::{above, damage};
 use crate::contents::{Carried, Contents, carried};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use ugeom_stack::{GeomView, ProviderId, ProviderView, TasteError, Tree};
+use ugeom_stack::{Fact, GeomView, ProviderId, ProviderView, TasteError, Tree};
 
 /// What `show --json` prints.
 #[derive(Serialize)]
@@ -144,9 +144,6 @@ fn standing<'a>(tree: &'a Tree, contents: &'a Contents, geom: &'a GeomView) -> G
     }
 }
 
-fn facts(config: &[(String, String)]) -> BTreeMap<&str, String> {
-    config
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.clone()))
-        .collect()
+fn facts(config: &[Fact]) -> BTreeMap<&str, String> {
+    config.iter().cloned().collect()
 }

@@ -108,7 +108,7 @@ impl Show {
 /// Without the facts about tables that GEOM does not have: programs compare its dump.
 fn as_geom_has_it(mut tree: Tree) -> Tree {
     for geom in &mut tree.geoms {
-        geom.config.retain(|(name, _)| name != "hint");
+        geom.config.retain(|(name, _)| *name != "hint");
     }
     tree
 }
@@ -127,12 +127,12 @@ fn settings<'a>(
         "damage", "start", "type", "label", "attrib", "content", "hint",
     ];
     let all = provider.config.iter().chain(&geom.config);
-    all.map(|(name, value)| (name.as_str(), value.as_str()))
+    all.map(|(name, value)| (*name, value.as_str()))
         .filter(|(name, value)| !SHOWN.contains(name) && !value.is_empty())
 }
 
 /// What is wrong with the metadata of a geom as a whole.
 fn damage(geom: &GeomView) -> impl Iterator<Item = &str> {
-    let facts = geom.config.iter().filter(|(name, _)| name == "damage");
+    let facts = geom.config.iter().filter(|(name, _)| *name == "damage");
     facts.map(|(_, text)| text.as_str())
 }

@@ -34,7 +34,6 @@ pub struct Row {
     pub export: Option<String>,
     /// The class of its geom.
     pub class: String,
-    /// It is a consumer.
     pub consumer: bool,
     /// The geom's rank: 1 at the bottom. 0 for a consumer.
     pub rank: u32,

@@ -102,9 +102,6 @@ impl Screen {
     }
 
     /// Waits for keys or a signal, for as long as `timeout` at most.
-    ///
-    /// # Errors
-    /// What poll(2) or read(2) fails with.
     pub fn wait(&self, timeout: Duration) -> Result<Happened> {
         let stdin = io::stdin();
         let mut watched = [

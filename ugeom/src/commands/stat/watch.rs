@@ -13,9 +13,6 @@ pub struct Looks {
 
 impl Looks {
     /// Starts the thread; it ends with this.
-    ///
-    /// # Errors
-    /// No thread can be started.
     pub fn start(mut client: Client, consumers: bool) -> Result<Self> {
         let (orders, inbox) = mpsc::sync_channel::<()>(1);
         let (tell, taken) = mpsc::channel();

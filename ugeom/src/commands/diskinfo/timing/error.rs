@@ -8,7 +8,6 @@ use ugeom_stack::{IoError, StackError};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum DiskinfoError {
-    /// The media is too small for what is to be measured.
     #[error(
         "{provider} is too small to be measured: it has {media_bytes} bytes, and this takes at \
          least {needed_bytes} (sectors of {sector_bytes} bytes)"
@@ -42,7 +41,6 @@ pub enum DiskinfoError {
         /// Which layer failed it, where and why.
         source: IoError,
     },
-    /// A request moved fewer bytes than it was asked for.
     #[error(
         "measuring {step}: a request for {wanted_bytes} bytes at offset {offset_bytes} ended \
          after {got_bytes}"
@@ -56,7 +54,6 @@ pub enum DiskinfoError {
         /// How much was done, bytes.
         got_bytes: u64,
     },
-    /// Requests did not complete.
     #[error("measuring {step}: {lost} requests did not complete within a minute")]
     Lost {
         /// The step that they were part of.

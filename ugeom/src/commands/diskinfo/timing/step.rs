@@ -51,7 +51,6 @@ impl Step {
         self.requests as f64 / self.seconds()
     }
 
-    /// Bytes in a second.
     pub fn bytes_per_second(&self) -> f64 {
         self.bytes() as f64 / self.seconds()
     }

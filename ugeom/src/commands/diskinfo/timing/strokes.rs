@@ -27,7 +27,6 @@ pub fn step_sectors(media_sectors: u64) -> u64 {
 }
 
 /// All seven strokes on a media of so many sectors, at least [`SECTORS_MIN`].
-#[must_use]
 pub fn strokes(media_sectors: u64) -> [Stroke; 7] {
     let all = media_sectors.max(SECTORS_MIN);
     let step = step_sectors(all);

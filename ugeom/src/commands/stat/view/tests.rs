@@ -2,6 +2,7 @@
 
 use super::*;
 use ugeom_serve::control::{Counted, Layer, OperationTotals, Spread, Times, Timing};
+use ugeom_testkit::begins;
 
 fn layer(id: u64, name: &str, below: &[u64], reads: u64, own_ns: u64) -> Layer {
     Layer {
@@ -87,22 +88,14 @@ fn a_page_has_head_rows_latencies_and_keys() {
     let page = text(&view(), (90, 24));
     assert_eq!(page.len(), 24);
     assert_eq!(page[0], "dT: 1.000s  w: 1.000s  disk.img (process 7)");
-    assert!(
-        page[1].starts_with("one request in 10 is timed"),
-        "{}",
-        page[1]
-    );
+    begins(&page[1], "one request in 10 is timed");
     assert!(page[2].ends_with("excl ns  Name"));
-    assert!(
-        page[3].starts_with("    0   1000   1000   4000  300ns"),
-        "{}",
-        page[3]
-    );
+    begins(&page[3], "    0   1000   1000   4000  300ns");
     assert!(page[3].trim_end().ends_with("2000  disk"), "{}", page[3]);
     assert!(page[4].trim_end().ends_with("~30    disks1"), "{}", page[4]);
     let title = "disk: 100 requests timed in 1 s, half of them within 256 ns, 99 % within 256 ns";
     assert_eq!(page[21], title);
-    assert!(page[22].starts_with("   256 ns ####"), "{}", page[22]);
+    begins(&page[22], "   256 ns ####");
     assert!(page[22].ends_with("# 100"));
     assert!(page[23].starts_with("q end"));
 }

@@ -1,29 +1,34 @@
-//! Reads the volume header in block 0.
+//! SGI: the volume header of IRIX, partitions `s1` to `s16`.
+//!
+//! ```text
+//! block 0 [ header ]   s1 |------|   s2 |------------|   s9 |--|   s11: the whole disk
+//! ```
+//! A read of `md0s1`: [`crate::part::slicer::Slicer`] adds the partition's first sector and
+//! forwards to `md0`; a write likewise. The layout is described in `ugeom_format::sgi`.
 //!
 //! Rules of Linux' `sgi_partition`: magic and checksum; every partition with a length is listed
 //! under its number, the header itself and the whole disk included.
 
-use super::NAME;
+use crate::entry::Miss;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::sgi::{ENTRIES, Error, Header, Partition, SgiType};
-use ugeom_stack::{Plan, TasteError, Taster};
+use ugeom_stack::{Plan, Taster};
 
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(sector) = look::sector0_of_512(NAME, taster)? else { return Ok(None) };
-    let header = match Header::decode(&sector) {
-        Ok(header) => header,
-        Err(error @ Error::Checksum { .. }) => return Err(look::unusable(NAME, taster, error)),
-        Err(error) => return look::nothing(NAME, taster, error),
-    };
-    let fact = |name: &str, value: String| (name.to_owned(), value);
+/// FreeBSD has no such scheme; Linux' name.
+pub use super::names::SGI as NAME;
+
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+    let sector = look::sector0_of_512(NAME, taster)?;
+    let header = Header::decode(&sector)
+        .map_err(|error| Miss::absent_if(!matches!(error, Error::Checksum { .. }), error))?;
     let table = Table {
         scheme: NAME,
         config: vec![
-            fact("entries", ENTRIES.to_string()),
-            fact("root", (u32::from(header.root) + 1).to_string()),
-            fact("swap", (u32::from(header.swap) + 1).to_string()),
-            fact("bootfile", header.boot_file.clone()),
+            ("entries", ENTRIES.to_string()),
+            ("root", (u32::from(header.root) + 1).to_string()),
+            ("swap", (u32::from(header.swap) + 1).to_string()),
+            ("bootfile", header.boot_file.clone()),
         ],
         damage: Vec::new(),
         parts: header

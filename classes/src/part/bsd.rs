@@ -1,4 +1,12 @@
-//! Looks for a disklabel at each place where one may stand.
+//! BSD: the disklabel, partitions `a` to `v` of a slice or of a whole disk.
+//!
+//! ```text
+//! slice or disk  [ sector 0 | label | boot ]   a |------|  b |---|  d |----------|
+//!                c |--------------------------------------------------------------|
+//! ```
+//! A read of `md0s1a`: [`crate::part::slicer::Slicer`] adds the partition's place in the slice and
+//! forwards to `md0s1`; a write likewise. The raw partition `c` is listed like any other. The
+//! layout is described in `ugeom_format::bsd`.
 //!
 //! Rules of `g_bsd_taste` and `g_part_bsd_probe`: in sector 1, then at byte 512, then at byte 64,
 //! on disks and in partitions of any type. A wrong checksum is damage, and no reason to refuse (see
@@ -9,31 +17,25 @@
 //! In a slice of OpenBSD or NetBSD the places count from the beginning of the disk, also where `c`
 //! does not begin with the slice; what lies outside the slice is named and not listed, as in Linux.
 
-use super::NAME;
+use crate::entry::Miss;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::bsd::{self, ByteOrder, Extent, Label, RAW_PARTITION, Slice, System};
 use ugeom_format::mbr::PartType;
-use ugeom_stack::{Plan, TasteError, Taster};
+use ugeom_stack::{Plan, Taster};
+
+/// GEOM's name of the class, and gpart's of the scheme.
+pub use super::names::BSD as NAME;
 
 /// NetBSD's raw partition on PCs, `d`: the whole disk.
 const NETBSD_RAW_PARTITION: usize = 3;
 
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground(NAME, taster)? else { return Ok(None) };
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+    let media = look::ground(NAME, taster)?;
     let unit = u64::from(media.sector_size_bytes);
-    let mut head = Vec::new();
-    for number in 0..media.sectors.min(2) {
-        match taster.sector(number) {
-            Ok(sector) => head.extend(sector),
-            Err(error) => return look::nothing(NAME, taster, error),
-        }
-    }
-    let (location, label) = match bsd::find(&head, media.sector_size_bytes) {
-        Ok(found) => found,
-        Err(error @ bsd::Error::NotFound) => return look::nothing(NAME, taster, error),
-        Err(error) => return Err(look::unusable(NAME, taster, error)),
-    };
+    let head = look::two_sectors(taster)?;
+    let (location, label) = bsd::find(&head, media.sector_size_bytes)
+        .map_err(|error| Miss::absent_if(matches!(error, bsd::Error::NotFound), error))?;
     let system = system(taster, &label);
     let base = base(taster, &label, system);
     let parts: Vec<Part> = label
@@ -42,15 +44,15 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         .collect();
     let offset = location.offset_bytes(media.sector_size_bytes);
     let mut config = vec![
-        ("entries".to_owned(), label.partitions.len().to_string()),
-        ("labeloffset".to_owned(), offset.to_string()),
-        ("rawoffset".to_owned(), base.to_string()),
+        ("entries", label.partitions.len().to_string()),
+        ("labeloffset", offset.to_string()),
+        ("rawoffset", base.to_string()),
     ];
     if label.order == ByteOrder::Big {
-        config.push(("byteorder".to_owned(), "big-endian".to_owned()));
+        config.push(("byteorder", "big-endian".to_owned()));
     }
     let outside = label.extents().filter(|extent| extent.start < base);
-    config.extend(outside.map(|extent| ("outside".to_owned(), outside_text(extent))));
+    config.extend(outside.map(|extent| ("outside", outside_text(extent))));
     let table = Table {
         scheme: NAME,
         config,
@@ -100,13 +102,13 @@ fn part(below: &str, unit: u64, label: &Label, system: System, slice: &Slice) ->
     let entry = label.partitions.get(slice.index);
     let mut config = Vec::new();
     if let Some(name) = slice.kind.description_on(system) {
-        config.push(("fstype".to_owned(), name.to_owned()));
+        config.push(("fstype", name.to_owned()));
     }
     let fragments = entry.filter(|entry| entry.fragment_size_bytes != 0 && !label.is_48_bit());
     if let Some(entry) = fragments {
-        config.push(("fsize".to_owned(), entry.fragment_size_bytes.to_string()));
+        config.push(("fsize", entry.fragment_size_bytes.to_string()));
         let block = u64::from(entry.fragment_size_bytes) * u64::from(entry.fragments);
-        config.push(("bsize".to_owned(), block.to_string()));
+        config.push(("bsize", block.to_string()));
     }
     let big = label.order == ByteOrder::Big;
     Part {

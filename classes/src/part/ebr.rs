@@ -1,3 +1,13 @@
+//! EBR: the logical partitions of an extended one, `s5` and up.
+//!
+//! ```text
+//! extended partition  [ EBR | s5 ........ ][ EBR | s6 ... ][ EBR | s7 ..... ]
+//!                        \__ link ________/\__ link ______/
+//! ```
+//! A read of `md0s5`: [`crate::part::slicer::Slicer`] adds the place of the logical partition in
+//! the extended one and forwards to `md0s2`, whose MBR adds the rest; a write likewise. The layout
+//! is described in `ugeom_format::ebr`.
+//!
 //! Follows the chain of extended boot records in an extended partition.
 //!
 //! Rules of `g_mbrext_taste`: only on a partition of an MBR that has an extended type; the logical
@@ -8,22 +18,26 @@
 //! GEOM has no name for the logical partitions of a second extended partition on the same disk;
 //! here they carry its name, `md0s3s5`, because `md0s5` is taken by the first.
 
-use super::NAME;
+use crate::entry::Miss;
+use crate::part::look;
+use crate::part::mbr;
 use crate::part::slicer::{self, Part, Table};
-use crate::part::{look, mbr};
 use ugeom_format::ebr::{EbrWalk, Logical};
-use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
+use ugeom_stack::{AttributeValue, Plan, Taster};
+
+/// GEOM's name of the class, and gpart's of the scheme.
+pub use super::names::EBR as NAME;
 
 /// Number of the first logical partition.
 const FIRST_NUMBER: usize = 5;
 /// Most logical partitions of one chain; Linux stops at the same number.
 const MOST_LOGICALS: usize = 256;
 
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground(NAME, taster)? else { return Ok(None) };
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+    let media = look::ground(NAME, taster)?;
     let (logicals, damage) = follow(taster, EbrWalk::new(0, media.sectors));
     if let (true, Some(problem)) = (logicals.is_empty(), &damage) {
-        return Err(look::unusable(NAME, taster, problem));
+        return Err(Miss::unusable(problem));
     }
     let prefix = prefix(taster);
     let mut parts: Vec<Part> = logicals
@@ -91,7 +105,7 @@ fn part(prefix: &str, number: usize, unit_bytes: u32, logical: &Logical) -> Part
         sectors: logical.sectors,
         kind: kind.to_string(),
         raw_kind: kind.0.to_string(),
-        config: vec![("record".to_owned(), logical.ebr_lba.to_string())],
+        config: vec![("record", logical.ebr_lba.to_string())],
         attributes: vec![
             ("MBR::type", AttributeValue::Number(i64::from(kind.0))),
             ("MBR::offset", AttributeValue::Number(offset as i64)),

@@ -1,56 +1,63 @@
-//! Looks for an MBR in sector 0.
+//! MBR: the PC's master boot record, four partitions `s1` to `s4`.
+//!
+//! ```text
+//! sector 0 [ boot code | 4 entries | 55 AA ]   s1 |------|   s2 |------------|
+//! ```
+//! A read of `md0s1`: [`crate::part::slicer::Slicer`] adds the first sector and forwards to `md0`;
+//! a write likewise. The layout is described in `ugeom_format::mbr`.
 //!
 //! Rules of `g_mbr_taste`: boot1's made-up table means nothing; entries of type 0xEE are left out,
 //! so a protective MBR makes no provider at all and the disk is left to `gpt`; everything else is
 //! listed, also when it overlaps or reaches past the end. The entries of a hybrid MBR are listed
 //! beside those of the GPT.
 
-use super::{EXTENDED_ORDINAL, NAME};
+use crate::entry::Miss;
+use crate::part::ldm;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
-use crate::part::{ldm, look};
 use ugeom_format::mbr::{self, ENTRIES, Entry, Mbr, MbrKind};
 use ugeom_format::pc98;
-use ugeom_stack::{AttributeValue, Errno, Plan, TasteError, Taster};
+use ugeom_stack::{AttributeValue, Errno, Plan, Taster};
 
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    if look::ground(NAME, taster)?.is_none() {
-        return Ok(None);
-    }
+/// GEOM's name of the class, and gpart's of the scheme.
+pub use super::names::MBR as NAME;
+/// The attribute that tells extended partitions apart: 1 for the first of the table.
+pub(super) const EXTENDED_ORDINAL: &str = "MBR::extended";
+
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+    look::ground(NAME, taster)?;
     let nested = look::is_nested(taster);
     let sector = match taster.sector(0) {
         Ok(sector) => sector,
         // Of a partition past the end of its disk the slicer says so.
-        Err(error) if nested => return look::nothing(NAME, taster, error),
+        Err(error) if nested => return Err(Miss::absent(error)),
         // Of a new provider with tags, whose sectors were never written: they hold no table.
-        Err(error) if error.errno == Errno::BADMSG => return look::nothing(NAME, taster, error),
+        Err(error) if error.errno == Errno::BADMSG => return Err(Miss::absent(error)),
         // The one class that says so: without sector 0 nothing can be found on the disk.
         Err(error) => {
             let problem = format!("the table's sector cannot be read: {error}");
-            return Err(look::unusable(NAME, taster, problem));
+            return Err(Miss::unusable(problem));
         }
     };
-    let mbr = match Mbr::decode(&sector) {
-        Ok(mbr) => mbr,
-        Err(error) => return look::nothing(NAME, taster, error),
-    };
+    let mbr = Mbr::decode(&sector).map_err(Miss::absent)?;
     if nested && mbr::bios_parameter_block(&sector).is_some() {
         let problem = "byte 11 begins a BIOS parameter block: a file system, not a partition table";
-        return look::nothing(NAME, taster, problem);
+        return Err(Miss::absent(problem));
     }
     match mbr.kind() {
         MbrKind::Protective => {
             let problem = "the MBR is a protective one: the disk belongs to its GPT";
-            return look::nothing(NAME, taster, problem);
+            return Err(Miss::absent(problem));
         }
         MbrKind::Dedicated => {
             let problem = "the MBR is the made-up one of FreeBSD's boot1: the disk belongs to its \
                            disklabel";
-            return look::nothing(NAME, taster, problem);
+            return Err(Miss::absent(problem));
         }
         MbrKind::Empty | MbrKind::Partitioned | MbrKind::Hybrid => {}
     }
     if let Some(problem) = foreign(taster, &sector, &mbr) {
-        return look::nothing(NAME, taster, problem);
+        return Err(Miss::absent(problem));
     }
     let unit = u64::from(taster.sectorsize_bytes());
     let mut extended = 0;
@@ -65,7 +72,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
     });
     let table = Table {
         scheme: NAME,
-        config: vec![("entries".to_owned(), ENTRIES.to_string())],
+        config: vec![("entries", ENTRIES.to_string())],
         damage: Vec::new(),
         parts: parts.collect(),
     };
@@ -89,7 +96,7 @@ fn part(below: &str, unit: u64, number: usize, entry: &Entry) -> Part {
     let offset = u64::from(entry.start) * unit;
     let mut config = Vec::new();
     if entry.is_active() {
-        config.push(("attrib".to_owned(), "active".to_owned()));
+        config.push(("attrib", "active".to_owned()));
     }
     Part {
         name: format!("{below}s{number}"),

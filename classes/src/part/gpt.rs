@@ -1,3 +1,12 @@
+//! GPT: the GUID partition table, partitions `p1` and up.
+//!
+//! ```text
+//! [ MBR | header | table ]   p1 |------|   p2 |------------|   [ table | header ]
+//!   0      1       2 ..                                          backup
+//! ```
+//! A read of `md0p1`: [`crate::part::slicer::Slicer`] adds the partition's first sector and
+//! forwards to `md0`; a write likewise. The layout is described in `ugeom_format::gpt`.
+//!
 //! Reads both copies of a GPT and uses the better one.
 //!
 //! As in FreeBSD (`g_part_gpt_read`): the primary if it is good, else the backup; a table with any
@@ -5,25 +14,38 @@
 //! a slice and named `s1`, all others `p1`. When sector 0 holds partitions of its own (a hybrid
 //! MBR), all are `p1`: the MBR's have the other names.
 
-use super::{NAME, letter};
+use crate::entry::Miss;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::Media;
-use ugeom_format::gpt::{Damage, Entry, Error, Finding, Gpt, Side, other_sector_size, types};
+use ugeom_format::gpt::{Damage, Entry, Error, Finding, Gpt, Guid, Side, other_sector_size, types};
 use ugeom_format::mbr::{Mbr, MbrKind};
-use ugeom_stack::{Plan, TasteError, Taster};
+use ugeom_stack::{Plan, Taster};
+
+/// GEOM's name of the class, and gpart's of the scheme.
+pub use super::names::GPT as NAME;
+
+/// What stands before a partition's number: a partition of type `freebsd` is a slice, all others
+/// are partitions. Where the MBR in sector 0 has slices of its own, `s1` is taken by them.
+pub(super) fn letter(kind: Guid, mbr: MbrKind) -> char {
+    let taken = matches!(mbr, MbrKind::Hybrid | MbrKind::Partitioned);
+    match kind == types::FREEBSD && !taken {
+        true => 's',
+        false => 'p',
+    }
+}
 
 /// Fewest sectors that can hold a GPT: MBR, two headers, two tables, one sector of a partition.
 const LEAST_SECTORS: u64 = 6;
 
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground(NAME, taster)? else { return Ok(None) };
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+    let media = look::ground(NAME, taster)?;
     if media.sectors < LEAST_SECTORS {
         let problem = format!(
             "a GPT needs {LEAST_SECTORS} sectors, there are {}",
             media.sectors
         );
-        return look::nothing(NAME, taster, problem);
+        return Err(Miss::absent(problem));
     }
     let mbr = taster
         .sector(0)
@@ -45,10 +67,10 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         };
         let present = gpt.is_present() && !nested;
         if mbr != MbrKind::Protective && !present && other.is_none() && !taster.insists() {
-            return Ok(None);
+            return Err(Miss::Elsewhere);
         }
         let hint = other.map_or_else(String::new, |size| sectors_of(size, media));
-        return Err(look::unusable(NAME, taster, neither(&gpt, mbr) + &hint));
+        return Err(Miss::unusable(neither(&gpt, mbr) + &hint));
     };
     let findings = gpt.findings();
     let damage = damage(&gpt, side, &findings);
@@ -59,13 +81,13 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         .collect();
     let header = &table.header;
     let config = vec![
-        ("entries".to_owned(), header.entry_count.to_string()),
-        ("first".to_owned(), header.first_usable.to_string()),
-        ("last".to_owned(), header.last_usable.to_string()),
-        ("rawuuid".to_owned(), header.disk_guid.to_string()),
-        ("selected".to_owned(), side.to_string()),
-        ("primary".to_owned(), state(&gpt, Side::Primary).to_owned()),
-        ("backup".to_owned(), state(&gpt, Side::Backup).to_owned()),
+        ("entries", header.entry_count.to_string()),
+        ("first", header.first_usable.to_string()),
+        ("last", header.last_usable.to_string()),
+        ("rawuuid", header.disk_guid.to_string()),
+        ("selected", side.to_string()),
+        ("primary", state(&gpt, Side::Primary).to_owned()),
+        ("backup", state(&gpt, Side::Backup).to_owned()),
     ];
     let table = Table {
         scheme: NAME,
@@ -131,10 +153,10 @@ pub(in crate::part) fn sectors_of(size: u32, media: Media) -> String {
 
 fn part(below: &str, mbr: MbrKind, number: usize, entry: &Entry, findings: &[Finding]) -> Part {
     let letter = letter(entry.kind, mbr);
-    let mut config = vec![("rawuuid".to_owned(), entry.guid.to_string())];
+    let mut config = vec![("rawuuid", entry.guid.to_string())];
     let attributes = entry.attribute_names();
     if !attributes.is_empty() {
-        config.push(("attrib".to_owned(), attributes.join(",")));
+        config.push(("attrib", attributes.join(",")));
     }
     Part {
         name: format!("{below}{letter}{number}"),

@@ -1,37 +1,37 @@
-//! Reads the table in sector 1.
+//! PC98: NEC's partition table, slices `s1` to `s16`.
+//!
+//! ```text
+//! sector 0 [ boot code | 55 AA ]  1 [ 16 entries ]   s1 |------|   s2 |------------|
+//! ```
+//! A read of `md0s1`: [`crate::part::slicer::Slicer`] adds the partition's first sector and
+//! forwards to `md0`; a write likewise. The layout is described in `ugeom_format::pc98`.
 //!
 //! Rules of `g_pc98_taste`: a cylinder is what the disk says (`GEOM::fwheads`, `GEOM::fwsectors`),
 //! and 8 heads of 17 sectors where it says nothing, which is named unless the entries confirm it;
-//! an entry whose last cylinder is 0, or whose
-//! first and last place are the same, is none. What is a table is stricter (`ugeom_format::pc98`).
+//! an entry whose last cylinder is 0, or whose first and last place are the same, is none. What is
+//! a table is stricter (`ugeom_format::pc98`).
 
-use super::NAME;
+use crate::entry::Miss;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::pc98::{self, ENTRIES, Geometry, Slice};
-use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
+use ugeom_stack::{AttributeValue, Plan, Taster};
 
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground_of_512(NAME, taster)? else { return Ok(None) };
-    let mut head = Vec::new();
-    for number in 0..media.sectors.min(2) {
-        match taster.sector(number) {
-            Ok(sector) => head.extend(sector),
-            Err(error) => return look::nothing(NAME, taster, error),
-        }
-    }
-    let decoded = match pc98::Table::decode(&head) {
-        Ok(decoded) => decoded,
-        Err(error) => return look::nothing(NAME, taster, error),
-    };
+/// GEOM's name of the class, and gpart's of the scheme.
+pub use super::names::PC98 as NAME;
+
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+    look::ground_of_512(NAME, taster)?;
+    let head = look::two_sectors(taster)?;
+    let decoded = pc98::Table::decode(&head).map_err(Miss::absent)?;
     let (geometry, is_stated) = geometry(taster);
     let mut config = vec![
-        ("entries".to_owned(), ENTRIES.to_string()),
-        ("fwheads".to_owned(), geometry.heads.to_string()),
-        ("fwsectors".to_owned(), geometry.track_sectors.to_string()),
+        ("entries", ENTRIES.to_string()),
+        ("fwheads", geometry.heads.to_string()),
+        ("fwsectors", geometry.track_sectors.to_string()),
     ];
     if !is_stated && let Some(hint) = hint(geometry, decoded.geometry_of_ends()) {
-        config.push(("hint".to_owned(), hint));
+        config.push(("hint", hint));
     }
     let table = Table {
         scheme: NAME,
@@ -94,7 +94,7 @@ fn part(below: &str, slice: &Slice<'_>) -> Part {
         kind: entry.kind().to_string(),
         raw_kind: entry.kind().0.to_string(),
         label: Some(entry.label()).filter(|label| !label.is_empty()),
-        config: Vec::from_iter((!set.is_empty()).then(|| ("attrib".to_owned(), set.join(",")))),
+        config: Vec::from_iter((!set.is_empty()).then(|| ("attrib", set.join(",")))),
         attributes: vec![
             ("PC98::type", AttributeValue::Number(i64::from(raw))),
             (

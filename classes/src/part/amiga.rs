@@ -1,35 +1,38 @@
-//! Follows the chain behind a rigid disk block.
+//! AMIGA: the rigid disk block, partitions `s1` and up in the order of their chain.
+//!
+//! ```text
+//! sector 0 .. 15 [ RDSK ] -> [ PART ] -> [ PART ]   s1 |------|   s2 |------------|
+//! ```
+//! A read of `md0s1`: [`crate::part::slicer::Slicer`] adds the partition's first sector and
+//! forwards to `md0`; a write likewise. The layout is described in `ugeom_format::amiga`.
 //!
 //! Rules of Linux' `amiga_partition`, with all checksums verified: partitions are counted in the
 //! order of their chain. A chain that breaks gives the partitions before the break.
 
-use super::NAME;
+use crate::entry::Miss;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::amiga::{self, Error, Partition, SEARCHED_SECTORS};
-use ugeom_stack::{Plan, TasteError, Taster};
+use ugeom_stack::{Plan, Taster};
 
-pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::ground_of_512(NAME, taster)? else { return Ok(None) };
+/// FreeBSD has no such scheme; Linux' name.
+pub use super::names::AMIGA as NAME;
+
+pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
+    let media = look::ground_of_512(NAME, taster)?;
     // One read in place of sixteen; the sectors are then taken from it.
     let head = SEARCHED_SECTORS.min(media.sectors) * u64::from(amiga::SECTOR_BYTES);
-    if let Err(error) = taster.read(0, head) {
-        return look::nothing(NAME, taster, error);
-    }
+    taster.read(0, head).map_err(Miss::absent)?;
     let found = amiga::Table::read(media, &mut look::reader(taster));
-    let found = match found {
-        Ok(found) => found,
-        Err(error @ Error::NotFound) => return look::nothing(NAME, taster, error),
-        Err(error) => return Err(look::unusable(NAME, taster, error)),
-    };
+    let found = found.map_err(|error| Miss::absent_if(matches!(error, Error::NotFound), error))?;
     if let (true, Some(problem)) = (found.partitions.is_empty(), &found.broken) {
-        return Err(look::unusable(NAME, taster, problem));
+        return Err(Miss::unusable(problem));
     }
     let table = Table {
         scheme: NAME,
         config: vec![
-            ("block".to_owned(), found.sector.to_string()),
-            ("blocksize".to_owned(), found.block_bytes.to_string()),
+            ("block", found.sector.to_string()),
+            ("blocksize", found.block_bytes.to_string()),
         ],
         damage: Vec::from_iter(found.broken.as_ref().map(ToString::to_string)),
         parts: slicer::numbered(taster.name(), &found.partitions, part),
@@ -38,9 +41,9 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
 }
 
 fn part(below: &str, number: u32, slice: &Partition) -> Part {
-    let mut config = vec![("record".to_owned(), slice.sector.to_string())];
+    let mut config = vec![("record", slice.sector.to_string())];
     if slice.is_bootable {
-        config.push(("attrib".to_owned(), "bootable".to_owned()));
+        config.push(("attrib", "bootable".to_owned()));
     }
     Part {
         name: format!("{below}s{number}"),
