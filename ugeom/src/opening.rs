@@ -95,11 +95,11 @@ impl TargetsArgs {
 #[derive(Args, Clone, Default)]
 pub struct KeyArgs {
     /// Read passphrases of encrypted layers from this open descriptor, one per line
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Advanced")]
     pub passphrase_fd: Option<u32>,
 
     /// Time limit for deriving a key from a passphrase [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Advanced")]
     pub max_kdf_time: Option<Duration>,
 }
 
@@ -180,7 +180,7 @@ impl TargetArgs {
     /// Opens the target for looking.
     ///
     /// # Errors
-    /// What the target cannot be opened for.
+    /// The reason why the target cannot be opened.
     pub fn open(&self) -> Result<Target> {
         open(&self.target, &self.opening.options())
     }
@@ -240,7 +240,7 @@ impl TargetArgs {
 /// Opens a target, and says on stderr what was found too damaged to use.
 ///
 /// # Errors
-/// What the target cannot be opened for.
+/// The reason why the target cannot be opened.
 pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
     let target = open_target(text, options).map_err(|error| with_file_hint(text, error))?;
     tell(&target.stack, std::slice::from_ref(&target));
@@ -290,7 +290,7 @@ fn tell(stack: &Stack, targets: &[Target]) {
     warn_of_assumptions(&tree);
 }
 
-/// What a class had to assume of a disk.
+/// The warnings about a disk's facts that a class assumed.
 fn warn_of_assumptions(tree: &Tree) {
     for geom in &tree.geoms {
         if let Some(assumed) = geom.fact("hint") {

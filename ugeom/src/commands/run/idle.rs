@@ -27,7 +27,7 @@ impl IdleTimes {
         })
     }
 
-    /// What share was idle since then.
+    /// The idle share since then.
     ///
     /// # Errors
     /// As [`Self::begin`].

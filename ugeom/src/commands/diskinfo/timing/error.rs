@@ -39,7 +39,7 @@ pub enum DiskinfoError {
     Io {
         /// The step that it was part of.
         step: String,
-        /// Which layer failed it, where and why.
+        /// The failed layer, the place and the reason.
         source: IoError,
     },
     /// A request moved fewer bytes than it was asked for.
