@@ -23,7 +23,7 @@ const ITERATIONS_MAX: u64 = 1 << 32;
 /// Gives the cases whose length is open a fixed one.
 ///
 /// # Errors
-/// What the work of a case fails with.
+/// The error of the work of a case.
 pub(super) fn level(
     cases: &mut [Case<'_>],
     run_ns: u64,
@@ -66,7 +66,7 @@ pub(super) fn level(
     Ok(())
 }
 
-/// What is known of a case's cost.
+/// The measured cost of a case.
 struct Trial {
     /// Iterations that take long enough.
     iterations: u64,

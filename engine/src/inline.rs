@@ -13,7 +13,7 @@ use crate::queue::Queue;
 
 /// How steps are made.
 pub trait Way: Send + 'static {
-    /// What the way keeps of each file.
+    /// The state of the way for each file.
     type State: Send;
 
     /// The engine's name, as the user writes it.
@@ -28,7 +28,7 @@ pub trait Way: Send + 'static {
     /// Makes one step, and returns the number of bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     ///
     /// # Safety
     /// `file` is open. For reads and writes, `pieces` are those of the step, alive, and accessed

@@ -17,7 +17,7 @@ use crate::roster::Seat;
 use crate::shared::Shared;
 use crate::stack;
 
-/// What a worker needs for as long as it lives.
+/// The state of a worker for its whole life.
 pub(crate) struct Life {
     pub(crate) shared: Arc<Shared>,
     pub(crate) seat: Arc<Seat>,
@@ -74,7 +74,7 @@ impl Thread {
     /// Starts a thread with a stack of so many bytes, at least.
     ///
     /// # Errors
-    /// What pthread_create(3) says.
+    /// The error of pthread_create(3).
     pub(crate) fn start(stack_bytes: usize, life: Life) -> io::Result<Thread> {
         let life = Box::into_raw(Box::new(life));
         // SAFETY: `begin` takes over the life.

@@ -10,7 +10,7 @@ use ugeom_measure::units::{self, Size, SizeUnits, TimeUnit};
 /// A number, calculated where it stands in parentheses: `(4k*2)`.
 ///
 /// # Errors
-/// What cannot be calculated.
+/// The part that cannot be calculated.
 fn calculated(text: &str) -> Result<Cow<'_, str>, String> {
     match calculate(text).filter(|_| text.trim_start().starts_with('(')) {
         Some(sum) => Ok(sum?.to_string().into()),
@@ -21,7 +21,7 @@ fn calculated(text: &str) -> Result<Cow<'_, str>, String> {
 /// A size in bytes: `512`, `4k`, `1g`, `0x1000`.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     units::size_bytes(&calculated(text)?, SizeUnits::FIO).map_err(|error| error.with_help())
 }
@@ -29,7 +29,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// A size or a percentage: `1g`, `50%`.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn amount(text: &str) -> Result<Size, String> {
     units::size_or_percent(&calculated(text)?, SizeUnits::FIO).map_err(|error| error.with_help())
 }
@@ -37,7 +37,7 @@ pub(crate) fn amount(text: &str) -> Result<Size, String> {
 /// A whole number from 0 to 100.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn percentage(text: &str) -> Result<u8, String> {
     match units::percent(text) {
         Ok(percent) if percent.fract() == 0.0 => Ok(percent as u8),
@@ -48,7 +48,7 @@ pub(crate) fn percentage(text: &str) -> Result<u8, String> {
 /// A whole number; units of size are allowed, as in fio (`number_ios=10k`).
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn number(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a whole number: 64, 10k");
     units::size_bytes(&calculated(text)?, SizeUnits::FIO).map_err(|_| wrong())
@@ -57,7 +57,7 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
 /// A number that fits into 32 bits.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn number32(text: &str) -> Result<u32, String> {
     u32::try_from(number(text)?).map_err(|_| format!("`{text}` is larger than 2^32 - 1"))
 }
@@ -70,7 +70,7 @@ fn time_ns(text: &str, bare: TimeUnit) -> Result<u64, String> {
 /// Nanoseconds, where a bare number counts seconds.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     time_ns(text, TimeUnit::Seconds)
 }
@@ -78,7 +78,7 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
 /// Nanoseconds, where a bare number counts milliseconds.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
     time_ns(text, TimeUnit::Milliseconds)
 }
@@ -86,7 +86,7 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
 /// Nanoseconds, where a bare number counts microseconds.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
     time_ns(text, TimeUnit::Microseconds)
 }
@@ -94,7 +94,7 @@ pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
 /// Yes or no: `1`, `0`, `true`, `false`.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn truth(text: &str) -> Result<bool, String> {
     units::truth(text).map_err(|error| error.with_help())
 }
@@ -102,7 +102,7 @@ pub(crate) fn truth(text: &str) -> Result<bool, String> {
 /// Yes or no for what fio has as a mere word: any number but 0 is yes.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn nonzero(text: &str) -> Result<bool, String> {
     match text.trim().parse::<i64>() {
         Ok(number) => Ok(number != 0),
@@ -113,7 +113,7 @@ pub(crate) fn nonzero(text: &str) -> Result<bool, String> {
 /// A number with a fraction.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn float(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
@@ -121,11 +121,11 @@ pub(crate) fn float(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A value for reads, writes and trims: `a`, `a,b` or `a,b,c`. What is not given is as the one
+/// A value for reads, writes and trims: `a`, `a,b` or `a,b,c`. A missing value is that of the one
 /// before it; an empty place keeps `current`.
 ///
 /// # Errors
-/// What is wrong with one of them, in words.
+/// The reason for one of them, in words.
 pub(crate) fn by_direction<T: Clone>(
     text: &str,
     current: &[T; 3],
@@ -151,7 +151,7 @@ pub(crate) fn by_direction<T: Clone>(
 /// then for colons, then for dashes (`4k:8k` and `4k-8k` are for reads and writes).
 ///
 /// # Errors
-/// What is wrong with one of them, in words.
+/// The reason for one of them, in words.
 pub(crate) fn numbers_by_direction<T: Clone>(
     text: &str,
     current: &[T; 3],
@@ -167,7 +167,7 @@ pub(crate) fn numbers_by_direction<T: Clone>(
 /// The smallest and the largest of a range: `1k-4k`, `4k-1k`, `1k:4k`, or one number for both.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn range(
     text: &str,
     read: impl Fn(&str) -> Result<u64, String>,
@@ -183,7 +183,7 @@ pub(crate) fn range(
 /// Processors: `0`, `0,2`, `0-3`.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason, in words.
 pub(crate) fn cores(text: &str) -> Result<Vec<usize>, String> {
     const CORES_MAX: u64 = 4096;
     let mut cores = Vec::new();

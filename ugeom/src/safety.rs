@@ -1,5 +1,5 @@
-//! What is in the way of writing: a mount, a partition table, a file system, an image. Without
-//! `--destroy` a command that writes stops here and names what was found.
+//! Obstacles to writing: a mount, a partition table, a file system, an image. Without `--destroy` a
+//! command that writes stops here and names what was found.
 
 use anyhow::{Result, anyhow, bail};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 /// this is for paths that are written to without a stack.
 ///
 /// # Errors
-/// What it is used for.
+/// Its use.
 pub fn refuse_in_use(path: &Path) -> Result<()> {
     refuse_use(path, &path.display().to_string())
 }
@@ -42,7 +42,7 @@ fn refuse_use(path: &Path, name: &str) -> Result<()> {
 /// on the way to the medium is looked at.
 ///
 /// # Errors
-/// What was found, on which provider, and where; what looking failed with.
+/// The error of was found, on which provider, and where; what looking.
 pub fn refuse_content(target: &Target) -> Result<()> {
     refuse(&target.name, look(target, target.top)?)?;
     refuse_content_below(target)
@@ -120,7 +120,7 @@ pub fn refuse_bytes(
     refuse(&target.name, found)
 }
 
-/// What a window reaches.
+/// The extent of a window.
 struct Reach<'a> {
     target: &'a Target,
     tree: &'a Tree,

@@ -13,8 +13,7 @@ use crate::{Outcome, run};
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// What runs under AddressSanitizer by default: the crates with unsafe code that need no other
-/// program.
+/// The default crates under AddressSanitizer: those with unsafe code that need no other program.
 pub const ADDRESS_DEFAULT: [&str; 10] = [
     "-p",
     "ugeom-machine",
@@ -28,7 +27,7 @@ pub const ADDRESS_DEFAULT: [&str; 10] = [
     "--tests",
 ];
 
-/// What runs under ThreadSanitizer by default: the same.
+/// The default crates under ThreadSanitizer: the same.
 pub const THREAD_DEFAULT: [&str; 10] = ADDRESS_DEFAULT;
 
 /// One of the sanitizers.

@@ -56,7 +56,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         }),
 ]);
 
-/// What the user says of the file.
+/// The user's options of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The format follows from the file's signature.

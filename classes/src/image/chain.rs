@@ -70,7 +70,7 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
     Ok(chain)
 }
 
-/// Which files an image may name.
+/// The files that an image may name.
 pub(super) struct Allowed<'a> {
     /// The image, as messages call it.
     pub path: &'a str,

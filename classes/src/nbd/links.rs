@@ -218,7 +218,7 @@ fn run(links: &Links, together: &Together) {
         rounds.retain_mut(|round| {
             let over = round.go_on();
             if over && let Some(bio) = round.bio.take() {
-                // What was lost is noted, and fails it further up.
+                // The loss is recorded, and fails a later FLUSH.
                 bio.complete(Ok(0));
             }
             !over

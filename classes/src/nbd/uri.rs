@@ -11,7 +11,7 @@ const PORT: u16 = 10_809;
 
 const SCHEMES: &str = "a URI begins with nbd://, nbds://, nbd+unix:// or nbds+unix://";
 
-/// What a URI names.
+/// The parts of a URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parsed {
     pub place: Place,
@@ -23,7 +23,7 @@ pub(super) struct Parsed {
 /// Where the server is, the name of the export, and whether there is TLS.
 ///
 /// # Errors
-/// What is wrong, in plain words.
+/// The defect, in plain words.
 pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<Parsed, String> {
     let (scheme, rest) = uri.split_once("://").ok_or(SCHEMES)?;
     let (host, export) = rest.split_once('/').unwrap_or((rest, ""));

@@ -12,7 +12,7 @@ pub enum ControlError {
     Message {
         /// Whose line: `a question`, `an answer`.
         what: &'static str,
-        /// What is wrong with it.
+        /// The defect.
         problem: String,
     },
     /// The socket cannot be made.
@@ -47,7 +47,7 @@ pub enum ControlError {
     #[error("{what}: {source}")]
     System {
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -10,7 +10,7 @@ pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// The content type of OpenMetrics 1.0.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What a client has sent so far.
+/// The state of a client's request so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     /// The header has not ended.

@@ -1,4 +1,4 @@
-//! What a disk carries is listed, and not overwritten by mistake.
+//! The content of a disk is listed, and not overwritten by mistake.
 
 use crate::disks;
 use crate::run::{has, json_of, ugeom, ugeom_with};

@@ -21,7 +21,7 @@ impl Input {
     /// Takes standard input and the signals.
     ///
     /// # Errors
-    /// What installing the handlers fails with.
+    /// The error of installing the handlers.
     pub fn new() -> Result<Self> {
         Ok(Self {
             stdin: io::stdin().lock(),
@@ -61,7 +61,7 @@ impl Input {
     /// Passes over bytes of a hole.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The error of the system.
     pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
         let by = i64::try_from(bytes).map_err(io::Error::other)?;
         seek(self.stdin.as_fd(), SeekFrom::Current(by))?;

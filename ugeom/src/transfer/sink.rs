@@ -33,7 +33,7 @@ impl Sink {
     /// Appends bytes; runs of zeroes among them become holes.
     ///
     /// # Errors
-    /// What writing to stdout fails with.
+    /// The error of writing to stdout.
     pub fn data(&mut self, bytes: &[u8]) -> Result<()> {
         if !self.holes {
             return self.out.write_all(bytes).map_err(output::stdout_error);

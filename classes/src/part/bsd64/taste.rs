@@ -1,7 +1,7 @@
 //! Reads the label after byte 512.
 //!
-//! Rules of `g_part_bsd64_probe` and `_read`: a slice of 2 MiB or more; `c` is not listed. What
-//! reaches past the end is listed and marked, where FreeBSD refuses the label.
+//! Rules of `g_part_bsd64_probe` and `_read`: a slice of 2 MiB or more; `c` is not listed. A
+//! partition past the end is listed and marked, where FreeBSD refuses the label.
 
 use super::NAME;
 use crate::part::look;

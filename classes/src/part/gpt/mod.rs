@@ -20,8 +20,8 @@ pub use super::names::GPT as NAME;
 pub(crate) const ENTRY: ClassEntry =
     ClassEntry::table("gpt", NAME, "GUID partition table: p1 and up", taste::taste);
 
-/// What stands before a partition's number: a partition of type `freebsd` is a slice, all others
-/// are partitions. Where the MBR in sector 0 has slices of its own, `s1` is taken by them.
+/// The letter before a partition's number: a partition of type `freebsd` is a slice, all others are
+/// partitions. Where the MBR in sector 0 has slices of its own, `s1` is taken by them.
 pub(super) fn letter(kind: Guid, mbr: MbrKind) -> char {
     let taken = matches!(mbr, MbrKind::Hybrid | MbrKind::Partitioned);
     match kind == types::FREEBSD && !taken {

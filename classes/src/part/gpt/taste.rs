@@ -31,7 +31,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         .and_then(|sector| Mbr::decode(&sector).ok());
     let mbr = mbr.map_or(MbrKind::Empty, |mbr| mbr.kind());
     let gpt = Gpt::read(media, &mut look::reader(taster));
-    // What is left of an older table does not stand beside an ordinary MBR.
+    // The remains of an older table do not coexist with an ordinary MBR.
     let trusted = match mbr {
         MbrKind::Protective | MbrKind::Empty => gpt.listed(),
         _ => gpt.best(),
@@ -150,7 +150,7 @@ fn part(below: &str, mbr: MbrKind, number: usize, entry: &Entry, findings: &[Fin
     }
 }
 
-/// What is wrong with the entry itself. Overlaps and the end of the media are the slicer's to see.
+/// The defect of the entry itself. Overlaps and the end of the media are the slicer's to see.
 fn mark(wanted: usize, findings: &[Finding]) -> Option<String> {
     let words = findings.iter().filter_map(|finding| match finding {
         Finding::Partition { number, damage, .. } if *number == wanted => match damage {
