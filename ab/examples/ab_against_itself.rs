@@ -16,7 +16,7 @@ use ugeom_harness::{Control, Machine};
 use ugeom_measure::Claim;
 use ugeom_measure::distributions::incomplete_beta;
 
-/// What may be called different from itself.
+/// The largest share of false alarms that is accepted.
 const PROMISED: f64 = 0.05;
 
 fn main() -> ExitCode {

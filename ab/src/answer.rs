@@ -7,13 +7,13 @@ use ugeom_harness::compare::Metric;
 use ugeom_harness::figure::{Unit, amount};
 use ugeom_measure::Claim;
 use ugeom_measure::gate::Outcome;
-use ugeom_measure::units::duration_human;
+use ugeom_measure::units::duration_measured;
 use ugeom_report::text::counted;
 
 /// Of more candidates than this the table has the changes, and the answer only counts them.
 const TOLD_MAX: usize = 4;
 
-/// What may be said about candidates.
+/// The possible verdicts about candidates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// The claim about the wall time of each candidate but the base; empty with too few processes.
@@ -61,7 +61,7 @@ fn alone(document: &Document, rows: &[Judgement]) -> String {
     let needed = observations_needed(&document.subject);
     match row {
         Some(row) if rows.len() == 1 => {
-            let [least, most] = [row.ends.0, row.ends.1].map(duration_human);
+            let [least, most] = [row.ends.0, row.ends.1].map(duration_measured);
             let ends = match least == most {
                 true => least,
                 false => format!("{least} to {most}"),
@@ -247,7 +247,7 @@ fn unlike(subject: &Subject) -> Option<String> {
     ))
 }
 
-/// What limits the answer beside what the head warns of.
+/// Limits of the answer beside the warnings of the head.
 pub(super) fn warnings(document: &Document) -> Vec<String> {
     let mut warnings = Vec::new();
     let subject = &document.subject;
@@ -262,7 +262,7 @@ pub(super) fn warnings(document: &Document) -> Vec<String> {
     warnings.extend(unlike(subject));
     let contest = contest(document);
     if let Some(shell) = contest.shell.filter(|shell| !shell.subtracted) {
-        let time = duration_human(shell.interval.estimate);
+        let time = duration_measured(shell.interval.estimate);
         warnings.push(format!(
             "starting the {SHELL} takes {time}, more than half of a candidate's time: nothing was \
              subtracted (use --shell none)"

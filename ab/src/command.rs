@@ -1,11 +1,11 @@
-//! Measures a command: the time from its start to its end, or what it prints.
+//! Measures a command: the time from its start to its end, or the number that it prints.
 
 use super::printed::{PRINTED_ITERATIONS, Printed};
 use super::shell::{Runner, failure};
 use super::{Candidate, Subject, shell::Around};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Case, Length, RunResult};
-use ugeom_measure::units::duration_human;
+use ugeom_measure::units::duration_measured;
 
 /// A command that is to be measured.
 pub(super) struct Program<'a> {
@@ -83,7 +83,7 @@ impl<'a> Program<'a> {
 
 /// The time of one iteration of a run, for `-v`.
 fn took(run: &RunResult) -> String {
-    duration_human(run.ns_total as f64 / run.counted.unwrap_or(1) as f64)
+    duration_measured(run.ns_total as f64 / run.counted.unwrap_or(1) as f64)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the samples say: a typical value of each candidate, and its ratio to the base with the
-//! claim that follows from it.
+//! Judges the samples: a typical value of each candidate, and its ratio to the base with the claim
+//! that follows from it.
 //!
 //! The value of a process is the median of its rounds' ratios, the figure the median of processes,
 //! its interval comes from order statistics (`docs/statistics.md`). Each order within a round is
@@ -22,7 +22,7 @@ const SHELL_MULTIPLE: f64 = 2.0;
 pub struct Contest {
     /// The metrics that all samples hold; the first is wall time.
     pub metrics: Vec<Judged>,
-    /// What starting the shell takes, and whether it was subtracted.
+    /// The time of starting the shell, and whether it was subtracted.
     pub shell: Option<ShellCost>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn contest(document: &Document) -> Contest {
     let subject = &document.subject;
     let shell = shell(document);
     let metrics = match subject.printed {
-        // What was printed is not what the processor did.
+        // A printed value says nothing about CPU time.
         Some(_) => vec![Metric::Time],
         None => Metric::ALL.to_vec(),
     };
@@ -88,7 +88,7 @@ pub(crate) fn contest(document: &Document) -> Contest {
     }
 }
 
-/// What the shell takes by itself.
+/// The start time of the shell alone.
 fn shell(document: &Document) -> Option<ShellCost> {
     let times = Observed::times(document);
     let interval = times.typical(SHELL)?.interval();

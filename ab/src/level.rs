@@ -63,7 +63,7 @@ pub(super) fn level(
     Ok(())
 }
 
-/// What is known of a case's cost.
+/// The measured cost of a case.
 struct Trial {
     /// Iterations that take long enough.
     iterations: u64,

@@ -65,7 +65,7 @@ const SHELL: &str = "shell";
 /// The result of a comparison, with what was compared.
 pub type Document = document::Document<Subject>;
 
-/// What to compare, and how.
+/// The candidates, and the rules of the comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AbOptions {
     /// The candidates, and how they are run and judged.
@@ -138,7 +138,7 @@ pub struct Subject {
     pub candidates: Vec<Candidate>,
     /// How targets are read.
     pub load: Load,
-    /// What commands print, where that is their result.
+    /// The unit of printed results, if commands print their result.
     pub printed: Option<Printed>,
     /// The confidence of the verdicts of a metric together.
     pub confidence: f64,

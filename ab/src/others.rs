@@ -3,8 +3,8 @@
 use super::Candidate;
 use ugeom_harness::compare::Loaded;
 
-/// What A or B was something else in, of several results of `ugeom ab`: each has a case A and a
-/// case B, whatever was measured in them.
+/// Differences of A or B between several results of `ugeom ab`, each of which has a case A and a
+/// case B.
 pub fn other_sides(results: &[Loaded]) -> Vec<String> {
     let Some((base, others)) = results.split_first() else { return Vec::new() };
     others

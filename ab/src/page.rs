@@ -4,7 +4,8 @@ use super::answer::{answer, warnings};
 use super::judge::{Contest, Judged, Judgement, contest};
 use super::{Candidate, Document, Load, Shell, Side, Subject};
 use ugeom_harness::compare::Metric;
-use ugeom_measure::units::duration_human;
+use ugeom_harness::figure::{Unit, value};
+use ugeom_measure::units::duration_measured;
 use ugeom_measure::{Change, Claim};
 use ugeom_report::compare::{probability, with_unit};
 use ugeom_report::text::in_a_shell;
@@ -58,7 +59,7 @@ fn times(judged: &Judged) -> Rows {
     times
 }
 
-/// What the answer is about: the ratios to the base as changes in per cent.
+/// The plot of the answer: the ratios to the base as changes in per cent.
 fn changes(judged: &Judged) -> Rows {
     let axis = Axis::linear("change of wall time", "%");
     let mut changes = Rows::points("Change of wall time against the base", axis, ["change"]);
@@ -154,6 +155,9 @@ fn summary(document: &Document, contest: &Contest) -> Option<Table> {
     let is_compared = judged.rows.len() > 1;
     let columns = [Column::text(""), Column::number("wall time", "")].into_iter();
     let columns = columns.chain(is_compared.then(|| Column::text(&against)));
+    // A command is one piece of work.
+    let has_iops = contest.metric(Metric::TransactionsPerSecond).is_some();
+    let columns = columns.chain(has_iops.then(|| Column::number("IOPS", "")));
     let columns = columns.chain([
         Column::number("CPU time", ""),
         Column::number("min", ""),
@@ -172,6 +176,12 @@ fn summary(document: &Document, contest: &Contest) -> Option<Table> {
         };
         let cells = [Cell::text(&row.name), typical(Metric::Time, row)].into_iter();
         let cells = cells.chain(is_compared.then(|| Cell::text(words)));
+        // From the median time, so that both columns agree: an iteration is a request.
+        let rate = || {
+            let time = row.typical.as_ref();
+            time.map_or_else(Cell::empty, |time| iops(1e9 / time.estimate()))
+        };
+        let cells = cells.chain(has_iops.then(rate));
         table.row(cells.chain([
             of_cpu.map_or_else(Cell::empty, |row| typical(Metric::Cpu, row)),
             with_unit(Metric::Time, row.ends.0),
@@ -180,6 +190,13 @@ fn summary(document: &Document, contest: &Contest) -> Option<Table> {
         ]));
     }
     Some(table)
+}
+
+/// A rate with three digits, without its unit, which stands above the column.
+fn iops(rate: f64) -> Cell {
+    let text = value(rate, Unit::PerSecond);
+    let text = text.trim_end_matches("IOPS").trim_end().to_owned();
+    Cell::text(text).with_value(Value::Number(rate))
 }
 
 /// A verdict in a column: how large a difference would have been found is told by the answer.
@@ -224,7 +241,7 @@ fn facts(document: &Document, contest: &Contest, page: &mut Page) {
             shell.interval.low,
             shell.interval.high,
         ]
-        .map(duration_human);
+        .map(duration_measured);
         let what = if shell.subtracted {
             "subtracted from all times"
         } else {
@@ -240,8 +257,8 @@ fn verdicts(contest: &Contest, page: &mut Page) {
     let columns = [
         Column::text("candidate"),
         Column::text("metric"),
-        Column::number("base", ""),
-        Column::number("it", ""),
+        Column::number("base median", ""),
+        Column::number("median", ""),
         Column::number("p (sign)", ""),
         Column::text("verdict"),
     ];

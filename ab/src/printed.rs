@@ -1,8 +1,8 @@
-//! What a command prints, read as its result: the last number, in the unit that the user names.
+//! The output of a command, read as its result: the last number, in the unit that the user names.
 
 use serde::{Deserialize, Serialize};
 
-/// What a command prints.
+/// The unit of the last printed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Printed {
@@ -47,7 +47,7 @@ impl Printed {
     /// an hour.
     ///
     /// # Errors
-    /// What is wrong with the text: it holds no number, or one that is no such time.
+    /// The defect of the text: it holds no number, or one that is no such time.
     pub fn read(self, output: &str) -> Result<f64, String> {
         let Some(number) = last_number(output) else {
             let shown = if output.trim().is_empty() {

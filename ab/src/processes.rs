@@ -24,7 +24,7 @@ const ROUNDS: u64 = 5;
 /// The share of a process's time that its runs have; the rest is for finding their length.
 const RUNS_SHARE: f64 = 0.6;
 
-/// What a process is to do.
+/// The task of one process.
 #[derive(Serialize, Deserialize)]
 struct WorkerRequest {
     experiment: String,
@@ -32,8 +32,8 @@ struct WorkerRequest {
     share: Share,
 }
 
-/// Measures all candidates. What was measured before the user stopped it, or before one of them
-/// failed, is kept. `launch` starts a process of this program that calls [`worker`].
+/// Measures all candidates. Ctrl-C and a failure of a candidate keep the earlier measurements.
+/// `launch` starts a process of this program that calls [`worker`].
 ///
 /// # Errors
 /// A target that cannot be opened or is too small, a job or a command that fails, before there is
@@ -137,7 +137,7 @@ fn with_failures(subject: &Subject, around: &Around<'_>) -> Subject {
     subject
 }
 
-/// What failed behind the last run is told with the result, unless something failed before.
+/// An error after the last run is reported with the result, unless an earlier error was.
 fn keep_failure(document: &mut Document, name: &str, error: &HarnessError) {
     if let Some(last) = document.processes.last_mut() {
         last.failure.get_or_insert_with(|| Failure {
@@ -147,8 +147,8 @@ fn keep_failure(document: &mut Document, name: &str, error: &HarnessError) {
     }
 }
 
-/// Each round as a process of its own, for its commands were fresh processes. What ended it, and a
-/// round that was not finished, stay with the last.
+/// Each round as a process of its own, for its commands were fresh processes. The reason for the
+/// end, and an unfinished round, stay with the last.
 fn one_a_round(measured: Measured) -> Vec<Measured> {
     let rounds = measured.rounds.len().max(1);
     let each_ns = measured.elapsed_ns / rounds as u64;
@@ -331,8 +331,8 @@ fn request(text: &str) -> Result<Option<WorkerRequest>, HarnessError> {
     Ok(Some(serde_json::from_str(text).map_err(refused)?))
 }
 
-/// What a process does that was started by [`run`]: measures, and returns the document as text.
-/// None for the request of another experiment. `jobs` reads the job files of its subject.
+/// The work of a process that [`run`] started: measures, and returns the document as text. None for
+/// the request of another experiment. `jobs` reads the job files of its subject.
 ///
 /// # Errors
 /// As [`run`].

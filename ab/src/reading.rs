@@ -70,7 +70,7 @@ pub(super) fn case(
     let case = name.to_owned();
     Ok(Case::new(name, move |iterations| {
         // Where the memory of a channel and of the buffers happens to lie is worth some per cent.
-        // What is taken anew for each run lies in the same places for both sides.
+        // Memory allocated anew for each run lies in the same places for both sides.
         let mut channel = stack.channel(depth as usize).map_err(HarnessError::stack)?;
         let requests = places.by_ref().take(iterations as usize);
         let requests = requests.map(|offset| Request::of(false, offset, bytes as u32));

@@ -20,7 +20,7 @@ impl Scan {
     /// Reads `depth=1,4,16`, or whole numbers as `depth=1..8` and `depth=1..64:8` (every eighth).
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect.
     pub fn parse(text: &str) -> Result<Self, String> {
         let Some((name, values)) = text.split_once('=') else {
             return Err("a parameter has the form NAME=VALUE,VALUE,...".to_owned());
@@ -31,7 +31,7 @@ impl Scan {
     /// The same of its two parts.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The defect.
     pub fn of(name: &str, values: &str) -> Result<Self, String> {
         let is_word = |name: &str| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

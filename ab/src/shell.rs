@@ -43,7 +43,7 @@ impl Shell {
     /// `none`, or a shell with its arguments, such as `bash --norc`.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The defect of the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::None),
@@ -80,7 +80,7 @@ impl Shell {
     }
 }
 
-/// What a run of a command left.
+/// The result of one run of a command.
 pub(super) struct Done {
     pub took_ns: u64,
     /// None when the user stopped it.
@@ -177,15 +177,15 @@ fn end_of(mut file: File) -> String {
     let mut bytes = Vec::new();
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let from = length.saturating_sub(OUTPUT_BYTES_MAX);
-    // What cannot be read was not said.
+    // Output that cannot be read counts as empty.
     if file.seek(SeekFrom::Start(from)).is_ok() {
         let _ = file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The commands around runs. What concludes a run is done when the next one is prepared, or at the
-/// end, outside of what is timed.
+/// The commands around runs. The command after a run is executed when the next run is prepared, or
+/// at the end, outside of the measured time.
 pub(super) struct Around<'a> {
     runner: Runner<'a>,
     pending: RefCell<Option<String>>,
@@ -238,8 +238,8 @@ impl<'a> Around<'a> {
         })
     }
 
-    /// What comes after all runs, for each candidate whose measurement began: one that fails does
-    /// not keep the others from being run. The first failure with its candidate.
+    /// Runs the cleanup command of each candidate whose measurement began; an error of one does not
+    /// stop the others. The first failure with its candidate.
     pub fn clean_up(&self, candidates: &[Candidate]) -> Option<(String, HarnessError)> {
         let run = |one: &Candidate| {
             let failed = self.run("--cleanup", &one.cleanup).err()?;
@@ -249,7 +249,7 @@ impl<'a> Around<'a> {
         failures.into_iter().next()
     }
 
-    /// What comes before a run.
+    /// Runs the command before a run.
     ///
     /// # Errors
     /// As [`Around::run`].
@@ -264,7 +264,7 @@ impl<'a> Around<'a> {
         Ok(())
     }
 
-    /// What comes after the last run.
+    /// Runs the command after the last run.
     ///
     /// # Errors
     /// As [`Around::run`].

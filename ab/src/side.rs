@@ -1,4 +1,4 @@
-//! A side of the comparison: what it is, and how to tell.
+//! A side of the comparison: its kind, and its classification.
 
 use serde::{Deserialize, Serialize};
 use std::env;
@@ -9,7 +9,7 @@ use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{Target, TargetOptions, TargetText, open_target, path_of, registry};
 use ugeom_harness::HarnessError;
 
-/// What one side of a comparison is: a target, a job file or a command.
+/// One side of a comparison: a target, a job file or a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -22,7 +22,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// What a text is most likely to be; none when it is nothing of that.
+    /// The most likely class of a text; none when none fits.
     ///
     /// It is a job file when it names a file that ends in `.fio` or `.job`. It is a target when it
     /// follows the stack language and its class, or the file that it names, exists. It is a command
@@ -74,7 +74,7 @@ fn is_job_file(path: &Path) -> bool {
     matches!(extension, Some("fio" | "job")) && path.is_file()
 }
 
-/// What a target stands on.
+/// The base layer of a target.
 enum Base {
     Class,
     File,

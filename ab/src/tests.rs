@@ -163,7 +163,7 @@ fn a_failing_cleanup_keeps_the_result_and_the_other_cleanups() {
     assert_eq!(failure.case, "A");
     assert_eq!(failure.error, "`--cleanup exit 3`: exit code 3");
     assert!(mark.exists());
-    // What the first one made is cleaned up even where another one cannot be set up.
+    // The first candidate is cleaned up even if the set-up of another one fails.
     std::fs::remove_file(&mark).unwrap();
     options.subject.candidates.swap(0, 1);
     options.subject.candidates[1].setup = Some("exit 4".to_owned());
@@ -308,6 +308,27 @@ fn the_sentence_says_faster_slower_equivalent_or_what_could_be_seen() {
         &few.sentence,
         "2 processes are too few, a comparison needs 6 (--processes 6)",
     );
+}
+
+#[test]
+fn requests_have_iops_beside_their_times_and_commands_do_not() {
+    let mut document = made_up(2, 12, |case, process| {
+        20_000 * (case as u64 + 1) + wobble(case, process)
+    });
+    for sample in document
+        .processes
+        .iter_mut()
+        .flat_map(|one| &mut one.rounds[0].samples)
+    {
+        sample.work.transactions = 1000;
+    }
+    let table = page(&document).summary.unwrap();
+    let at = table.columns.iter().position(|one| one.name == "IOPS");
+    let rates = table.rows.iter().map(|row| row[at.unwrap()].text.as_str());
+    assert_eq!(rates.collect::<Vec<_>>(), ["50.0 k", "25.0 k"]);
+    let commands = measured(&options([command("true"), command("true")])).unwrap();
+    let table = page(&commands).summary.unwrap();
+    assert!(table.columns.iter().all(|one| one.name != "IOPS"));
 }
 
 #[test]

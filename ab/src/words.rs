@@ -4,7 +4,7 @@
 /// The words of a command line.
 ///
 /// # Errors
-/// What is wrong with it, and at which character: an open quote, no word at all.
+/// The defect, and its character: an open quote, no word at all.
 pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -36,7 +36,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// What stands between two quotes. In double ones a backslash keeps `"`, `\`, `$` and backquotes.
+/// The text between two quotes. In double ones a backslash keeps `"`, `\`, `$` and backquotes.
 fn quoted(
     characters: &mut impl Iterator<Item = (usize, char)>,
     quote: char,

@@ -1,4 +1,4 @@
-//! What the builder of a class is given, and the errors it may answer with.
+//! The input of a class's builder, and the errors it may return.
 
 use crate::spec::SpecError;
 use std::io;
@@ -68,7 +68,7 @@ impl<'a> BuildContext<'a> {
         self.files.unlocked
     }
 
-    /// What the target describes may be changed: nothing else may rely on it.
+    /// The content of the target may be changed: nothing else may rely on it.
     pub fn relayout(&self) -> bool {
         self.files.relayout
     }
@@ -114,7 +114,7 @@ pub enum BuildError {
     /// The operating system refused an operation on a file.
     #[error("{operation} {path}: {error}")]
     Os {
-        /// What was tried (`opening`).
+        /// The failed operation (`opening`).
         operation: &'static str,
         path: String,
         #[source]
@@ -131,7 +131,7 @@ pub enum BuildError {
     #[error("{path} {found}: free it first; nothing was written")]
     InUse {
         path: String,
-        /// What for: `is mounted at /mnt`, `is attached to /dev/loop0`.
+        /// The use found: `is mounted at /mnt`, `is attached to /dev/loop0`.
         found: String,
     },
     /// The file or device is there, but cannot be used, or not in this way.
@@ -199,7 +199,7 @@ pub(crate) fn provider_over(name: String, below: &ProviderView) -> ProviderPlan 
     }
 }
 
-/// What a user must know of an image whose last sector is not whole.
+/// The mark of an image whose last sector is not whole.
 pub(crate) fn mark_of_padding(size_bytes: u64, padding_bytes: u32) -> String {
     format!("{size_bytes} bytes; the last sector is padded with {padding_bytes} zero bytes")
 }

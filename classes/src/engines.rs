@@ -8,7 +8,7 @@ use ugeom_stack::{Carrier, Errno};
 /// How many requests one thread's engine hands to the kernel at a time; more wait in the engine.
 pub(crate) const DEPTH: u32 = 256;
 
-/// What an engine carries: a request, and how many FLUSHes had failed when it was submitted.
+/// A request in an engine, with the number of FLUSHes that had failed when it was submitted.
 pub(crate) type Carried = (Carrier, u64);
 
 /// How the threads' engines are opened, and those that no thread has yet.

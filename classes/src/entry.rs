@@ -1,4 +1,4 @@
-//! What the registry knows about a class: its names, its options, how a geom of it is made.
+//! The registry entry of a class: its names, its options, its constructor.
 
 use crate::build::{BuildContext, BuildError};
 use crate::spec::{DeclaredOptions, LayerArguments, OptionTable};
@@ -82,9 +82,9 @@ pub struct ClassEntry {
     pub name: &'static str,
     /// GEOM's name of it (`MD`), which its geoms carry.
     pub class: &'static str,
-    /// What it is, in one line.
+    /// The description, in one line.
     pub about: &'static str,
-    /// Which place in a stack the class has.
+    /// The place of the class in a stack.
     pub role: Role,
     /// The names of the values that can stand without a name, in their order.
     pub positional: &'static [&'static str],

@@ -22,7 +22,7 @@ use ugeom_stack::Losses;
 pub(crate) struct Failures {
     count: AtomicU64,
     losses: Arc<Losses>,
-    /// What the FLUSH after such a write fails with.
+    /// The error of the FLUSH after such a write.
     why: &'static str,
     /// Held by a [`flush`](Failures::flush).
     flushing: Mutex<()>,

@@ -1,5 +1,5 @@
-//! Locks of images, so that two programs do not write to one, and none changes what another has
-//! read of it.
+//! Locks of images, so that two programs do not write to one, and none changes data that another
+//! has read.
 
 use crate::build::BuildError;
 use std::fs::File;
@@ -12,7 +12,7 @@ use ugeom_machine::lock::{self, Claim, ClaimError};
 const UNLOCKING: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What an image is opened for.
+/// The purpose of opening an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// To read a plain image. Others may write, as qemu has it for raw images, but not change what
@@ -65,7 +65,7 @@ pub(crate) fn lock(path: &str, file: &File, holder: Holder) -> Result<(), BuildE
     }
 }
 
-/// What another program does with the image.
+/// The use of the image by another program.
 fn held_by(held: &ClaimError) -> String {
     let what = match held {
         ClaimError::Denied(bits) if bits & WRITE == 0 => {

@@ -1,5 +1,5 @@
-//! The last sector of an image or export that ends within it: zeroes stand for what lies behind the
-//! last byte, and nothing else can be written there.
+//! The last sector of an image or export that ends within it: zeroes stand for the bytes past the
+//! end, and nothing else can be written there.
 
 use ugeom_stack::{Command, Request};
 

@@ -1,5 +1,5 @@
-//! The classes that there are, one line each: what the stack language, `ugeom classes`, the
-//! conformance suite and automatic tasting know about them.
+//! The classes, one line each, for the stack language, `ugeom classes`, the conformance suite and
+//! automatic tasting.
 
 use crate::entry::{ClassEntry, table};
 use crate::part::{amiga, apm, atari, bsd, bsd64, ebr, gpt, ldm, mbr, pc98, sgi, vtoc8};

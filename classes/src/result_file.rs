@@ -8,8 +8,7 @@ use ugeom_format::content::{self, Content};
 use ugeom_machine::result_file::refuse_disk;
 
 /// Refuses to overwrite a block device, and a file that carries what a disk does: a table, a file
-/// system, an image.
-/// What `is_replaceable` is true for may be overwritten.
+/// system, an image. Files for which `is_replaceable` is true may be overwritten.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] with what it carries; it is a block device; it cannot be read.

@@ -41,7 +41,7 @@ pub struct TargetOptions {
     pub writable: bool,
     /// How the stack works where no setting says otherwise.
     pub knobs: StackKnobs,
-    /// What the user set: it goes before the settings of a stack file.
+    /// The user's settings, which override those of a stack file.
     pub set: spec::Settings,
     /// Files are opened for direct I/O.
     pub direct: bool,
@@ -440,7 +440,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The provider that an address means, seen from `from`.
+    /// The provider at an address, relative to `from`.
     fn resolve(&self, address: &Address, from: ProviderId) -> Result<ProviderId, TargetError> {
         let tree = self.stack.tree();
         let from = self.view(from)?.name;
@@ -450,7 +450,12 @@ impl Builder<'_> {
             .and_then(|name| tree.provider(name));
         found.map(|provider| provider.id).ok_or_else(|| {
             let text = address.text.value.as_str();
-            let message = format!("there is no provider `{text}` or `{from}{text}`");
+            let message = match &address.missing_path {
+                Some(path) => format!(
+                    "{path}: no such file or directory, and {from} has no provider `{text}`"
+                ),
+                None => format!("there is no provider `{text}` or `{from}{text}`"),
+            };
             address.error(message).with_help(self.names_help()).into()
         })
     }

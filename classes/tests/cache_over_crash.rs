@@ -1,4 +1,4 @@
-//! A cache over a disk whose FLUSHes fail and whose power is cut: what survives.
+//! A cache over a disk whose FLUSHes fail and whose power is cut: the surviving data.
 //!
 //! A write that a FLUSH covered has to be on the media after the cut. A FLUSH that fails excuses
 //! what was written before it, until it is written again: the disk may forget it, and the writer
@@ -14,7 +14,7 @@ const BLOCKS: u64 = 64;
 const OPERATIONS: u32 = 200;
 const SEEDS: u64 = 150;
 
-/// What was written to a block, oldest first, and from where on it has to survive.
+/// The writes to a block, oldest first, and the first one that must survive.
 #[derive(Default)]
 struct Written {
     stamps: Vec<u32>,

@@ -2,8 +2,8 @@
 //! for each class: the first in every mode of dispatch, statistics, registry and pools, the others
 //! in half of them.
 //!
-//! A new class adds a line to [`ROWS`], and its name to `each_conforms`. What a row makes is fresh
-//! for each case, so that cases do not meet each other's data.
+//! A new class adds a line to [`ROWS`], and its name to `each_conforms`. A row makes a fresh
+//! provider for each case, so that cases do not meet each other's data.
 
 mod common;
 

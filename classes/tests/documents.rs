@@ -1,5 +1,5 @@
-//! The pages of the classes hold what the classes declare: tables of options are generated, and
-//! every default and every target of an example is read by the class that it is for.
+//! The pages of the classes agree with the declarations: tables of options are generated, and every
+//! default and every target of an example is read by the class that it is for.
 //!
 //! `UGEOM_WRITE_DOCS=1 cargo test -p ugeom-classes --test documents` writes the tables anew.
 

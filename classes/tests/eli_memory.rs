@@ -1,4 +1,4 @@
-//! What a provider of the class `eli` takes up, beside its data keys.
+//! The memory of a provider of the class `eli`, beside its data keys.
 //!
 //! A test binary of its own with one test, as its allocator counts for the whole process.
 
@@ -11,7 +11,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Providers that are open together.
 const PROVIDERS: u64 = 32;
-/// What one may take up, bytes.
+/// The limit for one provider, bytes.
 const BYTES_MAX: u64 = 64 << 10;
 
 /// Locked memory of the process, bytes: where keys are.
@@ -47,7 +47,7 @@ fn taken(text: &str) -> u64 {
 
 #[test]
 fn a_provider_takes_up_less_than_64_kib() {
-    // What a process has once is there afterwards.
+    // One-time allocations of a process are made before counting.
     taken("md:1m | eli:onetime=1");
     let without = taken("md:1m");
     for options in ["", ",aalgo=hmac/sha256,sectorsize=4k", ",ealgo=aes-cbc"] {

@@ -1,5 +1,5 @@
-//! Partition tables that are made and changed on a provider: what appears afterwards, what is
-//! refused, and what is left when the machine stops between two writes.
+//! Partition tables that are made and changed on a provider: the new partitions, refusals, and the
+//! state after a stop between two writes.
 
 mod common;
 
@@ -208,7 +208,8 @@ fn where_there_is_no_table_the_reason_is_said() {
     let (stack, _, memory) = empty_disk();
     let any = part("linux-data", 100, 50);
     let error = add_part(&stack, "md0", &any).expect_err("nothing is there");
-    let nothing = "there is no partition table on md0 that can be edited";
+    let nothing = "there is no partition table on md0 that can be edited; `ugeom part search` \
+                   looks for lost partitions";
     assert_eq!(error.to_string(), nothing);
     create(&stack, "md0", Scheme::Gpt, false).expect("a table");
     // No multiple of 8 as the size of entries: neither copy can be listed, not even as a

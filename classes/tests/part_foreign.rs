@@ -140,7 +140,7 @@ fn labels_made_by_sfdisk_are_listed() {
     }
 }
 
-/// What partx lists of an image: first sector and length.
+/// The partitions that partx lists: first sector and length.
 fn of_partx(partx: &Path, path: &Path) -> Vec<(u64, u64)> {
     let text = run(
         partx,

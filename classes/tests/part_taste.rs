@@ -1,5 +1,5 @@
-//! How the partition tables taste: what they list, what they mark, what they refuse. Those of a GPT
-//! are in `part_gpt.rs`.
+//! Tasting of partition tables: listed, marked and refused entries. Those of a GPT are in
+//! `part_gpt.rs`.
 
 mod common;
 

@@ -1,6 +1,6 @@
-//! The partitioning tools of other people against the classes and the writers, through the class
-//! `file`: what sfdisk, sgdisk and parted make is listed here entry by entry, what is made here is
-//! listed by them, and what mkfs leaves in a partition is recognised.
+//! Other partitioning tools against the classes and the writers, through the class `file`: the
+//! tables of sfdisk, sgdisk and parted are listed here entry by entry, tables made here are listed
+//! by them, and the results of mkfs in a partition are recognised.
 
 mod common;
 
@@ -48,8 +48,8 @@ impl Image {
         open_target(&text, &options_of).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What the classes list: what follows the image's name, first sector counted from the
-    /// beginning of the disk, and sectors.
+    /// The partitions that the classes list: the name after the image's, first sector counted from
+    /// the beginning of the disk, and sectors.
     fn listed(&self, options: &str) -> Vec<(String, u64, u64)> {
         let target = self.open(options, false);
         assert!(

@@ -1,5 +1,5 @@
-//! Targets over a partitioned image: which provider an address means, and what a table class that
-//! is written as a layer does.
+//! Targets over a partitioned image: the provider of an address, and a table class that is written
+//! as a layer.
 
 mod common;
 
@@ -144,6 +144,8 @@ const REFUSED: &[(&str, bool, &[&str])] = &[
     ("D@s2 | nop", true, &["there is no provider `s2` or `d.imgs2`",
         "d.img, d.imgs1, d.imgs1a, d.imgs1c"]),
     ("D | mbr:active=1", true, &["mbr has no option `active`"]),
+    // Taken for D@x, because d.img is a file.
+    ("Dx", true, &["d.imgx: no such file or directory, and d.img has no provider `x`"]),
 ];
 
 #[test]

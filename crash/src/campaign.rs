@@ -28,7 +28,7 @@ const SHRINK_CHECKS: u64 = 400;
 /// How a campaign works.
 #[derive(Clone)]
 pub struct CampaignSettings {
-    /// Which crash states are tried: all that the plan knows, or about so many.
+    /// The crash states to try: all of the plan, or about so many.
     pub points: Points,
     /// Seed of the sample.
     pub seed: u64,
@@ -72,7 +72,7 @@ pub struct FailedState {
     pub number: u64,
     /// The crash state as text, which `ugeom crash` reads again.
     pub state: String,
-    /// What the program or the check made of this state.
+    /// The verdict about this state.
     #[serde(flatten)]
     pub judgement: Judgement,
 }
@@ -97,7 +97,7 @@ pub struct TimelineRecord {
     pub note: String,
 }
 
-/// What became of a change in a state.
+/// The fate of a change in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
@@ -132,7 +132,7 @@ impl Fate {
 pub struct Smallest {
     /// The crash state as text, which `ugeom crash` reads again.
     pub state: String,
-    /// What the program or the check made of it.
+    /// The verdict about it.
     #[serde(flatten)]
     pub judgement: Judgement,
     /// How many writes are lost or torn in it.
@@ -143,7 +143,7 @@ pub struct Smallest {
     pub timeline: Vec<TimelineRecord>,
 }
 
-/// What a campaign found.
+/// The result of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Records in the log.
@@ -152,7 +152,7 @@ pub struct Outcome {
     pub writes: u64,
     /// Barriers after the set-up.
     pub barriers: u64,
-    /// What the workload was promised.
+    /// The number of promises in the run.
     pub promises: u64,
     /// States that were checked.
     pub states: u64,
@@ -169,7 +169,7 @@ pub struct Outcome {
     pub ended_early: bool,
 }
 
-/// What the lanes found so far.
+/// The findings of the lanes so far.
 #[derive(Default)]
 struct Found {
     states: u64,
@@ -202,7 +202,7 @@ impl Found {
     }
 }
 
-/// What all lanes share.
+/// State shared by all lanes.
 struct Work<'a, C> {
     log: &'a Path,
     from_mark: bool,
@@ -278,12 +278,12 @@ pub fn campaign<C: Check>(
     })
 }
 
-/// What the check of one state found.
+/// The result of checking one state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
     /// The state, with the lost writes by their numbers.
     pub state: CrashState,
-    /// What is wrong with it, if anything is.
+    /// The broken promise, if any.
     pub judgement: Option<Judgement>,
     /// The last records before its cut, oldest first.
     pub timeline: Vec<TimelineRecord>,

@@ -5,7 +5,7 @@ use crate::error::CrashError;
 
 /// A check: looks at the disk, which it may also write to, and says what it found.
 pub trait Check: Sync {
-    /// What each lane needs for itself (servers, mounts, scratch files).
+    /// The resources of one lane (servers, mounts, scratch files).
     type Lane;
 
     /// Prepares a lane, whose states will all be shown on `disk`.

@@ -153,7 +153,7 @@ impl CommandCheck {
     }
 }
 
-/// What a lane of commands holds. Its parts are dropped in this order.
+/// The resources of a lane of commands. Its parts are dropped in this order.
 pub struct CommandLane {
     mounted: Option<Mounted>,
     served: Served,

@@ -25,7 +25,7 @@ type Blocks = HashMap<u64, Box<[u8]>>;
 struct Media {
     image: File,
     size_bytes: u64,
-    /// What was written over the image; `None`: writes go to the image.
+    /// The writes over the image; `None`: writes go to the image.
     blocks: Option<RwLock<Blocks>>,
     recorder: Option<Arc<Recorder>>,
 }

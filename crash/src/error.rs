@@ -1,4 +1,4 @@
-//! What can go wrong with the laboratory itself; a failing state is no error.
+//! Errors of the laboratory itself; a failing state is no error.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub enum CrashError {
     /// The system refused an operation on a file.
     #[error("{operation} {path}: {error}")]
     Os {
-        /// What was tried (`opening`).
+        /// The failed operation (`opening`).
         operation: &'static str,
         path: PathBuf,
         #[source]
@@ -43,7 +43,7 @@ pub enum CrashError {
     /// A command of the user failed that must not: the set-up or the run.
     #[error("{what} `{command}` failed: {how}")]
     Command {
-        /// Which of the commands.
+        /// The name of the command.
         what: &'static str,
         command: String,
         how: String,

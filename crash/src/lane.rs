@@ -108,7 +108,7 @@ impl Lane {
     }
 }
 
-/// What a change does to the media: data, and zeroes behind it.
+/// A change of the media: data, and zeroes after it.
 struct Piece<'a> {
     offset: u64,
     length: u64,
@@ -169,7 +169,7 @@ fn apply(
     with(piece).map_err(os("writing", Path::new("the image")))
 }
 
-/// What a log says, once through.
+/// The contents of a log in one pass.
 pub(crate) struct Summary {
     pub path: PathBuf,
     pub records: u64,
@@ -191,7 +191,7 @@ impl Summary {
             records += 1;
             match entry.record.entry {
                 crash_log::Entry::Begin if !begun => {
-                    // What was written before was the set-up.
+                    // Earlier writes belong to the set-up.
                     (writes, barriers, begun) = (0, 0, true);
                 }
                 crash_log::Entry::Promise => {

@@ -1,9 +1,9 @@
-//! Which states to try.
+//! The choice of states.
 //!
 //! Before each barrier, and at the end, some writes are volatile. Each subset of them may be lost.
 //! Where there are few, all subsets are tried; where there are many, a sample by a seed: nothing
 //! lost, everything lost, a few lost or kept near the ends, the first ones, the last ones, halves.
-//! What is left of a share goes to torn writes.
+//! The rest of a share goes to torn writes.
 
 use crate::error::CrashError;
 use crate::log::LogReader;
@@ -224,7 +224,7 @@ impl Draws {
     }
 }
 
-/// Which of the volatile writes are lost.
+/// The choice of lost volatile writes.
 enum Choice {
     /// Those from the first to before the second.
     Range(usize, usize),

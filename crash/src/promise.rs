@@ -1,4 +1,4 @@
-//! Judging what a state kept of what the workload was promised.
+//! Judges a state by the promises of the workload.
 //!
 //! A promise is a key. Keys with the same text before their last `/` are one transaction: a state
 //! has all of them or none.
@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What is wrong with a state.
+/// The verdicts about a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -36,9 +36,9 @@ impl Verdict {
 /// A verdict, with what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// Which promise the state breaks.
+    /// The broken promise.
     pub verdict: Verdict,
-    /// What is wrong, in words for the page.
+    /// The defect, in words for the page.
     pub detail: String,
 }
 

@@ -1,5 +1,5 @@
-//! A result as it is saved, and its page: what was tried, the smallest failing state with its time
-//! line, the other failures.
+//! A result as it is saved, and its page: the states tried, the smallest failing state with its
+//! time line, the other failures.
 
 use crate::campaign::{Fate, Outcome, Smallest, TimelineRecord};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct CrashResult {
     pub seed: u64,
     /// The log, if it is kept.
     pub log: Option<PathBuf>,
-    /// What the campaign found.
+    /// The result of the campaign.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// The command that checks the smallest failing state again.
@@ -55,7 +55,7 @@ pub fn page(json: &str) -> Result<Page, String> {
 }
 
 impl Outcome {
-    /// What the run did: `1 write, 5 barriers, 0 acknowledgements`.
+    /// The counts of the run: `1 write, 5 barriers, 0 acknowledgements`.
     pub fn run_text(&self) -> String {
         let parts = [
             (self.writes, "write"),
@@ -124,10 +124,10 @@ fn push_smallest(page: &mut Page, smallest: &Smallest) {
     page.push(plot(&smallest.timeline));
     let columns = [
         Column::number("record", ""),
-        Column::text("what"),
+        Column::text("event"),
         Column::number("offset", "bytes"),
         Column::number("length", "bytes"),
-        Column::text("fate"),
+        Column::text("after the cut"),
     ];
     let mut table = Table::new("Records up to the power cut", columns);
     for record in &smallest.timeline {
@@ -194,9 +194,9 @@ fn push_failures(page: &mut Page, outcome: &Outcome) {
     }
     let columns = [
         Column::number("state", ""),
-        Column::text("its text"),
-        Column::text("fails"),
-        Column::text("because"),
+        Column::text("name"),
+        Column::text("verdict"),
+        Column::text("reason"),
     ];
     let mut table = Table::new("", columns);
     for failure in &outcome.failures {

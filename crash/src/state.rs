@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use ugeom_classes::draws::draw;
 
-/// Which pieces of a torn write reached the media.
+/// The pieces of a torn write that reached the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tear {
     /// The first so many.

@@ -1,4 +1,4 @@
-//! What a disk's cache may hold after each record of a log.
+//! The possible contents of a disk's cache after each record of a log.
 //!
 //! The changes behind the first one that is not durable stand in a row, in the order of the log.
 //! Those in front of it are the image. A durable change behind a volatile one stays in the row, so

@@ -1,6 +1,6 @@
-//! What writes partition tables and keys, on a disk that crashes: in each state there is the table,
-//! or the keys, from before or after the verb that was cut, and never one from before an earlier
-//! verb. `UGEOM_CRASH_STATES=10000` is the long mode.
+//! The writers of partition tables and keys, on a disk that crashes: each state has the table, or
+//! the keys, from before or after the verb that was cut, and never one from before an earlier verb.
+//! `UGEOM_CRASH_STATES=10000` is the long mode.
 
 use std::fmt::Debug;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! The project's own layers on a disk that crashes: the write-back cache, `eli`, and the class
-//! `nbd` with a server whose disk loses its power. What a FLUSH has covered must be there in every
-//! state.
+//! `nbd` with a server whose disk loses its power. Flushed data must be there in every state.
 
 use std::path::Path;
 use ugeom_classes::build::{FileAccess, KeyOptions};
@@ -198,7 +197,7 @@ fn nbd_keeps_what_it_flushed_when_the_servers_disk_crashes() {
 
 #[test]
 fn a_cache_that_flushes_nothing_is_caught() {
-    // A promise for each write, as a user would make it who takes a write for durable.
+    // A promise for each write, as of a user that takes a write for durable.
     let layer = "cache:16k,block=4k,write=back";
     let outcome = crashed(layer, |channel, opened, recording| {
         for number in 0..8 {

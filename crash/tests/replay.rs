@@ -1,8 +1,8 @@
 //! The states against a model of dm-log-writes, by the kernel's description
 //! (Documentation/admin-guide/device-mapper/log-writes.rst): a write is logged when a FLUSH has
-//! completed that was issued after the write's completion, a FUA write when it has completed. What
-//! a replay to a FLUSH or a FUA shows is our state at that record without any volatile write; what
-//! has completed besides is there in the state with all of them.
+//! completed that was issued after the write's completion, a FUA write when it has completed. A
+//! replay to a FLUSH or a FUA is our state at that record without any volatile write; other
+//! completed writes are there in the state with all of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ const SECTOR: usize = 512;
 const SECTORS: usize = 8;
 const HISTORIES: u64 = 12;
 
-/// What each sector holds, by the first byte.
+/// The content of each sector, by the first byte.
 type Content = [u8; SECTORS];
 
 /// A write, from its submission on.
@@ -73,7 +73,8 @@ struct Flush {
     covers: Vec<u64>,
 }
 
-/// What the disk must show after a record: without any volatile write, and with all of them.
+/// The content that the disk must have after a record: without any volatile write, and with all of
+/// them.
 struct Expected {
     cut: u64,
     volatile: BTreeSet<u64>,

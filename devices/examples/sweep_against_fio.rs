@@ -45,7 +45,7 @@ const RUN: Duration = Duration::from_millis(400);
 const ROUNDS_MIN: usize = 10;
 /// and more while this time is not over, if no other is given, seconds.
 const ENOUGH_S: u64 = 30;
-/// What one report of iostat covers, seconds.
+/// The interval of one report of iostat, seconds.
 const IOSTAT_S: u64 = 3;
 /// How long is read meanwhile.
 const WATCHED: Duration = Duration::from_millis(500);
@@ -107,7 +107,7 @@ struct Pair<'a> {
     fio_ns: Vec<f64>,
     /// The time of fio's reads by themselves, ns a block.
     fio_read_ns: Vec<f64>,
-    /// What the device did during all of our runs.
+    /// The counters of the device over all of our runs.
     our_device: DeviceCounts,
     /// And during those of fio.
     fio_device: DeviceCounts,
@@ -379,7 +379,7 @@ impl Drop for Loop {
     }
 }
 
-/// What a program prints.
+/// The output of a program.
 fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let ended = command

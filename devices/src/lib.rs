@@ -1,4 +1,4 @@
-//! The experiments on devices, and on what the kernel has between them and a program.
+//! The experiments on devices, and on the kernel's layers between them and a program.
 //!
 //! | question | module |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! `cargo bench -p ugeom-engine`: what the engine `io_uring` adds to a ring. Reads of nothing (from
-//! /dev/null), 32 at a time, of a registered file into registered memory: through the engine, and
-//! the same entries through a ring without anything around it, in turn; the ratio with its 95 %
+//! `cargo bench -p ugeom-engine`: the cost of the engine `io_uring` beyond a ring. Reads of nothing
+//! (from /dev/null), 32 at a time, of a registered file into registered memory: through the engine,
+//! and the same entries through a ring without anything around it, in turn; the ratio with its 95 %
 //! interval. Started as a test it measures as little as it can.
 
 use std::error::Error;

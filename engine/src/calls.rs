@@ -11,7 +11,7 @@ use crate::progress::{Call, Step};
 /// Discards a range of a block device: `_IO(0x12, 119)` of linux/fs.h.
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
-/// What a hole takes: fallocate(2).
+/// The flags of fallocate(2) for a hole.
 pub(crate) const PUNCH_HOLE: FallocateFlags =
     FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// Which engine to use.
+/// The choice of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Choice {
@@ -83,16 +83,16 @@ impl FromStr for Choice {
 pub enum EngineError {
     #[error("no engine is called '{name}': there are {}", names())]
     Unknown {
-        /// What was asked for.
+        /// The requested engine.
         name: String,
     },
     /// The system does not let us use the engine.
     #[error("{engine} cannot be used: {reason}")]
     Refused {
         engine: &'static str,
-        /// What is missing or forbidden, in plain words.
+        /// The missing or forbidden feature, in plain words.
         reason: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
 }

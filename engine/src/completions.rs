@@ -1,4 +1,4 @@
-//! What the kernel has put on a completion ring.
+//! The entries of a completion ring.
 
 use io_uring::{IoUring, cqueue, squeue};
 use std::mem::MaybeUninit;

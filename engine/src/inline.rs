@@ -13,7 +13,7 @@ use crate::queue::Queue;
 
 /// How steps are made.
 pub trait Way: Send + 'static {
-    /// What the way keeps of each file.
+    /// The state of the way for each file.
     type State: Send;
 
     /// The engine's name, as the user writes it.

@@ -1,4 +1,4 @@
-//! What callers and engines exchange: operations, completions, and the trait.
+//! The interface of callers and engines: operations, completions, and the trait.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use ugeom_machine::cpu::Usage;
 
 pub use rustix::io::Errno;
 
-/// What to do with a range of a file.
+/// An operation on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
     /// Fills the memory from the file.
@@ -97,7 +97,7 @@ pub trait Engine<M: IoMemory + 'static>: Send {
     /// the end of the last operation on it.
     ///
     /// # Errors
-    /// What fstat(2) says.
+    /// The error of fstat(2).
     fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno>;
 
     /// Tells the engine of memory that many operations are going to use in one piece each, which
@@ -156,9 +156,9 @@ pub trait Engine<M: IoMemory + 'static>: Send {
         Ok(())
     }
 
-    /// What threads of the engine's own have used so far. With `ended` nothing is in flight and
-    /// nothing will be submitted any more: the engine ends them, which makes it exact. Without,
-    /// times of threads that live may be short by 10 ms each. Threads of the kernel count nowhere.
+    /// The usage of the engine's threads so far. With `ended` nothing is in flight and nothing will
+    /// be submitted any more: the engine ends them, which makes it exact. Without, times of threads
+    /// that live may be short by 10 ms each. Threads of the kernel count nowhere.
     fn helpers_usage(&mut self, ended: bool) -> Usage {
         let _ = ended;
         Usage::default()

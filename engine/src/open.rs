@@ -16,7 +16,7 @@ use crate::uring::UringEngine;
 /// An engine, and in plain words why it is this one: `NAME: REASON`.
 pub type Opened<M> = (Box<dyn Engine<M>>, String);
 
-/// What an engine is to be like, beyond which one it is.
+/// The options of an engine, beside its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
     /// How many operations (1 to 32768) it hands on at a time; more may be submitted, and wait in
@@ -70,8 +70,8 @@ pub fn open_engine_with<M: IoMemory + 'static>(
     Ok((engine, why))
 }
 
-/// What `auto` means here: a ring of the kernel, else threads, else (where not even one can be
-/// started) no others than the caller's own.
+/// The engine that `auto` selects here: a ring of the kernel, else threads, else (if no thread can
+/// be started) the caller's own.
 fn open_best<M: IoMemory + 'static>(options: EngineOptions) -> Opened<M> {
     let no_ring = match UringEngine::open(options.depth) {
         Ok(engine) => {

@@ -1,4 +1,4 @@
-//! The file below a map that `imago` keeps: what a pointer points to is durable before the pointer
+//! The file below a map that `imago` keeps: the target of a pointer is durable before the pointer
 //! is written.
 //!
 //! `imago` orders its writes and waits for none of them to be durable. After a power cut the disk
@@ -23,10 +23,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What a write changes.
+/// The effect of a write on the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// What is pointed to.
+    /// The data that the map points to.
     Data,
     /// Pointers to data, which must be durable before them.
     Table,
@@ -36,7 +36,7 @@ pub enum Rank {
 
 /// Where in a file its map is.
 pub trait Layout: Debug + Send + Sync {
-    /// What a write at this offset changes.
+    /// The kind of change of a write at this offset.
     fn rank(&self, offset: u64) -> Rank;
 
     /// The bytes of rank [`Rank::Pointer`] from this offset on have changed.
@@ -46,8 +46,8 @@ pub trait Layout: Debug + Send + Sync {
     fn pointers_changed(&self, offset: u64, length: u64) -> io::Result<()>;
 }
 
-/// What is checked of reads: `imago` takes what lies past the end of a file for zeroes, and refuses
-/// a whole table for one wrong entry.
+/// Checks of reads: `imago` takes data past the end of a file for zeroes, and refuses a whole table
+/// for one wrong entry.
 pub trait Checks: Debug + Send + Sync {
     /// The file has these bytes.
     ///
@@ -76,8 +76,8 @@ pub struct OrderedFile {
     durable: [AtomicU64; 3],
     /// Held while the file is synced: writes that wait for the same have nothing to do then.
     syncing: Mutex<()>,
-    /// What a write met with when it made others durable, for the next [`Storage::sync`]: the
-    /// system tells a file once.
+    /// The error of a write that made others durable, for the next [`Storage::sync`]: the system
+    /// reports it once for a file.
     failed: Mutex<Option<io::Error>>,
 }
 

@@ -1,6 +1,6 @@
 //! The way of one operation through as many system calls as it takes, the same for all engines:
-//! splitting what is too long for one call, going on after short transfers, retrying, and falling
-//! back to writing zeroes.
+//! splitting long operations, going on after short transfers, retrying, and falling back to writing
+//! zeroes.
 
 use std::sync::OnceLock;
 
@@ -22,7 +22,7 @@ const ATTEMPTS_MAX: u32 = 1000;
 /// discarding or zeroing: other requests may dirty them again meanwhile.
 const BUSY_MAX: u32 = 4;
 
-/// What to write where zeroing is not supported: pieces of 64 KiB, at most 16 in one call.
+/// The zeroes to write where zeroing is not supported: pieces of 64 KiB, at most 16 in one call.
 const ZEROES_BYTES: usize = 65_536;
 const ZEROES_MAX: u64 = 16;
 
@@ -34,7 +34,7 @@ pub struct Step {
     pub length: u64,
 }
 
-/// Which call. Reads and writes use the pieces of [`Progress::pieces`].
+/// The kind of call. Reads and writes use the pieces of [`Progress::pieces`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Read,

@@ -1,5 +1,5 @@
-//! What the engines keep that hand operations on and get them back later: the operations in
-//! flight, from the backlog to the kernel (or to threads, or to a simulation) and to the caller.
+//! The queue of engines that submit operations and get them back later: the operations in flight,
+//! from the backlog to the kernel (or to threads, or to a simulation) and to the caller.
 //!
 //! ```text
 //!   submit --> backlog --> outside --> absorb --> ready --> deliver
@@ -98,7 +98,7 @@ impl<M: IoMemory> Queue<M> {
         }
     }
 
-    /// Takes an operation in, behind all others. What cannot work is ready at once.
+    /// Takes an operation in, behind all others. An impossible operation is ready at once.
     pub fn submit(&mut self, op: Op, memory: M) -> Ticket {
         let settled = settled(&op, &memory);
         let index = self.table.insert(op, memory);
@@ -125,7 +125,7 @@ impl<M: IoMemory> Queue<M> {
         }
     }
 
-    /// What is to be done next for an operation.
+    /// The next step of an operation.
     pub fn prepare(&mut self, index: u32) -> Option<Prepared<'_>> {
         let ticket = self.table.ticket(index);
         let slot = self.table.slot(index);

@@ -37,7 +37,7 @@ const POLLS: u32 = 64;
 /// Where the number of pieces stands in a submission entry (`len` of `struct io_uring_sqe`).
 const LENGTH_AT: usize = 24;
 
-/// What a completion is about: the upper half of its word. The lower half says which.
+/// The meaning of a completion: the upper half of its word. The lower half says which.
 const PLACE: u64 = 0;
 const WATCHED: u64 = 1 << 32;
 const LENT: u64 = 2 << 32;
@@ -73,7 +73,7 @@ pub struct RequestRing<const HEAD: usize> {
     unwatched: Vec<u32>,
     /// Numbers of polls for lent descriptors, each used once.
     lent: u32,
-    /// What the driver has said against a place first.
+    /// The driver's refusal of a place, if it came first.
     refusal: Option<io::Error>,
 }
 

@@ -2,7 +2,7 @@
 //! from the pipe, a write is vmsplice(2) into the pipe and splice(2) to the file, as by fio's
 //! engine of that name.
 //!
-//! For measuring what splicing costs. A pipe takes 16 pages by default, so that a longer request
+//! For measuring the cost of splicing. A pipe takes 16 pages by default, so that a longer request
 //! takes several rounds. Durable writes, syncs and discards are the calls of `sync`: splice(2) has
 //! none of them.
 
@@ -42,7 +42,7 @@ pub struct Pipe {
 
 impl Pipe {
     fn new() -> Result<Pipe, Errno> {
-        // What does not fit in is put in by the next round.
+        // The next round puts in the rest.
         let (from, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         Ok(Pipe { from, into })
     }
@@ -162,7 +162,7 @@ impl Way for Spliced {
             _ => return unsafe { calls::perform(file.as_raw_fd(), step, pieces) },
         };
         if result.is_err() {
-            // What is left in it belongs to no other request.
+            // The rest of its data belongs to no other request.
             *transfer = Pipe::new().map_or_else(Transfer::Lost, Transfer::Through);
         }
         result

@@ -1,5 +1,5 @@
-//! What happens where io_uring is forbidden, as it is in many containers: here by a seccomp
-//! filter (seccomp(2)) on the thread of the test.
+//! The behaviour without io_uring, which many containers forbid: here by a seccomp filter
+//! (seccomp(2)) on the thread of the test.
 
 use ugeom_engine::{Choice, open_engine};
 use ugeom_machine::buffer::Buffer;

@@ -1,4 +1,4 @@
-//! What a program without unsafe code may do with an engine, and what must not come of it.
+//! The actions of a program without unsafe code on an engine, none of which may be unsound.
 #![forbid(unsafe_code)]
 
 use std::fs::File;

@@ -1,6 +1,6 @@
-//! What every experiment is: options, cases, figures and a page; and how one is measured, in fresh
-//! processes of this program. [`served`] has providers as other programs reach them,
-//! [`targets`] what a target is before it is opened. `ugeom_lab::registry` lists all experiments.
+//! The trait of an experiment: options, cases, figures and a page; and its measurement, in fresh
+//! processes of this program. [`served`] has providers as other programs reach them, [`targets`]
+//! what a target is before it is opened. `ugeom_lab::registry` lists all experiments.
 //!
 //! ```text
 //!   Experiment::prepare    what all processes share: a temporary file
@@ -29,7 +29,7 @@ use ugeom_harness::processes::{self, BUDGET_NS, Protocol, Share};
 use ugeom_harness::{Control, HarnessError, Meter, Phase, Progress, Settings};
 use ugeom_report::{Page, Saved};
 
-/// What all experiments are asked alike.
+/// The options that all experiments share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Common {
     /// Take the time that precision needs.
@@ -57,13 +57,13 @@ pub trait Experiment {
     /// Rounds of each process.
     const ROUNDS: u64;
 
-    /// What the user asks for.
+    /// The user's options.
     type Options: Clone + Serialize + DeserializeOwned;
 
-    /// What a document says of what was measured.
+    /// The description of the measurement in a document.
     type Subject: Serialize + DeserializeOwned;
 
-    /// What all processes share for as long as the experiment lasts.
+    /// State shared by all processes during the experiment.
     type Prepared;
 
     /// The common part of the options.
@@ -90,7 +90,7 @@ pub trait Experiment {
     /// Measures in this process.
     ///
     /// # Errors
-    /// What cannot be opened, built or read.
+    /// The error of opening, building or reading.
     fn measure(
         options: &Self::Options,
         process: Process<'_, '_>,
@@ -141,12 +141,12 @@ impl<'a, 'c> Process<'a, 'c> {
     }
 }
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Serialize, Deserialize)]
 pub struct WorkerRequest<O> {
     /// The name of the experiment.
     pub experiment: String,
-    /// What the user asked for.
+    /// The user's options.
     pub options: O,
     /// The part of this process.
     pub share: Share,
@@ -159,7 +159,7 @@ pub type Launch<'a> = &'a dyn Fn() -> Command;
 /// one. When `control` asks to stop, what was measured until then is the result.
 ///
 /// # Errors
-/// What [`Experiment::measure`] fails with; [`HarnessError::Thread`] when a process cannot be
+/// The error of [`Experiment::measure`]; [`HarnessError::Thread`] when a process cannot be
 /// started.
 pub fn run<E: Experiment>(
     options: &E::Options,

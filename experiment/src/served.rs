@@ -54,7 +54,7 @@ impl PartialEq for ServerKind {
 
 impl Eq for ServerKind {}
 
-/// A provider that is served, for cases to read. What reads goes before the server does.
+/// A provider that is served, for cases to read. The reader is dropped before the server.
 pub struct Client {
     source: Source,
     _server: Box<dyn Any>,
@@ -125,7 +125,7 @@ impl Client {
     }
 }
 
-/// What reads goes before what is read.
+/// The reader is dropped before its server.
 struct Kept {
     run: Run<'static>,
     _client: Rc<Client>,

@@ -1,4 +1,5 @@
-//! What a target is before it is opened: whether it is one, and the file at its bottom.
+//! Classification of targets before they are opened: whether a text is one, and the file at its
+//! bottom.
 
 use std::path::PathBuf;
 use ugeom_classes::spec::{self, FILE_CLASS};

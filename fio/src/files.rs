@@ -11,7 +11,7 @@ use ugeom_job::settings::{FadviseHint, Job, READ, RangeCall, Verify, WRITE, Writ
 
 use super::target::split_names;
 
-/// What `pre_read` reads at a time, bytes.
+/// The size of a read of `pre_read`, bytes.
 const READ_BYTES: usize = 1 << 20;
 /// The mode of new folders, as by fio.
 const FOLDER_MODE: u32 = 0o700;
@@ -19,7 +19,7 @@ const FOLDER_MODE: u32 = 0o700;
 /// Makes the folders of a job's files, as fio does. Those that `directory` names must be there.
 ///
 /// # Errors
-/// What they could not be made for.
+/// The reason why they could not be made.
 pub fn make_folders(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
     let named = job.directory.as_deref().map_or(Vec::new(), split_names);
     let parents = paths.iter().filter_map(|path| path.parent());
@@ -43,7 +43,7 @@ pub fn make_folders(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
 /// Removes the files of a worker and opens them anew (`unlink_each_loop`): what is written is made.
 ///
 /// # Errors
-/// What one of them cannot be removed or opened for.
+/// The error of the first that cannot be removed or opened.
 pub fn renew_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
     remove_files(job, paths)?;
     open_files_as(job, paths, job.changes_data() && job.allow_file_create)
@@ -52,7 +52,7 @@ pub fn renew_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobEr
 /// Removes the files of a worker that exist.
 ///
 /// # Errors
-/// What one of them cannot be removed for.
+/// The error of the first that cannot be removed.
 pub fn remove_files(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
     for path in paths.iter().filter(|path| path.is_file()) {
         std::fs::remove_file(path).map_err(|error| {
@@ -65,7 +65,7 @@ pub fn remove_files(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
 /// Opens the files of a worker.
 ///
 /// # Errors
-/// What one of them cannot be opened for.
+/// The error of the first that cannot be opened.
 pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
     let creates = job.changes_data() && (job.create_on_open || job.fill_device);
     open_files_as(job, paths, creates)

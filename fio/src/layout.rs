@@ -11,7 +11,7 @@ use super::draws::Seeds;
 use ugeom_job::error::JobError;
 use ugeom_job::settings::{Fallocate, Job, WRITE};
 
-/// What new files are filled with at a time, bytes.
+/// The size of a write that fills new files, bytes.
 const PIECE_BYTES: usize = 1 << 20;
 /// Files that are written before the first of them is flushed. The journal of a file system then
 /// commits many files at a time. Each is open meanwhile.
@@ -28,11 +28,12 @@ pub struct Layout {
     pub filled: bool,
 }
 
-/// Makes files, or makes them longer. What will be read is written with the content of the job's
-/// writes; what will only be written is reserved. An interrupt ends it: files may be missing then.
+/// Makes files, or makes them longer. Files that will be read are written with the content of the
+/// job's writes; files that will only be written are reserved. An interrupt ends it: files may be
+/// missing then.
 ///
 /// # Errors
-/// What one of them could not be made for.
+/// The error of the first that could not be made.
 pub fn lay_out(
     job: &Job,
     layouts: &[Layout],
@@ -101,7 +102,7 @@ fn make(job: &Job, layout: &Layout) -> Result<(File, u64), JobError> {
     Ok((file, has))
 }
 
-/// What files are filled with.
+/// The content of new files.
 struct Filler {
     content: Content,
     piece: Vec<u8>,

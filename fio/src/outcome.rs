@@ -1,4 +1,4 @@
-//! What came out of jobs: one entry for each job, or for each group where that is wanted.
+//! The results of jobs: one entry for each job, or for each group with group_reporting.
 
 use std::error::Error as _;
 use std::io;
@@ -16,7 +16,7 @@ use ugeom_job::settings::Job;
 /// EINVAL, of a job that could not begin for a reason that no system call gave, as by fio.
 const INVALID: i32 = 22;
 
-/// What a job did.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub struct JobOutcome {
     /// The job, as it was understood.
@@ -85,7 +85,7 @@ impl JobOutcome {
     }
 }
 
-/// What a block device below the jobs did meanwhile.
+/// The load of a block device below the jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskOutcome {
     /// Name of the disk in /proc/diskstats.
@@ -107,7 +107,7 @@ pub struct Idleness {
     pub cores: Vec<f64>,
 }
 
-/// What came out of all jobs.
+/// The results of all jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The jobs, in order.
@@ -163,7 +163,7 @@ impl Outcome {
     }
 }
 
-/// What a disk did between two looks.
+/// The load of a disk between two readings of its counters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DiskCounts {
     /// Reads and writes that were completed.
@@ -179,7 +179,7 @@ pub struct DiskCounts {
 }
 
 impl DiskOutcome {
-    /// What was counted between the two readings.
+    /// The counts between the two readings.
     pub fn counts(&self) -> DiskCounts {
         let (before, after) = (&self.before, &self.after);
         let pair = |of: fn(&ugeom_format::diskstats::Requests) -> u64| {

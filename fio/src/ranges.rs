@@ -1,6 +1,6 @@
 //! Engines that change files instead of transferring data, a system call a request: `falloc`
-//! reserves what is read or written and punches what is trimmed, `ftruncate` cuts or extends a file
-//! to the offset of each write.
+//! reserves the range of a read or write and punches that of a trim, `ftruncate` cuts or extends a
+//! file to the offset of each write.
 
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 //! `read_iolog`: the requests of a trace instead of those of `rw`, each when it is due.
 //!
-//! A trace is read twice, with constant memory: first for what its requests need (files, the end of
-//! the last one, the longest), then while they are made.
+//! A trace is read twice, with constant memory: first for the needs of its requests (files, the end
+//! of the last one, the longest), then while they are made.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -12,7 +12,7 @@ use super::target::split_names;
 use ugeom_job::error::JobError;
 use ugeom_job::settings::{Job, Pattern, READ, Replaying, Sizes, TRIM, WRITE};
 
-/// What is read of a trace at a time, bytes.
+/// The size of a read of a trace, bytes.
 const READ_BYTES: usize = 1 << 20;
 /// A buffer is as large as the longest request: one that is longer is none of a block device.
 const LENGTH_BYTES_MAX: u32 = 1 << 30;

@@ -52,7 +52,7 @@ pub struct Spread {
     numbers: Draws,
 }
 
-/// Which blocks are drawn how often.
+/// The distribution of drawn blocks.
 enum Law {
     Zipf(Zipf),
     /// The power of a uniform number.

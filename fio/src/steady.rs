@@ -23,7 +23,7 @@ pub struct Watch {
     last: (u64, u64, u64),
 }
 
-/// What the watch found.
+/// The result of the watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SteadyState {
     /// As it was asked for.

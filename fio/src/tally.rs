@@ -1,4 +1,4 @@
-//! What a worker counts, and how the counts of several become one.
+//! The counts of a worker, and their sum over several.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ugeom_machine::cpu::Usage;
 use ugeom_measure::Histogram;
 
-/// What happened with the requests of one kind.
+/// The counts of the requests of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
     /// Bytes that were transferred.
@@ -235,7 +235,7 @@ impl Tally {
     }
 }
 
-/// What a worker lets others see while it works.
+/// The state that a worker publishes while it works.
 #[derive(Debug, Default)]
 pub struct Live {
     /// Bytes done: read, written, trimmed.
@@ -262,7 +262,7 @@ pub enum Phase {
     Ramping = 1,
     /// The job makes its requests.
     Running = 2,
-    /// What was written is read back and compared.
+    /// Written blocks are read back and compared.
     Verifying = 3,
     /// The job makes no more requests.
     Ended = 4,
@@ -298,14 +298,14 @@ impl Live {
         self.is_asked.load(Relaxed)
     }
 
-    /// What the worker has counted so far.
+    /// The worker's counts so far.
     pub fn publish(&self, tally: Tally) {
         let mut published = self.lock();
         *published = Some(tally);
         self.is_asked.store(false, Relaxed);
     }
 
-    /// What was counted when the worker published it last.
+    /// The counts that the worker published last.
     pub fn published(&self) -> Tally {
         self.lock().clone().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What a job works on: files and block devices, a stack, or nothing; found and measured.
+//! The target of a job: files and block devices, a stack, or nothing; found and measured.
 
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
@@ -17,7 +17,7 @@ use super::places::Region;
 use ugeom_job::error::JobError;
 use ugeom_job::settings::{FileOperation, Job, READ};
 
-/// What a `filename` means.
+/// The kinds of `filename`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// Files or block devices.
@@ -28,7 +28,7 @@ pub enum Meaning {
     Nothing,
 }
 
-/// What the job's target is, for its `clone`-th copy (`numjobs`).
+/// The target of the job's `clone`-th copy (`numjobs`).
 pub fn meaning(job: &Job, clone: u32) -> Meaning {
     if job.ioengine == "null" || !job.makes_requests() {
         return Meaning::Nothing;
@@ -153,7 +153,7 @@ pub enum Ready {
 /// Opens a stack, for writing where the job changes data.
 ///
 /// # Errors
-/// What it cannot be opened for.
+/// The reason why it cannot be opened.
 pub fn open_stack(job: &Job, text: &str) -> Result<Arc<Target>, JobError> {
     let options = TargetOptions {
         writable: job.changes_data(),
@@ -372,7 +372,7 @@ fn found(job: &Job, path: &Path) -> Result<Found, JobError> {
         .map_err(|error| JobError::caused(&job.name, format!("the size of {name}"), error))
 }
 
-/// What an engine finds that does something to files. What `filecreate` makes has one block, as by
+/// The target of an engine that works on whole files. A file of `filecreate` has one block, as by
 /// fio, if no size is given; `filestat` takes directories, too.
 fn found_for(job: &Job, path: &Path, operation: FileOperation) -> Result<Found, JobError> {
     let about = std::fs::metadata(path);
@@ -451,7 +451,7 @@ fn appended(job: &Job, found: &Found) -> Option<u64> {
     }
 }
 
-/// What is free where a file is to be.
+/// The free space for a file.
 fn free_bytes(job: &Job, name: &str) -> Result<u64, JobError> {
     let folder = Path::new(name)
         .parent()

@@ -1,5 +1,4 @@
-//! What a decoder has to know of the media that it looks at, and how it asks
-//! for sectors.
+//! The interface of a decoder to the media: their size, and reading of sectors.
 
 /// Size of a provider in its own sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

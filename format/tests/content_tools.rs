@@ -1,5 +1,5 @@
-//! What the tools of other systems write is recognised, and named as `blkid -p` names it: the type,
-//! the label, the UUID.
+//! Media made by the tools of other systems are recognised, and named as `blkid -p` names them: the
+//! type, the label, the UUID.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ struct Maker {
     program: &'static str,
     /// Size of the image that is made first, MiB; 0 where the tool makes the file.
     size_mib: u64,
-    /// What the shell runs: `$img` is the image, `$dir` a folder with two small files.
+    /// The commands of the shell: `$img` is the image, `$dir` a folder with two small files.
     script: &'static str,
     /// The type that libblkid prints for it.
     name: &'static str,
@@ -154,7 +154,7 @@ fn contents(image: &Path) -> Vec<Content> {
     found.contents
 }
 
-/// What `blkid -p` tells: TYPE or PTTYPE, LABEL, UUID.
+/// The output of `blkid -p`: TYPE or PTTYPE, LABEL, UUID.
 fn blkid(blkid: &Path, image: &Path) -> BTreeMap<String, String> {
     let mut command = Command::new(blkid);
     for argument in [

@@ -1,4 +1,4 @@
-//! Real disks of 2001 and 2002: what their sectors decode to encodes to the same bytes.
+//! Real disks of 2001 and 2002: the decoded sectors encode to the same bytes.
 
 use ugeom_format::{apm, bsd, ebr, mbr};
 use ugeom_testkit::RecordedDisk;

@@ -1,5 +1,5 @@
-//! The crates `mbrman` and `gptman` as oracles: what they write is read here,
-//! what is written here they read, field by field.
+//! The crates `mbrman` and `gptman` as oracles: their tables are read here, and tables written here
+//! are read by them, field by field.
 
 use proptest::prelude::*;
 use std::io::Cursor;

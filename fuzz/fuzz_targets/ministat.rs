@@ -1,6 +1,6 @@
-//! ministat's data sets: any bytes are read or refused, and what was read can be computed, compared
-//! and plotted without a panic. The first three bytes choose the column, the delimiter and the
-//! version; a line of `=` ends a data set.
+//! ministat's data sets: any bytes are read or refused, and a set that was read can be computed,
+//! compared and plotted without a panic. The first three bytes choose the column, the delimiter and
+//! the version; a line of `=` ends a data set.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What `ugeom ab --printed` reads from a command's output: any text is a time that a sample can
+//! Reading of a command's output as in `ugeom ab --printed`: any text is a time that a sample can
 //! hold, or is refused in few words. The first byte chooses the unit.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The stack language: any text is read or refused without a panic, and what was read prints as a
+//! The stack language: any text is read or refused without a panic, and a parsed text prints as a
 //! text that reads the same. The same bytes are also tried as a stack file.
 #![no_main]
 

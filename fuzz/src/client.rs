@@ -47,7 +47,7 @@ impl Script<'_> {
     }
 }
 
-/// What the server is like.
+/// The behaviour of the server.
 #[derive(Clone, Copy)]
 struct Manner(u8);
 
@@ -259,7 +259,7 @@ impl Drop for Over<'_> {
 }
 
 /// The first byte says what the server is like, the rest what it says: all of it to each of its
-/// first clients; then it is gone. Whatever that is, the class ends each request.
+/// first clients; then it is gone. In each case the class ends each request.
 pub fn nbd_client(data: &[u8]) {
     let path = place();
     let listener = UnixListener::bind(&path).expect("a socket");

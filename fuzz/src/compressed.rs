@@ -1,4 +1,4 @@
-//! What the fuzz targets for the frames of compressed files do.
+//! The fuzz targets for the frames of compressed files.
 
 use ugeom_format::{gzip, xz, zstd};
 

@@ -1,4 +1,4 @@
-//! What the fuzz target of the signatures does with its bytes.
+//! The fuzz target of the signatures.
 
 use ugeom_format::content::identify;
 

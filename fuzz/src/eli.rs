@@ -8,8 +8,8 @@ use ugeom_format::eli::{Authentication, Cipher, EliFlags, Metadata, VERSION_MAX}
 const BELOW_BYTES: u64 = 1 << 20;
 
 /// Three bytes choose the layout, two the place; the rest is what lies below there. Nothing that
-/// does not come from the layer itself is authentic, and nothing panics. What the layer has written
-/// is refused when any byte of a tag or of the ciphertext is another one.
+/// does not come from the layer itself is authentic, and nothing panics. Data written by the layer
+/// is refused when any byte of a tag or of the ciphertext is changed.
 pub fn sectors(data: &[u8]) {
     let Some(([algorithm, sector, below, place, change], rest)) = data.split_first_chunk::<5>()
     else {

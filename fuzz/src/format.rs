@@ -1,5 +1,5 @@
-//! What the fuzz targets do with the bytes they are given, one function for each on-disk format:
-//! decode, use everything that was decoded, encode, and compare.
+//! The fuzz targets of on-disk formats, one function for each: decode, use everything that was
+//! decoded, encode, and compare.
 //!
 //! The functions panic when a promise is broken. `format/tests/hostile.rs` calls them with random
 //! bytes, so that a machine without cargo-fuzz covers them too.
@@ -187,7 +187,7 @@ fn use_eli(metadata: &eli::Metadata, provider_bytes: u64, below_bytes: u32) {
     }
 }
 
-/// Each message of the protocol in turn. What is understood is written again as it was.
+/// Each message of the protocol in turn. A valid message is written again as it was.
 pub fn wire_nbd(data: &[u8]) {
     use wire::nbd;
     if let Ok(header) = nbd::OptionHeader::decode(data) {
@@ -243,8 +243,8 @@ pub fn wire_nbd(data: &[u8]) {
     let _ = nbd::export_name(data);
 }
 
-/// A message of FUSE, and a request in the two places of a ring. What is understood is written
-/// again, and read as the same.
+/// A message of FUSE, and a request in the two places of a ring. A valid message is written again,
+/// and read as the same.
 pub fn wire_fuse(data: &[u8]) {
     use wire::fuse;
     let again = |code, request: fuse::Request<'_>| {

@@ -1,5 +1,5 @@
-//! What the fuzz target for images does: any bytes are a file, which is opened as qcow2, gzip, xz
-//! or zstd, and read as far as it goes.
+//! The fuzz target for images: any bytes are a file, which is opened as qcow2, gzip, xz or zstd,
+//! and read as far as it goes.
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Traces of the kernel: recordings, and what tracefs gives.
+//! Traces of the kernel: recordings, and pages of tracefs.
 
 use ugeom_trace::event::Kind;
 use ugeom_trace::link::Linker;

@@ -1,4 +1,4 @@
-//! What the fuzz targets call.
+//! The functions of the fuzz targets.
 #![forbid(unsafe_code)]
 
 pub mod cache;

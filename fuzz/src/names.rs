@@ -1,4 +1,4 @@
-//! What the fuzz target for names and labels does.
+//! The fuzz target for names and labels.
 
 use ugeom_format::text;
 

@@ -1,4 +1,4 @@
-//! What the fuzz target of the search for lost partitions does with its bytes.
+//! The fuzz target of the search for lost partitions.
 
 /// A search for lost partitions: what is offered lies on the medium, whatever its structures state.
 pub fn search(data: &[u8]) {

@@ -1,5 +1,5 @@
-//! What the fuzz target for whole images does: any bytes are a disk, all classes taste it, and
-//! everything that they list is read and shown.
+//! The fuzz target for whole images: any bytes are a disk, all classes taste it, and everything
+//! that they list is read and shown.
 //!
 //! `classes/tests/hostile.rs` calls this with damaged tables, so that a machine without cargo-fuzz
 //! covers it too.

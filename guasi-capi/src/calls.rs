@@ -1,6 +1,7 @@
 //! The seventeen system calls as requests: `guasi__read` and so on.
 //!
-//! What a context can run by itself is handed to it as such; the others are small functions here.
+//! Calls that a context can run itself are handed to it as such; the others are small functions
+//! here.
 
 use std::ffi::{c_char, c_int, c_long, c_longlong, c_void};
 

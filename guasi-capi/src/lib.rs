@@ -48,7 +48,7 @@ pub struct RequestInfo {
     pub private: *mut c_void,
     /// As given to `guasi_submit`.
     pub asid: *mut c_void,
-    /// What the call returned; -1 while it has not, and when it was cancelled.
+    /// The result of the call; -1 before it ended, and when it was cancelled.
     pub result: isize,
     /// `errno` after the call; -1 while it has not ended, ECANCELED when it was cancelled.
     pub error: c_long,
@@ -63,7 +63,7 @@ fn set_errno(error: i32) {
     unsafe { *libc::__errno_location() = error };
 }
 
-/// What a function that returns a pointer returns when it fails.
+/// The failure value of a function that returns a pointer.
 fn null(error: i32) -> *mut c_void {
     set_errno(error);
     ptr::null_mut()

@@ -1,4 +1,4 @@
-//! What the original library got wrong, each as a test: `programs/faults.c` has the other half.
+//! Faults of the original library, each as a test: `programs/faults.c` has the other half.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! What programs in C may do to the library, and what of it others see: `programs/limits.c` has the
-//! other half.
+//! Limits for programs in C, and the visible part of the library: `programs/limits.c` has the other
+//! half.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};

@@ -40,9 +40,9 @@ pub enum GuasiError {
     /// A ring was asked for, and the kernel gives us none.
     #[error("io_uring cannot be used: {reason}")]
     NoRing {
-        /// What is missing or forbidden, in plain words.
+        /// The missing or forbidden feature, in plain words.
         reason: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// The kernel's means for a context are not to be had.
@@ -101,24 +101,24 @@ pub enum Status {
     Complete,
 }
 
-/// What is known about a request.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Names the request to its context, as for a cancellation.
     pub id: RequestId,
-    /// What the submitter gave it to recognise it by.
+    /// The submitter's tag, which identifies it.
     pub tag: usize,
     /// The private pointer of the call.
     pub private: *mut c_void,
     /// Whether it waits, runs, has run or was cancelled.
     pub status: Status,
-    /// What the call returned; -1 before it ended, and when it was cancelled.
+    /// The result of the call; -1 before it ended, and when it was cancelled.
     pub result: isize,
     /// `errno` after the call, ECANCELED when it was cancelled before it ran; 0 before it ended.
     pub error: i32,
 }
 
-/// What `cancel` came to.
+/// The result of `cancel`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancel {
     /// It will never run, and can be fetched.
@@ -187,7 +187,7 @@ impl Context {
         {
             return Err(work);
         }
-        // SAFETY: who made the work has promised what `Io::new` asks for.
+        // SAFETY: the maker of the work has promised the conditions of `Io::new`.
         let Some(outcome) = (unsafe { inline.run(call) }) else {
             shared.slab.put(shared.done.links(), &slot);
             return Err(work);
@@ -226,7 +226,7 @@ impl Context {
                 .slab
                 .take(self.shared.done.links(), &mut slots[..want]);
             let mut entries = [Entry::default(); BATCH];
-            // Which of them are for the ring, a bit each.
+            // A bit for each: the filled slots, and those for the ring.
             let (mut filled, mut ringed) = (0, 0);
             for ((tag, work), slot) in works.by_ref().take(count).zip(&slots) {
                 ringed |= u64::from(self.is_for_ring(&work)) << filled;
@@ -265,7 +265,7 @@ impl Context {
         }
     }
 
-    /// Queues filled slots, each with those who run it, in order. Returns how many; the others are
+    /// Queues filled slots, each to its worker or ring, in order. Returns how many; the others are
     /// free again. `withdraw` as for `publish`.
     fn publish_all(
         &self,
@@ -537,7 +537,7 @@ impl Context {
         }
     }
 
-    /// What is known about a request; `None` when there is no such one (any more).
+    /// The state of a request; `None` when there is no such one (any more).
     pub fn info(&self, id: RequestId) -> Option<Info> {
         let slot = self.shared.slab.get(id.slot)?;
         let known =
@@ -566,7 +566,7 @@ impl Context {
     /// A descriptor that is readable while there is something to fetch, for epoll(7) and the like.
     ///
     /// # Errors
-    /// What eventfd(2) fails with, or the ring's registration of it.
+    /// The error of eventfd(2), or the ring's registration of it.
     pub fn event_fd(&self) -> io::Result<BorrowedFd<'_>> {
         let shared = &self.shared;
         let tell = |fd| shared.ring.as_ref().map_or(Ok(()), |ring| ring.tell(fd));
@@ -599,8 +599,8 @@ impl Context {
         self.shared.roster.idle()
     }
 
-    /// What all workers together have used so far. For those that live the kernel rounds times down
-    /// to 10 ms each; after [`Context::close`] it is exact.
+    /// The usage of all workers so far. For those that live the kernel rounds times down to 10 ms
+    /// each; after [`Context::close`] it is exact.
     pub fn workers_usage(&self) -> Usage {
         self.shared.workers_usage()
     }
@@ -618,7 +618,7 @@ impl Drop for Context {
     }
 }
 
-/// What is left of the time, which runs from the first call; `None` is no limit.
+/// The remaining time, which runs from the first call; `None` is no limit.
 fn time_left(
     timeout: Option<Duration>,
     deadline: &mut Option<Option<Instant>>,
@@ -630,7 +630,7 @@ fn time_left(
     end.map(|end| end.saturating_duration_since(now))
 }
 
-/// What a request's slot says, whose state was `word`.
+/// The state of a request from its slot, whose state was `word`.
 fn info(index: u32, slot: &Slot, word: u64) -> Info {
     let (result, error) = (
         slot.result.load(Ordering::Relaxed),

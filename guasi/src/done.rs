@@ -1,4 +1,4 @@
-//! What has ended and was not fetched: per priority a stack that workers push to and a list that
+//! Ended requests that were not fetched: per priority a stack that workers push to and a list that
 //! fetchers take from, and the place where fetchers sleep.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //!
 //! **A sleeping fetcher is woken once.** Before it sleeps it leaves the number that it misses in
 //! `missing`, and looks once more; a worker that pushes after that look finds the number, counts it
-//! down, and the one who reaches zero wakes. A push that both the look and the count saw wakes too
+//! down, and the one that reaches zero wakes. A push that both the look and the count saw wakes too
 //! early, which costs a wake-up and no more. (Every change of `missing` is a read-modify-write, so
 //! that all of them are in one order for all threads.) While none sleeps, `missing` is 0 and no
 //! thread writes to its cache line.
@@ -46,11 +46,11 @@ pub(crate) struct Taken {
     count: usize,
 }
 
-/// What has ended is a fetcher's, or held through a fork.
+/// Ended requests belong to a fetcher, or are held through a fork.
 #[cfg(not(all(loom, test)))]
 pub(crate) type TakenGuard<'a> = MutexGuard<'a, Taken>;
 
-/// What `take` came to.
+/// The result of `take`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
     /// So many were handed over.
@@ -205,8 +205,8 @@ impl Done {
 
     /// Sleeps by `park` until there are `missing` requests to fetch more than the `seen` that the
     /// caller saw. Returns at once when there are no longer as many as it saw, or more. It may
-    /// return for no reason. The push of the last one missed wakes those who sleep on the parker,
-    /// and tells the thread that pushed.
+    /// return for no reason. The push of the last one missed wakes the threads that sleep on the
+    /// parker, and tells the thread that pushed.
     pub(crate) fn sleep(
         &self,
         priorities: usize,

@@ -1,5 +1,5 @@
-//! What becomes of contexts in the child of fork(2), which has this thread and no worker, and no
-//! ring: io_uring's memory is not inherited.
+//! Contexts in the child of fork(2), which has this thread and no worker, and no ring: io_uring's
+//! memory is not inherited.
 //!
 //! A context of the parent is an *orphan* in the child: it takes no requests, shows what had ended,
 //! and is forgotten without waiting for any thread. The one lock that this takes, around what has
@@ -20,7 +20,7 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 
 static CONTEXTS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-/// For how long a fork waits for a lock: for ever would be too long for who forks in a callback
+/// For how long a fork waits for a lock: an endless wait would block a fork in a callback
 /// that is made under that very lock.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -32,7 +32,7 @@ struct Held {
 }
 
 thread_local! {
-    /// What this thread, which forks, holds.
+    /// The locks of this thread, which forks.
     static HELD: RefCell<Option<Fork>> = const { RefCell::new(None) };
 }
 

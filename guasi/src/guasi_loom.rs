@@ -73,7 +73,7 @@ fn loom_a_cell_is_filled_again_only_after_it_was_read() {
     });
 }
 
-/// What the models of sleeping workers share.
+/// State shared by the models of sleeping workers.
 struct Floor {
     queue: Queue,
     roster: Roster,
@@ -268,7 +268,7 @@ fn loom_cancelling_and_beginning_have_one_winner() {
             thread::spawn(move || {
                 let began = state.begin(generation, 5);
                 if began {
-                    // SAFETY: who begins has the payload.
+                    // SAFETY: the beginning thread has the payload.
                     payload.with_mut(|cell| unsafe { *cell += 1 });
                     if !state.end(generation, 5) {
                         state.end_asked(generation, || {});
@@ -279,7 +279,7 @@ fn loom_cancelling_and_beginning_have_one_winner() {
         };
         let withdrawal = state.withdraw(generation);
         match withdrawal {
-            // SAFETY: who withdraws has the payload.
+            // SAFETY: the withdrawing thread has the payload.
             Withdrawal::Withdrawn => payload.with_mut(|cell| unsafe { *cell += 1 }),
             Withdrawal::Signal(worker) => {
                 assert_eq!(worker, 5);

@@ -19,7 +19,7 @@ const SKIPPED_MAX: u32 = 64;
 /// read of 4 KiB; fewer reads than these can wait for a device after a descriptor becomes direct.
 const READS_PER_LOOK: u32 = 16;
 
-/// Which reads are tried. Its numbers are hints: threads may overwrite each other's.
+/// The reads that are tried inline. Its numbers are hints: threads may overwrite each other's.
 #[derive(Default)]
 pub(crate) struct Inline {
     /// Reads that are not tried from here on.

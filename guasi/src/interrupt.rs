@@ -98,7 +98,7 @@ fn is_asked() -> bool {
     })
 }
 
-/// What a thread runs.
+/// The code that a thread runs.
 pub(crate) enum Running {
     /// A function of C, at this address.
     Function(*const c_void),
@@ -106,7 +106,7 @@ pub(crate) enum Running {
     Other,
 }
 
-/// What this thread runs, for a handler of a fault.
+/// The code that this thread runs, for a handler of a fault.
 pub(crate) fn running() -> Running {
     let current = CURRENT.with(|current| current.load(Ordering::Relaxed));
     // SAFETY: the worker keeps the slab as long as it names a slot of it.
@@ -242,8 +242,8 @@ mod tests {
     use super::*;
     use crate::slab::Slab;
 
-    /// What the handler finds when the request was withdrawn before this worker could begin it, and
-    /// the slot was used again at once.
+    /// The handler's view when the request was withdrawn before this worker could begin it, and the
+    /// slot was used again at once.
     #[test]
     fn a_wish_for_the_next_request_of_a_slot_is_not_this_threads() {
         let slab = Slab::new(1).unwrap();

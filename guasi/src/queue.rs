@@ -34,8 +34,8 @@ pub(crate) struct Entry {
 pub(crate) struct Queue {
     head: Padded<AtomicU64>,
     tail: Padded<AtomicU64>,
-    /// What `head` was when a submitter last looked. Never ahead of it, so that a queue that looks
-    /// to have room has it, without a look at the line that workers fight for.
+    /// The value of `head` when a submitter last read it. Never ahead of it, so that a queue that
+    /// looks to have room has it, without a look at the line that workers fight for.
     head_seen: Padded<AtomicU64>,
     cells: Zeroes<AtomicU64>,
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::parker::Parker;
 use crate::sync::{AtomicU32, Mutex, Ordering, Padded, fence, lock};
 
-/// What a worker and its wakers share.
+/// State shared by a worker and its wakers.
 pub(crate) struct Seat {
     /// The number of the worker, and its place in the table of workers.
     pub(crate) number: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Roster {
     searching_max: u32,
 }
 
-/// What `summon` came to.
+/// The result of `summon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Summoned {
     /// A worker searches already, or has been woken, or all workers that may be are at work.
@@ -181,7 +181,7 @@ impl Roster {
         drop(idle);
         fence(Ordering::SeqCst);
         if has_work() && self.strike_off(seat) {
-            // Those who submitted while it searched have called no other. As a searcher it calls
+            // Submitters that saw it searching have called no other worker. As a searcher it calls
             // one when it finds more than it takes.
             self.searching.fetch_add(1, Ordering::AcqRel);
             return Woken::Called;

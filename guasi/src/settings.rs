@@ -1,4 +1,4 @@
-//! What a context is to be like.
+//! The settings of a context.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl FromStr for Backend {
     }
 }
 
-/// What a [`Context`] is made with.
+/// The settings of a [`Context`].
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(crate) workers_min: u32,

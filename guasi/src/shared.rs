@@ -1,4 +1,4 @@
-//! What a context, its workers and its ring share, and the ways of a request through it.
+//! State shared by a context, its workers and its ring, and the paths of a request through it.
 
 use std::io;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     signal: i32,
     /// The process in which the context was made ([`fork::number`]).
     process: u32,
-    /// What had ended could not be kept whole when this process was forked.
+    /// Ended requests could not be kept whole when this process was forked.
     results_lost: AtomicBool,
 }
 
@@ -78,7 +78,7 @@ const YIELDS_PAUSE_NS: u64 = 100 * YIELD_LONG_NS;
 /// After how many calls a worker that always has work notes how long they take.
 const JUDGED_CALLS: u64 = 64;
 
-/// What a worker did since it last noted how long calls take.
+/// The calls of a worker since it last recorded their times.
 #[derive(Default)]
 struct Busy {
     since: u64,
@@ -112,7 +112,7 @@ struct Workers {
     table: Vec<Option<Worker>>,
     /// Threads that have ended, or are about to without touching anything more.
     left: Vec<Thread>,
-    /// What those that have ended used.
+    /// The usage of those that have ended.
     used: Usage,
 }
 
@@ -341,7 +341,7 @@ impl Shared {
 
     /// Ends the request in which a worker's thread has ended.
     fn end_unfinished(&self, slot: &Slot, active: u64, worker: u32) {
-        // What is left of it is a cleanup that was not called.
+        // Only a cleanup that was not called is left.
         self.discard(slot);
         interrupt::clear_current();
         slot.store(Outcome::failed(libc::ECANCELED));
@@ -475,7 +475,7 @@ impl Shared {
         self.finished_here(slot, entry.slot);
     }
 
-    /// Hands a request that has ended to the fetchers. Returns whether one of them, who may sleep
+    /// Hands a request that has ended to the fetchers. Returns whether one of them, which may sleep
     /// in the ring, is to be woken.
     pub(crate) fn finished(&self, slot: &Slot, index: u32) -> bool {
         let priority = slot.priority.load(Ordering::Relaxed);
@@ -533,7 +533,7 @@ impl Shared {
         withdrawal
     }
 
-    /// Signals a worker, for who was told to by `withdraw`: the worker runs the request and cannot
+    /// Signals a worker, as `withdraw` demands: the worker runs the request and cannot
     /// end it before `sent`, so that it is there, with its number set, unless it is only now being
     /// entered, by whom the lock is held.
     pub(crate) fn interrupt(&self, worker: u32) {
@@ -562,7 +562,7 @@ impl Shared {
         self.roster.workers.load(Ordering::Acquire)
     }
 
-    /// What all workers have used, those that live as far as the kernel tells others.
+    /// The usage of all workers, of running ones as far as the kernel reports it.
     pub(crate) fn workers_usage(&self) -> Usage {
         let workers = lock(&self.workers);
         let tids = workers.table.iter().flatten();

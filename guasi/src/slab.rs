@@ -1,8 +1,9 @@
 //! The slots of requests: made once, handed out and taken back without a lock, told apart over time
 //! by generations.
 //!
-//! A slot is three cache lines. What a worker reads and writes for a call with few parameters lies
-//! in the first one; the owner's tag lies in the last, which the worker never touches.
+//! A slot is three cache lines. The fields that a worker reads and writes for a call with few
+//! parameters lie in the first one; the owner's tag lies in the last, which the worker never
+//! touches.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -57,7 +58,7 @@ impl Slot {
 }
 
 // SAFETY: the payload is reached by the thread that the state names: the submitter before PENDING,
-// the worker while ACTIVE, the canceller after CANCELED. What is put into it is Send (see `Work`).
+// the worker while ACTIVE, the canceller after CANCELED. Its content is Send (see `Work`).
 unsafe impl Sync for Slot {}
 
 pub(crate) struct Slab {

@@ -2,7 +2,7 @@
 //!
 //! Any function may be a request, so that a stack is as long as the system's: address space, of
 //! which pages come into being as they are touched. Below it lies a guard that nothing may touch.
-//! Who does is told which function that was, before the process ends as it would have.
+//! A hit prints the name of the function, before the process ends as it would have.
 //!
 //! Sources: pthread_attr_init(3), pthread_setattr_default_np(3), sigaltstack(2), dladdr(3).
 
@@ -19,8 +19,8 @@ use crate::interrupt::{self, Running};
 /// with the registers of the largest processors.
 const HANDLER_BYTES: usize = 64 << 10;
 
-/// What may not be touched below a stack, bytes: more than most functions' own variables, so that
-/// few can step over it.
+/// The guard area below a stack, bytes: more than most functions' own variables, so that few can
+/// step over it.
 const GUARD_BYTES: usize = 64 << 10;
 
 thread_local! {
@@ -51,7 +51,7 @@ impl Drop for Room {
     }
 }
 
-/// What SIGSEGV meant before.
+/// The earlier action of SIGSEGV.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// The default length of a thread's stack, bytes: as

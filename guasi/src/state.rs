@@ -46,7 +46,7 @@ pub(crate) const RING: u32 = WORKER_MASK as u32;
 #[derive(Default)]
 pub(crate) struct State(AtomicU64);
 
-/// What became of the wish to cancel.
+/// The result of a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Withdrawal {
     /// It will never run, and now belongs to the canceller.

@@ -1,4 +1,4 @@
-//! What threads share: atomics and locks of the standard library, or those of the model checker.
+//! Shared primitives: atomics and locks of the standard library, or those of the model checker.
 
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};

@@ -17,7 +17,7 @@ use crate::roster::Seat;
 use crate::shared::Shared;
 use crate::stack;
 
-/// What a worker needs for as long as it lives.
+/// The state of a worker for its whole life.
 pub(crate) struct Life {
     pub(crate) shared: Arc<Shared>,
     pub(crate) seat: Arc<Seat>,

@@ -1,4 +1,4 @@
-//! What a request runs: a function of C, a system call that a ring may run as well, or a closure.
+//! The work of a request: a function of C, a system call that a ring may run as well, or a closure.
 //!
 //! All three are written into the request's own slot, so that a request needs no memory of its own.
 
@@ -246,7 +246,7 @@ unsafe fn run_io(payload: *mut Payload, _private: *mut c_void) -> Outcome {
 
 unsafe fn discard_io(_payload: *mut Payload, _private: *mut c_void) {}
 
-/// What is known of a closure type.
+/// The type of a closure.
 struct Closure<F>(std::marker::PhantomData<F>);
 
 impl<F: FnOnce() -> Outcome + Send + 'static> Closure<F> {

@@ -1,5 +1,5 @@
-//! What a context promises about requests: that they run once, in order of priority, come back in
-//! order, and are known until they are released.
+//! Promises of a context about requests: they run once, in order of priority, come back in order,
+//! and are known until they are released.
 
 mod common;
 

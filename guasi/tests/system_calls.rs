@@ -1,7 +1,7 @@
 //! How many system calls the documentation promises, as strace(1) counts them.
 //!
-//! The test starts itself once more under strace; that process marks what is to be counted by calls
-//! of getppid(2), which no other code makes. ThreadSanitizer makes calls of its own.
+//! The test starts itself once more under strace; that process marks the calls to count by calls of
+//! getppid(2), which no other code makes. ThreadSanitizer makes calls of its own.
 #![cfg(not(tsan))]
 
 use std::os::fd::AsRawFd;
@@ -22,7 +22,7 @@ fn mark() {
     unsafe { libc::getppid() };
 }
 
-/// What the thread that marks did between one mark and the next.
+/// The calls of the marking thread between one mark and the next.
 struct Watched(Vec<Vec<String>>);
 
 impl Watched {

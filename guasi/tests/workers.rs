@@ -1,5 +1,5 @@
-//! What a context promises about its workers: when they start, what interrupts them, when they
-//! leave.
+//! Promises of a context about its workers: when they start, when they are interrupted, when they
+//! end.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! What the bench itself costs, and the least that a layer could cost: measured in the same rounds
-//! as everything else, so that they are known for this machine and this moment.
+//! The cost of the bench itself, and the lower bound of a layer's cost: measured in the same rounds
+//! as everything else, so that both hold for this machine and this moment.
 
 use crate::rounds::{Case, RunResult};
 use std::hint::black_box;

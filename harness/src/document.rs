@@ -33,7 +33,7 @@ pub struct Document<S> {
     /// The file or device that was measured, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetFacts>,
-    /// What the experiment measured, in its own terms.
+    /// The description of the measurement, in the experiment's terms.
     pub subject: S,
     /// One measurement for each process that took part.
     pub processes: Vec<Measured>,
@@ -41,7 +41,7 @@ pub struct Document<S> {
     /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ns: Option<u64>,
-    /// What two measurements of the same thing in one round differ by; none with too few rounds.
+    /// The difference of two measurements of the same thing in one round; none with too few rounds.
     pub noise: Option<Noise>,
     /// The figures computed from them.
     pub figures: Vec<Figure>,

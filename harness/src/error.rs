@@ -1,4 +1,4 @@
-//! What can go wrong while measuring, in plain words.
+//! Errors of measurements, in plain words.
 
 use std::error::Error;
 use std::io;
@@ -11,10 +11,10 @@ pub enum HarnessError {
     /// The operating system refused something.
     #[error("{path}: {operation}: {source}")]
     Os {
-        /// What was worked on.
+        /// The file or device.
         path: String,
         operation: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     #[error(
@@ -30,14 +30,14 @@ pub enum HarnessError {
     /// A stack could not be built or opened.
     #[error("building the stack to measure: {0}")]
     Stack(#[source] Box<dyn Error + Send + Sync>),
-    /// What is measured failed, with an error of its own crate.
+    /// The measured code failed, with an error of its own crate.
     #[error(transparent)]
     Subject(Box<dyn Error + Send + Sync>),
     #[error("reading in case {case}: {source}")]
     Request {
         /// The name of the case.
         case: String,
-        /// Which layer failed it, where and why.
+        /// The failed layer, the place and the reason.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A statistic could not be computed.
@@ -59,7 +59,7 @@ pub enum HarnessError {
     /// A load does not fit the provider that it is meant for.
     #[error("{job}: {problem}")]
     Load {
-        /// What the load is called.
+        /// The name of the load.
         job: String,
         /// Why not, in plain words.
         problem: String,

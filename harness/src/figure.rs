@@ -1,7 +1,7 @@
-//! A figure of a result: what it is, its interval, and how it stands to a goal.
+//! A figure of a result: the quantity, its interval, and its target.
 
 use serde::{Deserialize, Serialize};
-use ugeom_measure::units::duration_human;
+use ugeom_measure::units::duration_measured;
 use ugeom_measure::{Center, Interval, Spread};
 
 /// The unit of a figure.
@@ -27,7 +27,7 @@ pub enum Unit {
 pub struct Figure {
     /// A stable name, such as `geom.cost`.
     pub id: String,
-    /// What it is, in plain words.
+    /// The quantity, in plain words.
     pub what: String,
     /// The unit of the interval.
     pub unit: Unit,
@@ -38,7 +38,7 @@ pub struct Figure {
     /// Whether the interval, which holds for all differences of the result together, excludes 0.
     #[serde(rename = "proven")]
     pub significant: Option<bool>,
-    /// What was to be reached.
+    /// The target value.
     pub goal: Option<Goal>,
     /// The observations behind it, smallest first: one for each process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,7 +48,7 @@ pub struct Figure {
 /// The least confidence of an interval that is printed, and that of every family of claims.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What a figure was to reach.
+/// The target value of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
@@ -221,7 +221,7 @@ pub fn amount(interval: &Interval, unit: Unit) -> String {
 /// A value in words.
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::Ns | Unit::NsPerLayer => duration_human(value),
+        Unit::Ns | Unit::NsPerLayer => duration_measured(value),
         Unit::Times => format!("{value:.*} x", digits(value)),
         Unit::Percent => percent(value),
         Unit::Bytes => ugeom_measure::units::size_human(value.max(0.0).round() as u64),
@@ -353,7 +353,7 @@ mod tests {
         let alone = Figure::judged("a", "b", Unit::Ns, &apart, 1).unwrap();
         assert_eq!((alone.interval.low, alone.interval.high), (3.0, 10.0));
         assert!(alone.significant == Some(true) && alone.is_effect(2.9) && !alone.is_effect(3.0));
-        assert_eq!(alone.at_most(), "10 ns");
+        assert_eq!(alone.at_most(), "10.0 ns");
         let of_ten = Figure::judged("a", "b", Unit::Ns, &apart, 10).unwrap();
         assert_eq!((of_ten.interval.low, of_ten.interval.high), (1.0, 12.0));
         assert_eq!(of_ten.significant, Some(true));

@@ -1,4 +1,4 @@
-//! Results over commits or days: a file that is only appended to, and what its series say.
+//! Results over commits or days: a file that is only appended to, and the changes in its series.
 //!
 //! The file `history.log` of a folder has a line for each entry: the CRC-32C of the entry as eight
 //! hexadecimal digits, a blank, and the entry as JSON. A line is written by one call and synced
@@ -11,7 +11,7 @@ use crate::foreign::{Series, merge};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use ugeom_machine::result_file::refuse_disk;
 use ugeom_machine::temporary::sync_folder_of;
@@ -32,7 +32,7 @@ const HEAD_BYTES: usize = 9;
 /// The results of one commit, or of one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What was measured: a commit, a version, a day.
+    /// The measured state: a commit, a version, a day.
     pub commit: String,
     /// When, seconds since 1970.
     pub time_unix_s: u64,
@@ -143,7 +143,13 @@ fn path(folder: &Path) -> PathBuf {
 pub fn read(folder: &Path) -> Result<History, HarnessError> {
     let path = path(folder);
     let name = path.display().to_string();
-    let mut file = File::open(&path).map_err(HarnessError::os(&*name, "opening"))?;
+    let mut file = File::open(&path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => HarnessError::Compare(format!(
+            "{0}: no history; `ugeom history add {0} RESULT --commit NAME` begins one",
+            folder.display()
+        )),
+        _ => HarnessError::os(&*name, "opening")(error),
+    })?;
     parse(&name, &bytes(&mut file, &name)?)
 }
 
@@ -200,13 +206,13 @@ pub struct Track {
     pub metric: String,
     /// The unit of its values.
     pub unit: String,
-    /// Which values are good ones.
+    /// The direction of better values.
     pub better: Better,
     /// The index of an entry, and the median of its values.
     pub points: Vec<(usize, f64)>,
 }
 
-/// What a track says.
+/// The verdict about a track.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
     /// The values that were checked.
@@ -290,7 +296,7 @@ impl Track {
     }
 }
 
-/// What fresh measurements say about an alarm: times of the new state to the old one.
+/// The result of measuring an alarm again: times of the new state to the old one.
 fn judged(again: &Confirmed, limit: f64) -> Outcome {
     let border = 1.0 + limit;
     if !again.confirmed || again.ratio.high < border {

@@ -1,6 +1,6 @@
-//! The harness: what every measurement needs, whatever is measured. Cases run in rounds between
-//! readings of clocks and counters; what comes out is a document with the machine, the settings,
-//! every sample and the figures.
+//! The harness: the common part of all measurements. Cases run in rounds between readings of clocks
+//! and counters; what comes out is a document with the machine, the settings, every sample and the
+//! figures.
 //!
 //! | question | module |
 //! |---|---|

@@ -1,9 +1,10 @@
-//! What can be compared: every quantity that samples hold, with its unit and which values are good.
+//! Comparable metrics: every quantity that samples hold, with its unit and the direction of better
+//! values.
 
 use crate::rounds::{Sample, total};
 use serde::{Deserialize, Serialize};
 use ugeom_measure::change::Better;
-use ugeom_measure::units::{duration_human, grouped};
+use ugeom_measure::units::{duration_measured, grouped};
 
 /// A quantity of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ impl Metric {
         }
     }
 
-    /// What it is, in plain words.
+    /// The quantity, in plain words.
     pub fn what(self) -> &'static str {
         match self {
             Self::Time => "time of one iteration",
@@ -67,7 +68,7 @@ impl Metric {
         }
     }
 
-    /// Which values are good ones.
+    /// The direction of better values.
     pub fn better(self) -> Better {
         match self {
             Self::BytesPerSecond | Self::TransactionsPerSecond => Better::Higher,
@@ -106,7 +107,7 @@ impl Metric {
                 format!("{mb:.decimals$} MB/s")
             }
             Self::TransactionsPerSecond => format!("{}/s", grouped(value.max(0.0).round() as u64)),
-            _ => duration_human(value),
+            _ => duration_measured(value),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The observations of a result: what statistics are computed from.
+//! The observations of a result, from which statistics are computed.
 //!
 //! **The process is the unit of observation.** Rounds of one process share its addresses and its
-//! luck, so they are no independent observations of what a thing costs. A process has one value of
-//! each quantity: the median over its valid rounds of a contrast within a round. The figure is the
+//! luck, so they are no independent observations of a cost. A process has one value of each
+//! quantity: the median over its valid rounds of a contrast within a round. The figure is the
 //! middle of these values with its interval from order statistics ([`Center`]). Where there are
 //! fewer than [`OBSERVATIONS_MIN`] processes, rounds stand in for them, and intervals do not cover
 //! what differs between processes; reports warn of that.
@@ -128,8 +128,8 @@ impl Observed {
         out
     }
 
-    /// What two cases that do the same differ by, of the same rounds; none when one was not
-    /// measured, or not often enough.
+    /// The difference of two identical cases in the same rounds; none when one was not measured, or
+    /// not often enough.
     pub fn noise(&self, first: &str, second: &str) -> Option<Noise> {
         let used = [self.position(first)?, self.position(second)?];
         let values = |at: usize| self.values(&used, |one| one.get(at).copied());

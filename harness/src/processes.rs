@@ -75,7 +75,7 @@ pub fn processes_for(budget_ns: Option<u64>) -> u32 {
     fit.clamp(PROCESSES_SHORT, most)
 }
 
-/// What one process does.
+/// The task of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Its number, from 0.
@@ -143,7 +143,7 @@ impl Share {
 /// what was measured until then is the result.
 ///
 /// # Errors
-/// What `one` fails with, unless it was stopped; [`HarnessError::Document`] when two processes
+/// The error of `one`, unless it was stopped; [`HarnessError::Document`] when two processes
 /// measured different cases.
 pub fn run<S>(
     protocol: &Protocol,
@@ -211,7 +211,7 @@ pub fn run<S>(
     Ok(done)
 }
 
-/// What a process measured, in how long with its start: for `-v`.
+/// The measurement of a process, with its time including the start: for `-v`.
 fn summary(measured: &Measured, whole_ns: u64) -> String {
     let of_start = whole_ns.saturating_sub(measured.elapsed_ns);
     let [whole, of_start] = [whole_ns, of_start].map(|ns| duration_human(ns as f64));
@@ -256,7 +256,7 @@ fn same_cases<S>(first: &Document<S>, other: &Document<S>) -> Result<(), Harness
     Err(HarnessError::Document(problem))
 }
 
-/// What processes took until now.
+/// The times of the processes so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     /// Beside measuring: starting, setting up, saving; the mean, ns.
@@ -390,7 +390,7 @@ fn end(child: &std::process::Child) {
 
 fn read(from: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
-    // What was read before an error is the best there is.
+    // A read error keeps the bytes read before it.
     let _ = from.map(|mut from| from.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }

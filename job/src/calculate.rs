@@ -1,7 +1,7 @@
 //! Arithmetic in values: fio hands a value with `$ncpus` and the like to bc(1), and reads one in
 //! parentheses, `(4k*2)`, by itself. Both are whole numbers here.
 
-/// What a value comes to; `None` where it is no arithmetic: a path, a name, a range.
+/// The value of an expression; `None` if it is no arithmetic: a path, a name, a range.
 ///
 /// # Errors
 /// A division by zero, a number that is too large, or a sign that stands wrong.
@@ -26,7 +26,7 @@ pub fn calculate(text: &str) -> Option<Result<u64, String>> {
 /// The deepest nesting of parentheses.
 const DEPTH_MAX: u32 = 32;
 
-/// What is left to read.
+/// The unread rest.
 struct Sum<'a> {
     rest: &'a str,
 }

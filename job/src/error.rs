@@ -1,4 +1,4 @@
-//! What is wrong with a job: where it stands, what it is, and what would be right.
+//! Errors of a job: the place, the defect, and the correct text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub enum JobError {
     #[error("{origin}{}", unrepeated(.origin, .message))]
     Language {
         origin: Origin,
-        /// What, and what would be right.
+        /// The defect, and the correct text.
         message: String,
     },
     /// A job is understood but cannot be run as it is: its size, its target.
@@ -52,7 +52,7 @@ pub enum JobError {
         /// The name of the job.
         job: String,
         message: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },

@@ -1,4 +1,4 @@
-//! What `--debug=parse` prints: the settings as they are read.
+//! The output of `--debug=parse`: the settings as they are read.
 
 use crate::language::Section;
 use crate::options::{OPTIONS, steady};

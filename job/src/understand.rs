@@ -1,5 +1,5 @@
-//! From sections to jobs: global settings, then each job's own; what does not fit together, and
-//! what has no effect.
+//! From sections to jobs: global settings, then each job's own; contradictions, and settings
+//! without effect.
 
 use super::effects::without_effect;
 use super::error::{JobError, Origin};
@@ -202,7 +202,7 @@ fn settle(job: &mut Job, warnings: &mut Vec<String>) -> Result<(), JobError> {
     Ok(())
 }
 
-/// What cannot be run, whatever the target is.
+/// Refuses jobs that cannot run on any target.
 fn check(job: &Job) -> Result<(), JobError> {
     let wrong = |option: &str, message: String| JobError::language(job.origin_of(option), message);
     check_verify(job)?;

@@ -10,7 +10,7 @@ use ugeom_measure::units::{self, Size, SizeUnits, TimeUnit};
 /// A number, calculated where it stands in parentheses: `(4k*2)`.
 ///
 /// # Errors
-/// What cannot be calculated.
+/// The part that cannot be calculated.
 fn calculated(text: &str) -> Result<Cow<'_, str>, String> {
     match calculate(text).filter(|_| text.trim_start().starts_with('(')) {
         Some(sum) => Ok(sum?.to_string().into()),
@@ -88,11 +88,11 @@ pub(crate) fn float(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A value for reads, writes and trims: `a`, `a,b` or `a,b,c`. What is not given is as the one
+/// A value for reads, writes and trims: `a`, `a,b` or `a,b,c`. A missing value is that of the one
 /// before it; an empty place keeps `current`.
 ///
 /// # Errors
-/// What is wrong with one of them, in words.
+/// The reason for one of them, in words.
 pub(crate) fn by_direction<T: Clone>(
     text: &str,
     current: &[T; 3],
@@ -118,7 +118,7 @@ pub(crate) fn by_direction<T: Clone>(
 /// then for colons, then for dashes (`4k:8k` and `4k-8k` are for reads and writes).
 ///
 /// # Errors
-/// What is wrong with one of them, in words.
+/// The reason for one of them, in words.
 pub(crate) fn numbers_by_direction<T: Clone>(
     text: &str,
     current: &[T; 3],

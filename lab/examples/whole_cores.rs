@@ -41,7 +41,7 @@ struct Crew {
     slices: Vec<Slice>,
 }
 
-/// What was seen in a slice.
+/// The counts of a slice.
 struct Slice {
     /// The computing before and after it, ns.
     beside_ns: [f64; 2],

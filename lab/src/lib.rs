@@ -1,4 +1,4 @@
-//! What this program's own stack costs, and all experiments by their names.
+//! The experiments on the cost of this program's own stack, and all experiments by their names.
 //!
 //! | question | module |
 //! |---|---|

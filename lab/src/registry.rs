@@ -1,4 +1,4 @@
-//! All experiments by their names: what a process does that was started to measure one, and the
+//! All experiments by their names: the work of a process that was started to measure one, and the
 //! page of a saved result.
 //!
 //! An experiment takes part by a line in [`EXPERIMENTS`].
@@ -56,7 +56,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<engines::Engines>(),
 ];
 
-/// What a process does that `run` of the module `experiment` started: reads a request, measures,
+/// The work of a process that `run` of the module `experiment` started: reads a request, measures,
 /// and returns the document as text.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
-//! Which blocks of a file have been visited: a bit a block, and above each 64 words a word that
-//! says which of them are full, up to one word. The next free block is found in as many steps as
-//! there are levels, however full the map is.
+//! The visited blocks of a file: a bit a block, and above each 64 words a word that marks the full
+//! ones, up to one word. The next free block is found in as many steps as there are levels, however
+//! full the map is.
 
 use std::collections::TryReserveError;
 
@@ -20,7 +20,7 @@ impl BlockMap {
         loop {
             let words = bits.div_ceil(64);
             let mut level = vec![0_u64; words as usize];
-            // What lies past the end counts as taken.
+            // Bits past the end count as taken.
             let used = bits % 64;
             if used != 0
                 && let Some(last) = level.last_mut()

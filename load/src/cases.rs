@@ -50,7 +50,7 @@ impl Reader {
         })
     }
 
-    /// Reads so many times. What a layer costs is measured here, so the loop holds nothing but the
+    /// Reads so many times. The cost of a layer is measured here, so the loop holds nothing but the
     /// call: that of `drive` takes eleven instructions more for each request.
     #[inline(never)]
     fn reads(&mut self, count: u64) -> Result<Done, Failure> {
@@ -148,7 +148,7 @@ pub fn reading_by(
     Ok(case)
 }
 
-/// What threads compute that share nothing.
+/// The work of threads that share nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sums {
     /// One chain in registers: each step needs the one before, and most of the core is idle.
@@ -181,7 +181,7 @@ impl Sums {
 }
 
 /// Computing by several threads that share nothing, each on a core of its own; they share the
-/// iterations. What it gains from another core is what the machine has to give.
+/// iterations. The gain from another core is the limit of the machine.
 pub fn computing(name: &str, threads: u64, sums: Sums) -> Case<'static> {
     match sums {
         Sums::Chain => computing_by(name, threads, |states| Sums::Chain.turn(states)),

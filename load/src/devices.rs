@@ -42,8 +42,8 @@ impl Counters for KernelDevice {
     }
 }
 
-/// What this process has caused to be read from devices, bytes: what it asked for and did not find
-/// in the kernel's cache. None where the system does not tell (proc_pid_io(5)).
+/// Bytes that this process has caused to be read from devices: those that it requested and the page
+/// cache did not have. None where the system does not tell (proc_pid_io(5)).
 pub fn read_by_this_process_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = text
@@ -52,7 +52,7 @@ pub fn read_by_this_process_bytes() -> Option<u64> {
     line?.trim().parse().ok()
 }
 
-/// What the kernel counted, in this program's units.
+/// The kernel's counts, in this program's units.
 pub fn counts(stat: &Stat) -> DeviceCounts {
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
     let ns = |ms: u64| ms.saturating_mul(NS_PER_MS);
@@ -106,7 +106,7 @@ impl Counters for StackDevice {
     }
 }
 
-/// What a stack counted. It knows no merges, and times only where they are sampled, so that those
+/// The counts of a stack. It knows no merges, and times only where they are sampled, so that those
 /// stay 0.
 fn counts_of(totals: &Totals) -> DeviceCounts {
     let of = |command: Command| {

@@ -15,14 +15,14 @@ pub enum Failure {
         request: Request,
         /// The number of the error.
         errno: Errno,
-        /// Which layer failed it, where there are layers.
+        /// The layer that failed it, where there are layers.
         layers: Option<Box<IoError>>,
     },
     /// A request moved less than it was asked for.
     Short {
         /// The request that moved less.
         request: Request,
-        /// What it moved, bytes.
+        /// Bytes moved.
         done: u64,
     },
     /// So many requests did not come back.

@@ -52,10 +52,10 @@ pub use pattern::{Mixed, Pattern, Range};
 use start::{Cores, together};
 use worker::Worker;
 
-/// What is to be done.
+/// The work to do.
 #[derive(Clone, Debug)]
 pub struct LoadJob {
-    /// What to call it in an error.
+    /// The name in errors.
     pub name: String,
     /// Kinds, places and lengths of the requests.
     pub pattern: Pattern,
@@ -86,7 +86,7 @@ impl LoadJob {
     }
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// From the first start to the last end, ns.

@@ -1,4 +1,4 @@
-//! Which requests a load is made of.
+//! The requests of a load.
 
 use super::door::Request;
 use super::places::{Random, Sequence};

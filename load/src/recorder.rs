@@ -1,4 +1,4 @@
-//! What is noted of requests while they are made.
+//! The recording of requests while they are made.
 
 use super::door::Request;
 use ugeom_machine::clock;

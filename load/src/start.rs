@@ -27,7 +27,7 @@ impl Cores {
     }
 }
 
-/// What a thread did, between its first and its last moment.
+/// The work of a thread, with its first and its last moment.
 pub struct Span<T> {
     start_ns: u64,
     end_ns: u64,
@@ -38,7 +38,7 @@ impl<T> Span<T> {
     /// Takes the time of some work.
     ///
     /// # Errors
-    /// What the work fails with.
+    /// The error of the work.
     #[inline(always)]
     pub fn of(work: impl FnOnce() -> Result<T, HarnessError>) -> Result<Self, HarnessError> {
         let start_ns = clock::now_ns();
@@ -55,7 +55,7 @@ impl<T> Span<T> {
 /// Returns the time from the first start to the last end, ns, and what each has done.
 ///
 /// # Errors
-/// What the first work fails with, or that a thread could not be started, or panicked.
+/// The error of the first work, or that a thread could not be started, or panicked.
 pub fn together<I: Send, T: Send>(
     name: &str,
     seats: Option<&Seats>,

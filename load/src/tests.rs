@@ -1,4 +1,4 @@
-//! What a load sends, counts and refuses. The speed is not tested here.
+//! The requests, counts and refusals of a load. The speed is not tested here.
 
 use super::*;
 use ugeom_classes::{Target, TargetOptions, open_target};

@@ -80,7 +80,7 @@ mod tests {
             needed += 1;
         }
         assert!((1..10).contains(&needed), "{needed}");
-        // What came without having been waited for teaches nothing.
+        // Messages that were not waited for teach nothing.
         polling.came(u64::MAX);
         assert_eq!(polling.poll_ns(), 50_000);
     }

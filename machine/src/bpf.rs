@@ -1,6 +1,6 @@
 //! Programs for the kernel's BPF machine, and memory that they share with this process.
 //!
-//! Only what tracing needs: an array that is one mapped piece of memory, programs for raw
+//! Only the parts that tracing needs: an array that is one mapped piece of memory, programs for raw
 //! tracepoints whose arguments have types (`tp_btf`), and their attachment.
 //!
 //! Sources: bpf(2), include/uapi/linux/bpf.h,
@@ -142,7 +142,7 @@ impl Attached {
     /// Detaches the program, or attaches it again.
     ///
     /// # Errors
-    /// What the kernel answers; it is detached then.
+    /// The error of the kernel; it is detached then.
     pub fn attach(&mut self, attached: bool) -> io::Result<()> {
         match (attached, self.attachment.is_some()) {
             (true, false) => self.attachment = Some(open(&self.program)?),
@@ -155,7 +155,7 @@ impl Attached {
     /// Events at which the program did not run, because it was running on that processor already.
     ///
     /// # Errors
-    /// What the kernel answers; kernels before 5.12 do not count them: EINVAL.
+    /// The error of the kernel; kernels before 5.12 do not count them: EINVAL.
     pub fn misses(&self) -> io::Result<u64> {
         let mut info = [0_u8; INFO_BYTES];
         let mut attributes = [0_u8; 16];

@@ -40,8 +40,8 @@ pub unsafe trait IoMemory: Send {
     fn segments(&self) -> &[Segment];
 
     /// True when other threads of this program may copy out of the memory meanwhile, by the copies
-    /// of [`crate::shared_bytes`], and find out afterwards that what they got is worthless. Who
-    /// fills the memory must then use such copies, too, and make no reference to it.
+    /// of [`crate::shared_bytes`], and find out afterwards that what they got is worthless. The
+    /// filling thread must then use such copies, too, and make no reference to it.
     fn is_watched(&self) -> bool {
         false
     }
@@ -98,7 +98,7 @@ impl Pool {
     pub fn new(count: usize, len: usize) -> (Arc<Pool>, Vec<Buffer>) {
         let stride = len.checked_next_multiple_of(ALIGNMENT_BYTES);
         let bytes = stride.and_then(|stride| stride.checked_mul(count));
-        // What has no number is longer than memory can be, which `Buffer::new` refuses.
+        // A length without a number is larger than memory, which `Buffer::new` refuses.
         let (stride, bytes) = (stride.unwrap_or(usize::MAX), bytes.unwrap_or(usize::MAX));
         let whole = Buffer::new(bytes);
         let pool = Arc::new(Pool { whole });

@@ -27,7 +27,7 @@ pub struct TiedChild {
 /// How a child ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What it printed on stderr, at most 16 KiB.
+    /// Its output on stderr, at most 16 KiB.
     pub stderr: String,
     /// Its exit status, if the system told it.
     pub status: Option<ExitStatus>,
@@ -37,7 +37,7 @@ impl TiedChild {
     /// Starts a command; its stdin and stdout are closed.
     ///
     /// # Errors
-    /// What starting it fails with, such as `NotFound`.
+    /// The error of starting it, such as `NotFound`.
     pub fn start(mut command: Command) -> io::Result<Self> {
         command
             .stdin(Stdio::null())
@@ -113,7 +113,7 @@ fn look_after(
     };
     let mut text = Vec::new();
     if let Some(mut stderr) = child.stderr.take() {
-        // What cannot be read is missing from an error message, no more.
+        // Unreadable output is missing from an error message, no more.
         let _ = stderr.by_ref().take(KEPT_BYTES).read_to_end(&mut text);
         let _ = io::copy(&mut stderr, &mut io::sink());
     }

@@ -8,8 +8,8 @@
 use crate::prefetch::prefetch_far;
 use crate::shared_bytes;
 
-/// What is asked for ahead of the copy, bytes: a page, as the processor's own prefetcher knows no
-/// larger unit, and more requests than that have no room anywhere.
+/// The distance of prefetches ahead of the copy, bytes: a page, as the processor's own prefetcher
+/// knows no larger unit, and more requests than that have no room anywhere.
 const AHEAD_BYTES: usize = 4096;
 /// A line of the processor's cache, bytes.
 const LINE_BYTES: usize = 64;

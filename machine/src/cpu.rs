@@ -1,4 +1,4 @@
-//! What the machine is and what it has been doing: cores, affinity, model, load and CPU time.
+//! The machine and its load: cores, affinity, model, load and CPU time.
 //!
 //! Sources: proc(5) (`/proc/stat`, `/proc/cpuinfo`), sysinfo(2), getrusage(2), clock_gettime(2),
 //! sched_setaffinity(2), `/sys/class/dmi/id`.
@@ -65,7 +65,7 @@ impl Affinity {
     /// The cores on which the calling thread may run now.
     ///
     /// # Errors
-    /// What sched_getaffinity(2) says: EINVAL on machines with more than 1024 cores.
+    /// The error of sched_getaffinity(2): EINVAL on machines with more than 1024 cores.
     pub fn current() -> io::Result<Affinity> {
         Ok(Affinity {
             set: sched_getaffinity(None)?,
@@ -258,7 +258,7 @@ impl SystemTimes {
         })
     }
 
-    /// What was spent since `earlier`.
+    /// The time since `earlier`.
     pub fn since(&self, earlier: &SystemTimes) -> SystemTimes {
         SystemTimes {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
@@ -317,7 +317,7 @@ impl ContextSwitches {
     }
 }
 
-/// What getrusage(2) tells of a process, a thread, or the children of a process.
+/// The usage of a process, a thread, or the children of a process by getrusage(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user space, ns.
@@ -389,7 +389,7 @@ impl Usage {
         })
     }
 
-    /// What was used since `earlier`.
+    /// The usage since `earlier`.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
@@ -400,7 +400,7 @@ impl Usage {
         }
     }
 
-    /// What two threads used together.
+    /// The usage of two threads together.
     pub fn plus(&self, other: &Usage) -> Usage {
         Usage {
             user_ns: self.user_ns + other.user_ns,

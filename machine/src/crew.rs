@@ -90,7 +90,7 @@ impl Crew {
         crew
     }
 
-    /// What a helper does for as long as the process lives.
+    /// The loop of a helper, which runs as long as the process.
     fn help(&self) {
         let mut seen = 0;
         loop {
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// What helpers wrote is seen by the caller, also while other callers divide work.
+    /// The caller sees the helpers' writes, also while other callers divide work.
     #[test]
     fn many_callers_get_their_own_results() {
         thread::scope(|scope| {

@@ -82,7 +82,7 @@ impl<'a> Gather<'a> {
     /// Sends as much as the socket takes now; how much that was, bytes.
     ///
     /// # Errors
-    /// What sendmsg(2) says; EAGAIN when the socket takes nothing now. SIGPIPE is not raised.
+    /// The error of sendmsg(2); EAGAIN when the socket takes nothing now. SIGPIPE is not raised.
     pub fn send(&self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         // SAFETY: all fields are numbers and addresses, for which zero is a value.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -100,7 +100,7 @@ impl<'a> Gather<'a> {
     /// much was written, bytes.
     ///
     /// # Errors
-    /// What writev(2) says.
+    /// The error of writev(2).
     pub fn write(&self, to: BorrowedFd<'_>) -> io::Result<usize> {
         // SAFETY: as in `send`.
         let written = unsafe {

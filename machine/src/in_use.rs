@@ -31,7 +31,7 @@ fn is_served(mount: &Mount) -> bool {
 struct Mounts(Vec<Mount>);
 
 impl Mounts {
-    /// What a path is, unless it lies in a file system that may not answer. One does that has just
+    /// Looks up a path, unless it lies in a file system that may not answer. One does that has just
     /// answered: that of `image`.
     fn look(&self, path: &str, image: Option<&fs::Metadata>) -> Option<fs::Metadata> {
         let path = Path::new(path);
@@ -47,13 +47,13 @@ impl Mounts {
     }
 }
 
-/// What a block device or an image is used for (`is mounted at /mnt`, `is attached to /dev/loop0`),
-/// if for anything. What cannot be looked at is taken for unused: opening it will say why.
+/// The use of a block device or an image (`is mounted at /mnt`, `is attached to /dev/loop0`), if
+/// any. A path that cannot be examined counts as unused: opening it gives the error.
 pub fn use_of(path: &Path) -> Option<String> {
     Uses::default().use_of(path)
 }
 
-/// What the system reports of its mounts, loop devices and swap areas.
+/// The system's mounts, loop devices and swap areas.
 #[derive(Default)]
 struct Uses(System);
 
@@ -108,7 +108,7 @@ impl Uses {
         found
     }
 
-    /// What sysfs tells about a device. Containers often see no `dev/block`; there the device is
+    /// The folder of a device in sysfs. Containers often see no `dev/block`; there the device is
     /// looked for by its number.
     fn folder_of(&self, device: &str) -> Option<PathBuf> {
         let direct = self.0.sys.join("dev/block").join(device);

@@ -25,7 +25,7 @@ pub struct Inherited {
     pub name: String,
 }
 
-/// What the environment says.
+/// The content of the environment.
 #[derive(Debug, PartialEq, Eq)]
 struct Announced {
     names: Vec<String>,

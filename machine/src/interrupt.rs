@@ -1,6 +1,6 @@
-//! Ctrl-C, and what timeout(1) sends, as a flag: long work looks at it, ends early, and keeps what
-//! it has. And the signals that ask a server to end, as a descriptor that a thread can wait on. And
-//! a way to end a wait of another thread of this process.
+//! SIGINT (Ctrl-C) and SIGTERM (timeout(1)) as a flag: long work looks at it, ends early, and keeps
+//! its results. And the signals that ask a server to end, as a descriptor that a thread can wait
+//! on. And a way to end a wait of another thread of this process.
 
 use std::io;
 use std::mem;
@@ -31,7 +31,7 @@ pub fn is_by_sigterm() -> bool {
 /// that the first interrupts are started again where they can be (`SA_RESTART`).
 ///
 /// # Errors
-/// What sigaction(2) fails with.
+/// The error of sigaction(2).
 pub fn catch() -> io::Result<&'static AtomicBool> {
     handle(libc::SIGINT, note)?;
     handle(libc::SIGTERM, note)?;
@@ -42,7 +42,7 @@ pub fn catch() -> io::Result<&'static AtomicBool> {
 /// (nohup(1)).
 ///
 /// # Errors
-/// What sigaction(2) fails with.
+/// The error of sigaction(2).
 pub fn catch_hangup() -> io::Result<()> {
     // SAFETY: a sigaction of zeroes is a valid one.
     let mut before: libc::sigaction = unsafe { mem::zeroed() };
@@ -88,7 +88,7 @@ extern "C" fn tell(signal: libc::c_int) {
 /// as it always did. To be called once in a process.
 ///
 /// # Errors
-/// What pipe(2) or sigaction(2) fails with.
+/// The error of pipe(2) or sigaction(2).
 pub fn end_signals() -> io::Result<OwnedFd> {
     let mut ends = [0; 2];
     // SAFETY: the pointer is to room for two descriptors.
@@ -112,7 +112,7 @@ extern "C" fn ignore(_signal: libc::c_int) {}
 /// From now on [`nudge`] ends system calls in which threads of this process wait.
 ///
 /// # Errors
-/// What sigaction(2) fails with.
+/// The error of sigaction(2).
 pub fn allow_nudges() -> io::Result<()> {
     // SAFETY: a sigaction of zeroes is a valid one: it blocks no other signal, and lets system
     // calls end with EINTR.

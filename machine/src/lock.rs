@@ -30,12 +30,12 @@ pub mod permission {
     pub const RESIZE: u8 = 8;
 }
 
-/// What an open image needs, and what it lets no other program do meanwhile.
+/// The permissions that an open image needs, and those that it denies to other programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// What its holder does: bits of [`permission`].
+    /// The permissions in use: bits of [`permission`].
     pub needs: u8,
-    /// What others may not do meanwhile: bits of [`permission`].
+    /// The permissions denied to others: bits of [`permission`].
     pub denies: u8,
 }
 
@@ -98,7 +98,7 @@ fn bits_of(bits: u8) -> impl Iterator<Item = i64> {
     (0..COUNT).filter(move |bit| bits & (1 << bit) != 0)
 }
 
-/// Which of these permissions' bytes another open file has locked.
+/// The permissions whose bytes another open file has locked.
 fn held(file: &File, base: i64, bits: u8) -> Result<u8, ClaimError> {
     let mut found = 0;
     for bit in bits_of(bits) {

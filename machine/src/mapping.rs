@@ -96,7 +96,7 @@ impl Mapping {
     /// How many bytes of it are in memory now (mincore(2)), whole pages.
     ///
     /// # Errors
-    /// What mincore(2) says.
+    /// The error of mincore(2).
     pub fn resident_bytes(&self) -> io::Result<u64> {
         let page = rustix::param::page_size();
         let mut pages = vec![0_u8; self.len.div_ceil(page)];

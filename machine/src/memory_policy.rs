@@ -1,4 +1,4 @@
-//! Which NUMA nodes the memory of a thread comes from (set_mempolicy(2)).
+//! The NUMA nodes of a thread's memory (set_mempolicy(2)).
 
 use std::io;
 

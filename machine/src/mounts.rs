@@ -20,7 +20,7 @@ pub struct Mount {
     pub options: String,
     /// Type of the file system: `ext4`, `fuse.sshfs`.
     pub kind: String,
-    /// What was mounted: a device, or a name.
+    /// The mounted device, or a name.
     pub source: String,
     /// Options of the file system: `rw,compress=zstd:3`.
     pub own_options: String,

@@ -122,7 +122,7 @@ impl PerfEvent {
     /// Lets it happen, or not.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The error of the kernel.
     pub fn enable(&self, enabled: bool) -> io::Result<()> {
         let request = if enabled { IOC_ENABLE } else { IOC_DISABLE };
         // SAFETY: no memory of this process is involved.

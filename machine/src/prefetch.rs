@@ -27,8 +27,8 @@ pub(crate) fn prefetch_far(address: *const u8) {
     let _ = address;
 }
 
-/// Loads a byte and drops it. What is asked for after it, of the same page, is there sooner:
-/// where the page lies is looked up for a load at once, and for requests when there is time.
+/// Loads a byte and drops it. Later prefetches in the same page arrive sooner: the page is looked
+/// up for a load at once, and for requests when there is time.
 ///
 /// # Safety
 /// The address can be read.

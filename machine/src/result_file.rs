@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Refuses as the file of a result a block device, and an image that the kernel or another program
-/// uses. What does not exist yet is none.
+/// uses. A missing file is none.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] with what it is.
@@ -37,7 +37,7 @@ fn is_locked(path: &Path) -> bool {
         needs: READ | WRITE | RESIZE,
         denies: WRITE | RESIZE,
     };
-    // What cannot be read or locked is told when it is opened for writing.
+    // A file that cannot be read or locked is reported when it is opened for writing.
     File::open(path).is_ok_and(|file| {
         let claimed = lock::claim(&file, changer);
         claimed.is_err_and(|refused| refused.is_held())

@@ -18,7 +18,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, Ordering, compiler_fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is mapped at a time, bytes; a multiple of every page size below it.
+/// The unit of mappings, bytes; a multiple of every page size below it.
 const CHUNK_BYTES: usize = 16 << 10;
 /// The smallest slot, bytes: a line of the processor's cache.
 const SLOT_BYTES_MIN: usize = 64;
@@ -119,8 +119,8 @@ fn give(place: NonNull<u8>) {
     }
 }
 
-/// A value in locked memory. What it owns elsewhere (a `Vec`'s elements) is not protected, so `T`
-/// should own nothing.
+/// A value in locked memory. Memory that it owns elsewhere (a `Vec`'s elements) is not protected,
+/// so `T` should own nothing.
 pub struct Secret<T> {
     place: NonNull<T>,
 }

@@ -6,7 +6,7 @@
 use crate::buffer::Buffer;
 use std::cell::RefCell;
 
-/// What a thread keeps at most, bytes.
+/// The maximum that a thread keeps, bytes.
 pub const KEPT_BYTES_MAX: usize = 4 << 20;
 /// How many buffers a thread keeps at most.
 const KEPT_MAX: usize = 64;

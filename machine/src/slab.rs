@@ -3,8 +3,8 @@
 //!
 //! A block is reached in three ways: threads copy out of it and into it ([`Slab::copy_out`],
 //! [`Slab::copy_in`]); a request below fills it while no other thread may use it ([`Fill`]); and a
-//! reader holds it as it is, so that it can be sent without a copy ([`Lease`]). What a block holds
-//! and whether a copy was torn is for the owner to know, as with [`crate::region::Region`].
+//! reader holds it as it is, so that it can be sent without a copy ([`Lease`]). The owner knows the
+//! number of a block and whether a copy was torn, as with [`crate::region::Region`].
 
 use crate::buffer::{IoMemory, Segment};
 use crate::copy;
@@ -104,7 +104,7 @@ impl Slab {
     pub fn copy_out(&self, block: u32, within: usize, into: &mut [u8]) {
         let from = self.at(block, within, into.len());
         // SAFETY: the range lies inside the mapping, and `into`, an exclusive borrow, cannot
-        // overlap it. The block may be written meanwhile, by `copy_in` or by who fills it: the
+        // overlap it. The block may be written meanwhile, by `copy_in` or by a fill: the
         // caller then gets any mixture of bytes, which it throws away when its version of the
         // block says that it changed.
         unsafe { copy::copy_asked(from, into) };
@@ -255,7 +255,7 @@ pub struct Fill {
 
 // SAFETY: the segments lie in the slab, which the value keeps alive, outside the value itself.
 // The states let no lease and no copy into the blocks happen while it lives. Copies out of them by
-// raw pointers may race (`Slab::copy_out`), which `is_watched` tells to who fills them.
+// raw pointers may race (`Slab::copy_out`), which `is_watched` tells the filling thread.
 unsafe impl IoMemory for Fill {
     fn segments(&self) -> &[Segment] {
         if self.all.is_empty() {

@@ -30,7 +30,7 @@ pub fn was_closed() -> bool {
 /// Makes writes to a stdout that was closed fail with EPIPE, like those to a pipe without a reader.
 ///
 /// # Errors
-/// What pipe(2) or dup2(2) fails with.
+/// The error of pipe(2) or dup2(2).
 pub fn refuse_where_closed() -> io::Result<()> {
     if !was_closed() {
         return Ok(());

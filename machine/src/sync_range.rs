@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd as _;
 
-/// What a call waits for, and whether it begins to write.
+/// The writes that a call waits for, and whether it begins to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncRangeFlags {
     /// `SYNC_FILE_RANGE_WAIT_BEFORE`: wait for pages that are being written.

@@ -1,4 +1,4 @@
-//! What a program without unsafe code may do with this crate, and what must not come of it.
+//! The actions of a program without unsafe code on this crate, none of which may be unsound.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -53,7 +53,7 @@ fn a_copy_from_a_mapping_of_a_file_that_was_cut_fails() {
     file.set_len(8192).unwrap();
     let error = mapping.copy_out(32 << 10, &mut into).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(5), "EIO: {error}");
-    // What was replaced is never taken for the file's own bytes, wherever it is.
+    // Replaced bytes are never taken for the file's own, at any place.
     file.set_len(64 << 10).unwrap();
     assert!(mapping.copy_out(32 << 10, &mut into).is_err());
     assert!(mapping.copy_out(0, &mut into).is_err());

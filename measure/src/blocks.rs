@@ -1,5 +1,5 @@
 //! A table of rounds and cases: a round runs every case once, and cases are compared by their
-//! differences within rounds, so that what slows a whole round down cancels.
+//! differences within rounds, so that a slowdown of a whole round cancels.
 //!
 //! Source: the randomised complete block design, with the paired form of Student's interval; Box,
 //! Hunter and Hunter, *Statistics for Experimenters*, chapters 3 and 4.

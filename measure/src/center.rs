@@ -127,7 +127,7 @@ pub struct Bounds {
 fn rank(n: usize, alpha: f64) -> usize {
     // A little room: 0.05 and the sum of halves that equals it are not the same number.
     let fits = |k: usize| 2.0 * below(n, k - 1) <= alpha * (1.0 + 1e-9);
-    // What k covers falls as k grows.
+    // The coverage falls as k grows.
     let (mut low, mut high) = (0, n / 2);
     while low < high {
         let middle = (low + high).div_ceil(2);

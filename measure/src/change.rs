@@ -1,4 +1,4 @@
-//! A ratio of two sides with its interval, what may be claimed of it, and the words for it.
+//! A ratio of two sides with its interval, the claim that it allows, and the words for it.
 //!
 //! The claim follows from the interval alone, so that both cannot contradict each other. Speed is
 //! the inverse of time: a ratio of times of 0.5 is 2 x faster, one of 1.25 is 25 % slower.
@@ -12,7 +12,7 @@ use crate::interval::Interval;
 /// From this factor on a change is told as a factor, below it in per cent.
 const FACTOR_MIN: f64 = 2.0;
 
-/// Which values are good ones.
+/// The direction of better values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Better {
     /// Lower is better: times and costs.
@@ -22,7 +22,7 @@ pub enum Better {
     Higher,
 }
 
-/// What may be claimed.
+/// The possible claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
@@ -41,7 +41,7 @@ pub enum Claim {
 pub struct Change {
     /// The ratio of the values, not of the speeds.
     pub ratio: Interval,
-    /// Which values are good ones.
+    /// The direction of better values.
     pub better: Better,
     /// The share within which both count as equivalent: 0.01 for 1 %.
     pub same_within: f64,
@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// What the interval of the change allows to claim.
+    /// The claim that the interval of the change allows.
     pub fn claim(&self) -> Claim {
         let Interval { low, high, .. } = self.ratio;
         let margin = 1.0 + self.same_within;
@@ -174,7 +174,7 @@ fn digits(factor: f64) -> String {
             let scale = 10_f64.powi(factor.log10().floor() as i32 - 1);
             format!("{:.0}", (factor / scale).round() * scale)
         }
-        _ => "∞".to_owned(),
+        _ => "inf".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a statistic cannot be computed from, and why, in plain words.
+//! Errors of statistics, with the reason in plain words.
 
 /// The reason why a statistic was refused. Every function of this crate that can fail answers with
 /// one of these; none panics.

@@ -14,7 +14,7 @@ use crate::center::{Bounds, Center};
 /// interval, so that FAIL never stands beside "not significant".
 pub const ALPHA: f64 = 0.025;
 
-/// What a gate answers.
+/// The answer of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -53,7 +53,7 @@ impl Outcome {
 /// A gate's answer with what it rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// What CI acts on.
+    /// The outcome for CI.
     pub outcome: Outcome,
     /// The limit as a share: 0.05 for 5 % slower.
     pub limit: f64,

@@ -1,4 +1,4 @@
-//! The floor under every claim: what two measurements of the *same* thing differ by (an A/A
+//! The floor under every claim: the difference of two measurements of the *same* thing (an A/A
 //! comparison).
 //!
 //! Each round measures one case twice. The mean of the two ratios' logarithms must not differ from
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::interval::Interval;
 use crate::ratio::{Ratio, log_ratio_paired};
 
-/// What the bench itself contributes to a difference.
+/// The contribution of the bench itself to a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     /// The number of rounds.

@@ -254,7 +254,7 @@ fn place(logs: &[f64]) -> Option<(usize, f64)> {
 /// An alarm is confirmed below this probability.
 pub(crate) const CONFIRM_P: f64 = 0.005;
 
-/// What measuring both sides of an alarm again says.
+/// The result of measuring both sides of an alarm again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Confirmed {
     /// Mann and Whitney's test of both sides.

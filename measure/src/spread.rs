@@ -1,4 +1,4 @@
-//! An absolute time or rate: its median, and what it varied between within one measurement.
+//! An absolute time or rate: its median, and its percentiles within one measurement.
 //!
 //! A confidence interval of it would be wrong. Observations of one measurement share the state of
 //! the machine (clock, caches, other programs), which a repetition a minute later does not share,

@@ -1,4 +1,4 @@
-//! What describes one sample: number, mean, spread, middle and ends.
+//! The description of one sample: number, mean, spread, middle and ends.
 //!
 //! Sources: the two-pass variance with its correction term is Chan, Golub and LeVeque, *Algorithms
 //! for computing the sample variance*, The American Statistician 37 (1983), eq. 1.7; the running
@@ -211,7 +211,7 @@ impl Summary {
         })
     }
 
-    /// What intervals are built from.
+    /// The moments for intervals.
     pub fn moments(&self) -> Moments {
         Moments {
             n: self.n,

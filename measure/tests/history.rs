@@ -1,4 +1,4 @@
-//! What is stated of histories, simulated: how often a step is found, and how often a series
+//! The stated properties of histories, simulated: how often a step is found, and how often a series
 //! without one rings. `--example history` counts more of them.
 
 #[path = "../examples/simulated/mod.rs"]

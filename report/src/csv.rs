@@ -81,7 +81,7 @@ fn records(records: impl IntoIterator<Item = Vec<String>>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What a column needs room for.
+/// The width of a column.
 struct Room<'a> {
     column: &'a Column,
     interval: bool,

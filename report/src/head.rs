@@ -1,5 +1,5 @@
-//! The head of every report: on what machine, of what target, with what noise, how much was
-//! measured, what was shortened or failed, and warnings.
+//! The head of every report: the machine, the target, the noise, the amount of measurement,
+//! reductions and failures; and the warnings, which stand below the first table.
 
 use crate::text::{counted, too_few};
 use ugeom_harness::document::Document;
@@ -17,9 +17,9 @@ const UNDISTURBED_SHARE: f64 = 0.97;
 /// One line of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is about, in one word.
+    /// The subject, in one word.
     pub word: &'static str,
-    /// What there is to say.
+    /// The text.
     pub text: String,
 }
 
@@ -48,10 +48,6 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
     for failure in failures {
         let text = format!("{} failed: {}", failure.case, failure.error);
         add("FAILED", text + "; what was measured before is kept");
-    }
-    let warnings = warnings(document);
-    if !warnings.is_empty() {
-        add("warnings", format!("{}.", warnings.join("; ")));
     }
     entries
 }
@@ -129,7 +125,7 @@ pub fn is_disturbed<S>(document: &Document<S>) -> bool {
 /// The end of the certainty of a disturbed document.
 pub(crate) const DISTURBED: &str = ", disturbed";
 
-/// What the intervals of figures are made of.
+/// The observations behind the intervals of figures.
 pub fn certainty<S>(document: &Document<S>) -> String {
     let processes = document.processes.len();
     let observations = match processes >= OBSERVATIONS_MIN {
@@ -359,7 +355,7 @@ mod tests {
         let entries = entries(&one, &[]);
         let noise = said(&entries, "noise").unwrap();
         assert!(
-            noise.ends_with("an empty loop takes 2 ns per iteration, reading the clock 20 ns"),
+            noise.ends_with("an empty loop takes 2.00 ns per iteration, reading the clock 20.0 ns"),
             "{noise}"
         );
     }

@@ -15,8 +15,8 @@ use ugeom_measure::units::size_human;
 
 const STYLE: &str = include_str!("report.css");
 
-/// What the page may do: show itself. Nothing is fetched and nothing is run, whatever a result
-/// from elsewhere says.
+/// The permissions of the page: show itself. Nothing is fetched and nothing is run, whatever a
+/// result from elsewhere says.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'";
 

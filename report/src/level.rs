@@ -9,7 +9,7 @@ use crate::table::{Table, Value};
 use ugeom_harness::figure::CONFIDENCE;
 use ugeom_measure::Interval;
 
-/// What the ends of a spread are.
+/// The ends of a spread.
 const SPREAD: &str = "[ ] 10th to 90th percentile";
 
 /// Less is no confidence interval: the middle half of the cases of a round.
@@ -22,7 +22,7 @@ impl Page {
         let summary = self.summary.iter().flat_map(of_table);
         let picture = self.picture.iter().flat_map(of_plot);
         let of_answer = levels(summary.chain(picture));
-        // What an answer has no interval for, no other interval of the page stands for.
+        // An answer without an interval gets none of the page's other intervals.
         let of_all = || match self.certainty.is_empty() {
             true => levels(self.intervals()),
             false => None,
@@ -40,7 +40,7 @@ impl Page {
         let mut facts = self.facts.clone();
         let text = self.all_certain();
         if !text.is_empty() {
-            let name = "intervals".to_owned();
+            let name = "interval".to_owned();
             facts.push(Fact { name, text });
         }
         facts
@@ -165,7 +165,7 @@ mod tests {
                 assert_eq!(text.matches("CI").count(), 1, "{text}");
             }
             let csv = page.to_csv();
-            assert!(csv.contains(&format!("\nintervals,\"{said}\"\n")), "{csv}");
+            assert!(csv.contains(&format!("\ninterval,\"{said}\"\n")), "{csv}");
             let covers = interval(observations).confidence.to_string();
             assert!(csv.contains("time confidence"), "{csv}");
             assert_eq!(csv.matches(&covers).count(), 2, "a table and a plot: {csv}");

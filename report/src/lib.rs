@@ -1,6 +1,6 @@
-//! Reports: what an experiment has to say, as a [`Page`] that is written once and shown as text for
-//! the terminal ([`Page::to_text`]), as Markdown ([`Page::to_markdown`]), as CSV
-//! ([`Page::to_csv`]) and, with the results themselves, as one HTML file ([`to_html`]).
+//! Reports: the result of an experiment as a [`Page`] that is written once and shown as text for
+//! the terminal ([`Page::to_text`]), as Markdown ([`Page::to_markdown`]), as CSV ([`Page::to_csv`])
+//! and, with the results themselves, as one HTML file ([`to_html`]).
 //!
 //! A page is made from a saved [`ugeom_harness::document::Document`] and nothing else, so that a
 //! result reads the same later. It has a question, an answer in a sentence, facts about the machine

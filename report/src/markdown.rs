@@ -1,6 +1,7 @@
 //! A page as Markdown (CommonMark with the tables of GitHub), for pasting into a discussion.
 
 use super::page::{Block, Page};
+use super::plot::Plot;
 use super::table::Table;
 use crate::text::Align;
 
@@ -33,6 +34,7 @@ fn block(block: &Block) -> String {
             items.collect::<Vec<_>>().join("\n")
         }
         Block::Table(one) => table(one),
+        Block::Plot(Plot::Rows(rows)) if rows.beside_table => String::new(),
         Block::Plot(plot) => table(&plot.table()),
         Block::Preformatted(text) => fenced(text),
     }

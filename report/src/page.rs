@@ -1,11 +1,12 @@
-//! What a report consists of.
+//! The parts of a report.
 
 use super::plot::{Curves, Plot, Rows};
 use super::table::{Cell, Column, Table};
 use crate::head;
 use ugeom_harness::document::Document;
-use ugeom_harness::figure::{Figure, Goal, value};
+use ugeom_harness::figure::{Figure, Goal, Unit, value};
 use ugeom_harness::host::Host;
+use ugeom_measure::units::duration_human;
 
 /// A report of one result. Its texts are plain: no markup, any character; the code that shows them
 /// escapes them.
@@ -27,14 +28,14 @@ pub struct Page {
     pub answer: String,
     /// The answer once more, in half a line, for a table of several experiments.
     pub brief: String,
-    /// What the intervals are made of, or why there are none: `12 processes`. Their level is read
-    /// from them ([`Page::certain`]).
+    /// The observations behind the intervals, or the reason for their absence: `12 processes`.
+    /// Their level is read from them ([`Page::certain`]).
     pub certainty: String,
     /// The one table of the first screen.
     pub summary: Option<Table>,
     /// The answer as a small plot: what it says, and nothing else.
     pub picture: Option<Plot>,
-    /// What limits the answer, most important first.
+    /// The limits of the answer, most important first.
     pub warnings: Vec<String>,
     /// The machine, its noise, how much was measured, warnings.
     pub facts: Vec<Fact>,
@@ -47,9 +48,9 @@ pub struct Page {
 /// A word and what is to be said of it: `machine`: `2 cores of ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// What the fact is about, as `machine`.
+    /// The subject of the fact, such as `machine`.
     pub name: String,
-    /// What is to be said of it, as running text.
+    /// The fact, as running text.
     pub text: String,
 }
 
@@ -124,8 +125,8 @@ impl Page {
         }
     }
 
-    /// Adds the head of a document: machine, target, wake-ups, noise, how much was measured, what
-    /// failed, warnings. `left_out` names what was not measured, and why.
+    /// Adds the head of a document: machine, target, wake-ups, noise, the amount of measurement,
+    /// failures; and its warnings. `left_out` names the cases left out, with reasons.
     pub fn head<S>(&mut self, document: &Document<S>, left_out: &[String]) {
         for entry in head::entries(document, left_out) {
             self.fact(entry.word, entry.text);
@@ -153,7 +154,7 @@ impl Page {
         }
     }
 
-    /// What is shown below the head: the table of the first screen, then everything else.
+    /// The blocks below the head: the table of the first screen, then everything else.
     pub(super) fn body(&self) -> impl Iterator<Item = Block> + '_ {
         let summary = self.summary.clone().map(Block::from);
         let warnings = (!self.warnings.is_empty()).then(|| Block::List(self.warnings.clone()));
@@ -199,10 +200,10 @@ impl Page {
         page
     }
 
-    /// Adds, below a heading, what was to be reached and what was seen; nothing when no figure has
+    /// Adds the targets and the measured figures below a heading; nothing when no figure has
     /// a goal. Where there is a figure `by_cpu.ID` beside the figure ID, both are judged.
     pub fn goals(&mut self, figures: &[Figure]) {
-        let columns = ["what", "goal", "seen", "verdict"].map(Column::text);
+        let columns = ["figure", "target", "measured", "verdict"].map(Column::text);
         let mut table = Table::new("", columns);
         for figure in figures {
             let (words, limit) = match figure.goal {
@@ -213,7 +214,7 @@ impl Page {
             let reached = figure.reached().map_or("", |reached| reached.word());
             table.row([
                 Cell::text(&figure.what),
-                Cell::text(format!("{words} {}", value(limit, figure.unit))),
+                Cell::text(format!("{words} {}", known(limit, figure.unit))),
                 Cell::figure(figure),
                 Cell::text(reached),
             ]);
@@ -232,5 +233,13 @@ impl Page {
             self.heading("Targets");
             self.push(table);
         }
+    }
+}
+
+/// A known value in words, with no more digits than it has.
+fn known(amount: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Ns | Unit::NsPerLayer => duration_human(amount),
+        unit => value(amount, unit),
     }
 }

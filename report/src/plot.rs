@@ -24,7 +24,7 @@ impl Plot {
         }
     }
 
-    /// What the plot shows.
+    /// The title of the plot.
     pub fn title(&self) -> &str {
         match self {
             Self::Curves(plot) => &plot.title,
@@ -38,8 +38,8 @@ impl Plot {
 pub struct Seen {
     /// The estimate and its interval, in the unit of its axis.
     pub interval: Interval,
-    /// What it was computed from, in the same unit: one value for each process or round. Empty
-    /// where it is not known.
+    /// The values behind it, in the same unit: one for each process or round. Empty where it is not
+    /// known.
     pub raw: Vec<f64>,
 }
 
@@ -82,7 +82,7 @@ impl Seen {
 /// An axis of a plot: its title, unit and scale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// What is on it: `block size`.
+    /// The quantity of the axis: `block size`.
     pub title: String,
     /// The unit of the values; empty for plain numbers.
     pub unit: String,
@@ -156,7 +156,7 @@ impl Axis {
 /// Values over a continuous axis: a rate over block sizes, a latency over quantiles, a histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curves {
-    /// What the plot shows.
+    /// The title of the plot.
     pub title: String,
     /// The axis from left to right.
     pub x: Axis,
@@ -173,13 +173,13 @@ pub struct Curves {
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
-    /// What it is, which decides how it is drawn.
+    /// The kind of curve, which decides how it is drawn.
     pub kind: CurveKind,
     /// Its points, from left to right.
     pub points: Vec<Point>,
 }
 
-/// What a curve is.
+/// The kind of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveKind {
     /// Measured values: markers with their intervals, joined by thin lines.
@@ -317,7 +317,7 @@ impl Curve {
 /// of a ladder. The names stand to the left, so that they may be long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    /// What the plot shows.
+    /// The title of the plot.
     pub title: String,
     /// The axis of the values, from left to right.
     pub axis: Axis,
@@ -329,6 +329,8 @@ pub struct Rows {
     pub rows: Vec<Row>,
     /// Lines across all rows: limits, goals.
     pub marks: Vec<Mark>,
+    /// The table before it has the same values, so that text leaves the plot out.
+    pub beside_table: bool,
 }
 
 /// A row of [`Rows`].
@@ -381,7 +383,15 @@ impl Rows {
             series: series.into_iter().map(Into::into).collect(),
             rows: Vec::new(),
             marks: Vec::new(),
+            beside_table: false,
         }
+    }
+
+    /// The same as the picture of the table before it, which has all its values.
+    #[must_use]
+    pub(crate) fn beside_table(mut self) -> Self {
+        self.beside_table = true;
+        self
     }
 
     /// Adds a row below the others.

@@ -12,12 +12,12 @@ pub struct Saved {
     details: Vec<Details>,
 }
 
-/// What a saved text is.
+/// The kind of a saved text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A document of this program.
     Json,
-    /// What another program wrote.
+    /// A result of another program.
     Foreign,
 }
 
@@ -46,7 +46,7 @@ impl Saved {
         })
     }
 
-    /// What another program wrote, and the page that was made of it.
+    /// A result of another program, and its page.
     pub fn foreign(text: String, page: Page) -> Self {
         Self {
             page,
@@ -56,7 +56,7 @@ impl Saved {
         }
     }
 
-    /// What the text is.
+    /// The kind of the text.
     pub(super) fn form(&self) -> Form {
         self.form
     }

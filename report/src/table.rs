@@ -8,7 +8,7 @@ use ugeom_measure::units::grouped;
 /// Rows of cells under named columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What it shows; empty when the heading above says it.
+    /// The title; empty when the heading above is enough.
     pub title: String,
     /// The columns, from the left.
     pub columns: Vec<Column>,

@@ -63,6 +63,7 @@ fn block_text(block: &Block, width: usize, table_width: usize) -> String {
             .map(|item| paragraph_within(width, &format!("- {item}"), 2, 4))
             .collect(),
         Block::Table(table) => table_text(table, width, table_width),
+        Block::Plot(Plot::Rows(rows)) if rows.beside_table => String::new(),
         Block::Plot(Plot::Rows(rows)) => rows_text(rows, width, table_width),
         Block::Plot(Plot::Curves(curves)) => {
             let text = format!(

@@ -49,7 +49,7 @@ ugeom lab layers: What does a layer cost?
 Little.
 
 machine   2 cores of a test
-intervals  95 % CI
+interval  95 % CI
 
 AS PUBLISHED
 One read.
@@ -127,7 +127,7 @@ fn goals_come_with_their_heading_or_not_at_all() {
     page.goals(&[plain.with_goal(Goal::Under(25.0))]);
     let text = page.to_text(100);
     assert!(
-        text.contains("under 25 ns  20 ns (19 to 21)  reached"),
+        text.contains("under 25 ns  20.0 ns (19.0 to 21.0)  reached"),
         "{text}"
     );
     let Block::Table(goals) = &page.blocks[1] else { panic!("{:?}", page.blocks[1]) };

@@ -66,8 +66,8 @@ pub enum Align {
 }
 
 /// Rows with aligned columns, two blanks between them, indented by `indent`; the first row is the
-/// heading. A row may be shorter than the others. What does not fit into [`WIDTH`] goes on below,
-/// in the last column, or under the whole row where that column has hardly any room.
+/// heading. A row may be shorter than the others. Text that does not fit into [`WIDTH`] goes on
+/// below, in the last column, or under the whole row where that column has hardly any room.
 pub fn table(indent: usize, aligns: &[Align], rows: &[Vec<String>]) -> String {
     table_within(WIDTH, indent, aligns, rows)
 }

@@ -1,4 +1,4 @@
-//! What of a stack a server shows, and under which names.
+//! The part of a stack that a server shows, and its names.
 //!
 //! ```text
 //!   Shown::all("disk.img")        disk.img, disk.imgs1, ...   the first is the default one
@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use ugeom_stack::{ProviderId, ProviderView, Tree};
 
-/// What a server shows of a stack: the providers of one target or of several.
+/// The shown part of a stack: the providers of one target or of several.
 #[derive(Clone, Debug)]
 pub struct Shown {
     targets: Vec<ShownTarget>,
@@ -20,13 +20,13 @@ pub struct Shown {
 pub struct ShownTarget {
     /// The name of its provider on top.
     pub top: String,
-    /// Which of its providers are shown.
+    /// The shown providers.
     pub extent: Extent,
     /// Clients only read it, whatever the server lets them do with others.
     pub read_only: bool,
 }
 
-/// Which providers of a target are shown.
+/// The shown providers of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All of the stack.
@@ -75,7 +75,7 @@ impl Shown {
         Some(target.name()).filter(|name| *name != provider)
     }
 
-    /// What is shown of a stack as it is now: the top of each target, then the others. A name is
+    /// The shown providers of the present stack: the top of each target, then the others. A name is
     /// shown once.
     pub fn of_tree(&self, tree: &Tree) -> Vec<Seen> {
         let mut seen: Vec<Seen> = Vec::new();
@@ -120,7 +120,7 @@ impl ShownTarget {
         }
     }
 
-    /// What is shown of it beside the top.
+    /// The shown providers beside the top.
     fn others<'a>(&self, tree: &'a Tree) -> Vec<&'a ProviderView> {
         match self.extent {
             Extent::All => tree.providers().collect(),

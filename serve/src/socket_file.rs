@@ -39,7 +39,7 @@ fn file_of(path: &Path) -> Option<(u64, u64)> {
     Some((facts.dev(), facts.ino()))
 }
 
-/// What lies at the path of a socket that is to be made.
+/// The kind of file at the path of a new socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupied {
     Free,

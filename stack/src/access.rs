@@ -98,7 +98,7 @@ impl Counts {
     }
 }
 
-/// What the rules need to know about the consumer and its provider.
+/// The rules' view of the consumer and its provider.
 pub(crate) struct Situation {
     /// The sum over the provider's consumers.
     pub provider: Counts,

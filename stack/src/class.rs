@@ -1,4 +1,4 @@
-//! What a class is to the stack: the method table of its geoms, and how it tastes.
+//! A class as the stack sees it: the method table of its geoms, and its tasting.
 //!
 //! The words are those of `geom(4)` and `geom.h`. A geom's methods on the data path (`start`,
 //! `done`, `resume`) decide, they do not call the next layer; everything else runs under the
@@ -39,14 +39,14 @@ pub struct TasteError {
     pub class: &'static str,
     /// The provider that was tasted.
     pub provider: String,
-    /// What is wrong, where, and why.
+    /// The defect, its place, and the reason.
     pub problem: String,
 }
 
 /// What a class states about a geom or a provider: a name and a value.
 pub type Fact = (&'static str, String);
 
-/// What a class wants the stack to make: a geom and its providers.
+/// The geom and the providers that a class wants the stack to make.
 pub struct Plan {
     /// The name of the geom; by custom that of the provider below it.
     pub name: String,
@@ -190,7 +190,8 @@ pub trait Geom: Send + Sync + 'static {
     /// I/O and wait, but not for requests of that thread.
     ///
     /// # Errors
-    /// What could not be written. Closing goes on; the geom keeps what it still has, and says so.
+    /// The data that could not be written. Closing goes on; the geom keeps what it still has, and
+    /// says so.
     fn settle(&self) -> Result<(), IoError> {
         Ok(())
     }
@@ -207,7 +208,7 @@ pub trait Geom: Send + Sync + 'static {
         false
     }
 
-    /// What it has accepted and has not written, or could not.
+    /// The accepted data that is not written, or could not be.
     fn unsaved(&self) -> Option<Unsaved> {
         None
     }
@@ -248,11 +249,11 @@ pub trait Geom: Send + Sync + 'static {
     }
 }
 
-/// What [`Geom::access`] is asked.
+/// The arguments of [`Geom::access`].
 pub struct AccessChange<'a> {
-    /// Which of its providers.
+    /// The port of its provider.
     pub port: u16,
-    /// What is added to the provider's counts of readers, writers and exclusive users.
+    /// The changes of the provider's counts of readers, writers and exclusive users.
     pub delta: Delta,
     /// The counts of its providers before the change.
     pub providers: &'a [Counts],

@@ -1,7 +1,7 @@
 //! The configuration dumps: FreeBSD's `kern.geom.confxml` and `kern.geom.confdot`.
 //!
 //! Source: `sys/geom/geom_dump.c` of FreeBSD, for the elements and their order, the shapes and
-//! labels of the graph, and what is escaped.
+//! labels of the graph, and the escapes.
 
 use crate::class::Fact;
 use crate::error::Errno;

@@ -1,5 +1,5 @@
-//! [`Cx`]: what one thread needs to move bios: its pool, lists, timers, statistics and the state
-//! that geoms keep for it. Layers see it as the context of a decision.
+//! [`Cx`]: the state of one thread that moves bios: its pool, lists, timers, statistics and the
+//! state that geoms keep for it. Layers see it as the context of a decision.
 
 use crate::bio::pool::Pool;
 use crate::bio::slot::{MAX_DEPTH, Stage};
@@ -84,7 +84,7 @@ impl Cx {
     /// search is the fastest way.
     ///
     /// # Errors
-    /// What making it failed with, or ENXIO when the geom has no such state.
+    /// The error of making it, or ENXIO when the geom has no such state.
     pub fn local<T: ThreadState>(&mut self, geom: &impl Geom) -> Result<&mut T, Errno> {
         let key = geom.local_key().ok_or(Errno::NXIO)?;
         let index = match self.locals.iter().position(|local| local.key == key) {

@@ -16,7 +16,7 @@ use crate::shift;
 use crate::snapshot::{Admission, Edge, NO_RUN, Snapshot, code};
 use crate::statistics::{self, Level};
 
-/// What has to happen to a bio next.
+/// The next step of a bio.
 pub(crate) enum Step {
     /// Check the request at this edge, and start it in the geom below.
     Down(u32),

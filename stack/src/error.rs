@@ -46,7 +46,7 @@ impl From<IoError> for std::io::Error {
 pub enum StackError {
     #[error("no such provider: {name}{}", hint(.known))]
     NoProvider {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Names that exist, to choose from.
         known: Vec<String>,
@@ -78,7 +78,7 @@ pub enum StackError {
         provider: String,
         /// The deltas asked for, as GEOM writes them: `r1w0e0`.
         wanted: String,
-        /// Which rule forbids it.
+        /// The violated rule.
         reason: String,
         errno: Errno,
     },

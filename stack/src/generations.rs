@@ -6,8 +6,8 @@
 //!   number:   one load; a reader whose picture has another number asks for the newest
 //! ```
 //!
-//! What holds, and is checked by the models: a picture shows the data as of its number, and who
-//! has heard of a change (through anything that orders threads) sees it in the next picture.
+//! The invariants that the models check: a picture shows the data as of its number, and a thread
+//! that knows of a change (through anything that orders threads) sees it in the next picture.
 
 use std::sync::{Arc, PoisonError, Weak};
 use sync::{AtomicU64, Mutex, MutexGuard, Ordering};

@@ -65,7 +65,7 @@ impl Home {
         self.mailbox.wake();
     }
 
-    /// What the owner was asked to look for since it looked last.
+    /// The cancellations since the owner looked last.
     pub(crate) fn cancelled(&self) -> Vec<BioId> {
         if !self.cancel_wanted.swap(false, Ordering::AcqRel) {
             return Vec::new();

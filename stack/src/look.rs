@@ -25,7 +25,7 @@ pub struct Look {
 /// are sums instead of histograms.
 #[derive(Clone, Debug, Default)]
 pub struct ConsumerFigures {
-    /// What it did; without times.
+    /// Its counts; without times.
     pub totals: Totals,
     /// Samples, and the sum of their times in ns: of READ, WRITE, DELETE and the rest.
     pub times: [(u64, u128); 4],

@@ -32,7 +32,7 @@ const KEPT: usize = 16;
 
 pub(crate) const EVERYWHERE: Range<u64> = 0..u64::MAX;
 
-/// What a layer has lost of the writes that it had acknowledged.
+/// The lost part of a layer's acknowledged writes.
 ///
 /// Ranges are those of the layer's providers; of a layer whose providers are ranges of the one
 /// below ([`crate::Geom::position`]), they are those of the provider below.
@@ -94,8 +94,8 @@ impl Losses {
         self.last.fetch_max(number, Ordering::SeqCst);
     }
 
-    /// The layer below has lost this. What is known already, from another FLUSH that came back over
-    /// the same consumer, is not told again; another part of it is a loss of its own.
+    /// The layer below has lost this. A known loss, from another FLUSH that came back over the same
+    /// consumer, is not reported again; another part of it is a separate loss.
     fn raise(&self, loss: &Loss, range: Range<u64>) {
         let mut kept = self.kept();
         let known = |it: &Loss| it.number >= loss.number && it.spans(&range);
@@ -158,7 +158,7 @@ impl Loss {
         self.range.start <= range.start && range.end <= self.range.end
     }
 
-    /// What of it lies in `window`.
+    /// The part of it in `window`.
     fn within(&self, window: &Range<u64>) -> Option<Self> {
         let start = self.range.start.max(window.start);
         let range = start..self.range.end.min(window.end);
@@ -176,7 +176,7 @@ impl Loss {
     }
 }
 
-/// What a layer has accepted and not written.
+/// The accepted and unwritten data of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsaved {
     /// Where the first of it was to be written, bytes.
@@ -185,7 +185,7 @@ pub struct Unsaved {
     pub bytes: u64,
 }
 
-/// What a stack takes with it when it is given up.
+/// The data that is lost with a stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum LostAtTheEnd {
@@ -197,7 +197,7 @@ pub enum LostAtTheEnd {
     )]
     Unwritten {
         geom: String,
-        /// What it could not write.
+        /// The data that it could not write.
         unsaved: Unsaved,
     },
     /// Acknowledged writes are lost, and no FLUSH has reported it.

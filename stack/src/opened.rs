@@ -28,7 +28,7 @@ pub struct Opened {
     provider: ProviderId,
     held: Held,
     closed: bool,
-    /// What the consumer knows of the losses below it.
+    /// The consumer's mark in the losses below it.
     pub(crate) mark: Arc<Mark>,
 }
 
@@ -57,7 +57,7 @@ impl Opened {
         Arc::ptr_eq(&self.shared, shared)
     }
 
-    /// Which provider it is.
+    /// The id of its provider.
     pub fn provider(&self) -> ProviderId {
         self.provider
     }

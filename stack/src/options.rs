@@ -1,9 +1,9 @@
-//! How a stack works: what of it a user can choose. Each choice is a type or a function that is
-//! put into the snapshot or the channel when that is made (`strategy.rs`, `bio/pool.rs`).
+//! How a stack works: the user's choices. Each choice is a type or a function that is put into the
+//! snapshot or the channel when that is made (`strategy.rs`, `bio/pool.rs`).
 
 use crate::statistics::Statistics;
 
-/// Which threads move bios from layer to layer.
+/// The threads that move bios from layer to layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
     /// The caller's thread, all the way down and back.
@@ -39,7 +39,7 @@ pub enum Pools {
     Shared,
 }
 
-/// What becomes of layers that only move requests to another offset ([`crate::Geom::shift`]).
+/// The treatment of layers that only move requests to another offset ([`crate::Geom::shift`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slicers {
     /// The stack makes the step of all that follow each other in one.
@@ -55,7 +55,7 @@ pub enum Slicers {
 pub struct StackKnobs {
     /// Let classes taste new providers.
     pub taste: bool,
-    /// Which threads move bios from layer to layer.
+    /// The threads that move bios from layer to layer.
     pub dispatch: Dispatch,
     /// Whether requests are counted, and whether some of them are timed.
     pub statistics: Statistics,
@@ -63,7 +63,7 @@ pub struct StackKnobs {
     pub registry: Registry,
     /// Where bios come from.
     pub pools: Pools,
-    /// What becomes of layers that only move requests.
+    /// The treatment of layers that only move requests.
     pub slicers: Slicers,
 }
 

@@ -112,8 +112,9 @@ impl Worker {
         }
     }
 
-    /// Looks for a cancelled bio. What this thread has started is with its geom by now, which the
-    /// caller may have asked too early; what still waits in a queue is met as cancelled later.
+    /// Looks for a cancelled bio. Bios that this thread has started are with their geom by now,
+    /// which the caller may have asked too early; those that still wait in a queue are met as
+    /// cancelled later.
     fn cancel(&mut self, id: BioId) {
         self.cx.collect_cancelled(id);
         if let Some(shared) = self.shared.upgrade() {

@@ -24,7 +24,7 @@ pub(crate) const NO_PLACE: u32 = u32::MAX;
 /// A run of layers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// What they add to the offset, bytes.
+    /// The sum that they add to the offset, bytes.
     pub add: u64,
     /// The edge behind them, as a copy that counts for the whole run.
     pub asked: u32,

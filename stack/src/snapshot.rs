@@ -1,7 +1,7 @@
 //! The topology as the data path sees it: immutable, one flat array of edges, with a generation.
 //!
-//! An edge is an attached consumer together with what it leads to: the checks of its provider and
-//! the geom behind it. The edges of one geom's consumers lie side by side, so that a layer's
+//! An edge is an attached consumer together with its target: the checks of its provider and the
+//! geom behind it. The edges of one geom's consumers lie side by side, so that a layer's
 //! `Forward(n)` is one addition.
 
 use crate::bio::slot::Body;
@@ -26,7 +26,7 @@ pub(crate) struct Edge {
     /// Where the media ends for requests that read and for those that write, bytes; 0 for those
     /// that need the slow checks (not permitted, an errored provider, an odd sector size).
     pub ends: [u64; 2],
-    /// What no offset and no length may have: the bits below the sector size, and the highest
+    /// The bits that no offset and no length may have: those below the sector size, and the highest
     /// (so that their sum cannot wrap).
     pub forbidden: u64,
     pub geom: Direct<dyn Geom>,
@@ -34,7 +34,7 @@ pub(crate) struct Edge {
     pub below: u32,
     /// How many consumers that geom has.
     pub below_count: u16,
-    /// Which of that geom's providers this is.
+    /// The port of this provider in that geom.
     pub port: u16,
     /// Where its statistics are counted.
     pub stat: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Edge {
 /// Of an edge whose requests pass no layers at once.
 pub(crate) const NO_RUN: u32 = u32::MAX;
 
-/// What an edge needs for the slow checks only, apart from the cache lines of the path.
+/// The data of an edge for the slow checks only, apart from the cache lines of the path.
 #[derive(Clone)]
 pub(crate) struct EdgeInfo {
     pub provider: String,
@@ -60,14 +60,14 @@ pub(crate) struct EdgeInfo {
     pub orphan: bool,
     /// Clones that a request entering here may need at the most, all layers below included.
     pub clones: usize,
-    /// What the provider's geom has lost, and the consumer's own.
+    /// The losses of the provider's geom, and the consumer's own.
     pub losses: Arc<Losses>,
     pub above: Arc<Losses>,
     /// The range of the geom's losses that the provider shows.
     pub window: Range<u64>,
     /// The consumer's geom shows the provider's bytes in their order.
     pub above_in_order: bool,
-    /// What the consumer knows of it.
+    /// The consumer's mark in them.
     pub mark: Arc<Mark>,
 }
 
@@ -101,7 +101,7 @@ impl Picture for Snapshot {
     }
 }
 
-/// What the slow checks found.
+/// The result of the slow checks.
 pub(crate) enum Admission {
     /// The request may enter the edge.
     Enter,

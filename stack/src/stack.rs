@@ -38,7 +38,7 @@ impl Geom for Handle {
     }
 }
 
-/// What the handles, channels and threads of a stack share.
+/// State shared by the handles, channels and threads of a stack.
 pub(crate) struct Shared {
     /// How the stack was made; what is counted now says `statistics`.
     options: StackKnobs,
@@ -137,8 +137,8 @@ impl Stack {
     }
 
     /// Takes a geom away. With `force` its providers are orphaned first and it withers when their
-    /// holders let go; without, it must not be in use. What it and the geoms above it keep from
-    /// the media is written first ([`Geom::settle`]).
+    /// holders let go; without, it must not be in use. Data that it and the geoms above it keep
+    /// from the media is written first ([`Geom::settle`]).
     ///
     /// # Errors
     /// `Busy` or `NoGeom`; `Io` when something could not be written, and then nothing has changed,
@@ -298,7 +298,7 @@ impl Stack {
     /// ([`Taster::insists`](crate::Taster::insists)). Returns the new geom, if any.
     ///
     /// # Errors
-    /// What opening the provider, or making the geom, fails with; `Invalid` with the class's own
+    /// The error of opening the provider, or making the geom; `Invalid` with the class's own
     /// words when there is metadata that it cannot use.
     pub fn taste_with(
         &self,
@@ -315,7 +315,7 @@ impl Stack {
         made
     }
 
-    /// What classes found too damaged to use, since the stack was made.
+    /// The metadata that classes found too damaged to use, since the stack was made.
     pub fn taste_errors(&self) -> Vec<TasteError> {
         lock(&self.shared.taste_errors).clone()
     }

@@ -43,7 +43,7 @@ pub(crate) struct Way {
     pub go_on: Drive,
 }
 
-/// What a stack was made with.
+/// The settings of a stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Strategy {
     plain: Way,
@@ -82,7 +82,7 @@ impl Strategy {
                     Slicers::Called => (asked, asked),
                 }
             }
-            // Which asks each layer in a turn of its own.
+            // Queued dispatch gives each layer a separate turn.
             Dispatch::Queued { .. } => {
                 let queued = Way::of::<Queued<L>>(options);
                 (queued, queued)

@@ -1,6 +1,6 @@
 //! [`Taster`]: a provider as a tasting class sees it: sizes, a few reads, attributes.
 //!
-//! All classes taste through one consumer and share what was read, so that a class more does not
+//! All classes taste through one consumer and share the sectors read, so that a class more does not
 //! mean the same sectors once more.
 
 use crate::bio::AttributeValue;
@@ -24,7 +24,7 @@ pub struct Taster<'a> {
     opened: &'a Opened,
     kept: Vec<(u64, Vec<u8>)>,
     bytes_read: u64,
-    /// What a read failed with that found the provider gone.
+    /// The error of a read that found the provider gone.
     gone: Option<IoError>,
     insists: bool,
 }
@@ -93,7 +93,7 @@ impl<'a> Taster<'a> {
     /// the media.
     ///
     /// # Errors
-    /// What the provider failed it with, or EINVAL for more than [`TASTE_READ_MAX_BYTES`].
+    /// The error of the provider, or EINVAL for more than [`TASTE_READ_MAX_BYTES`].
     pub fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, IoError> {
         let inside = |(start, bytes): &&(u64, Vec<u8>)| {
             *start <= offset && offset + length <= start + bytes.len() as u64
@@ -120,8 +120,8 @@ impl<'a> Taster<'a> {
         Ok(bytes)
     }
 
-    /// What a read failed with that found the device unreachable (ENXIO): each further one may take
-    /// a timeout, and fails with the same.
+    /// The error of a read that found the device unreachable (ENXIO): each further one may take a
+    /// timeout, and fails with the same.
     pub(crate) fn gone(&self) -> Option<&IoError> {
         self.gone.as_ref()
     }
@@ -129,7 +129,7 @@ impl<'a> Taster<'a> {
     /// Reads one sector by its number; empty past the end of the media.
     ///
     /// # Errors
-    /// What the provider failed it with.
+    /// The error of the provider.
     pub fn sector(&mut self, number: u64) -> Result<Vec<u8>, IoError> {
         let size = u64::from(self.sectorsize_bytes());
         match number.checked_mul(size) {

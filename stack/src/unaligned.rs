@@ -7,7 +7,7 @@
 //!   written:     |ssss######|########|###sssss|
 //! ```
 //!
-//! Providers refuse what is not aligned (`EINVAL`), as GEOM's do. A server that must take any
+//! Providers refuse unaligned requests (`EINVAL`), as GEOM's do. A server that must take any
 //! request, a command or a server, sends it through here. All users of a provider share one
 //! [`RangeLock`]: without it two writers of different halves of a sector would undo each other. For
 //! the same reason whole sectors are written under the lock as well, but shared: they need not wait

@@ -1,4 +1,4 @@
-//! Who hears of writes that were acknowledged and then lost: every consumer, once for each loss.
+//! Reports of lost acknowledged writes: every consumer gets one for each loss.
 
 mod common;
 
@@ -19,7 +19,7 @@ struct Forgetful {
     losses: Arc<Losses>,
     /// How many FLUSHes fail.
     failing: AtomicU64,
-    /// What it fails is kept.
+    /// Failed writes are kept.
     keeps: AtomicBool,
     /// It keeps FLUSHes waiting.
     holds: AtomicBool,

@@ -1,5 +1,5 @@
-//! Geoms with I/O of their own: when they are told to settle, what they may do then, and that their
-//! way down ends with them.
+//! Geoms with I/O of their own: when they are told to settle, the I/O that they may do then, and
+//! the end of their way down with them.
 
 mod common;
 

@@ -52,7 +52,7 @@ impl Geom for Moody {
     }
 }
 
-/// What stands in a stack, the same for both.
+/// The layers of a stack, the same for both.
 struct Layers {
     /// Base and size of each, from the bottom up, bytes.
     moves: Vec<(u64, u64)>,
@@ -103,7 +103,7 @@ impl Layers {
     }
 }
 
-/// What a request has come to: the bytes done, or the whole story of the error; and the data.
+/// The result of a request: the bytes done, or the whole error; and the data.
 fn ask(
     channel: &mut Channel,
     opened: &Opened,
@@ -276,7 +276,7 @@ fn history(told: bool, seed: u64) -> Vec<Vec<Figures>> {
                 stack.set_statistics(levels[random.usize(0..levels.len())]);
             }
             4 => {
-                // What a channel has counted stays when it goes.
+                // The counts of a channel stay when it is dropped.
                 channels.swap_remove(0);
                 channels.push(stack.channel(4).expect("a channel"));
             }

@@ -1,4 +1,4 @@
-//! What a program without unsafe code may do with a stack, and what must not come of it.
+//! The actions of a program without unsafe code on a stack, none of which may be unsound.
 #![forbid(unsafe_code)]
 
 mod common;

@@ -1,4 +1,4 @@
-//! The conformance suite of the engines: what each of them must do, whatever it is made of.
+//! The conformance suite of the engines: the contract of each, of any kind.
 //!
 //! A test of an engine calls [`conform`] with a function that makes one. The checks are in three
 //! files: `content` (the right bytes, and how many), `failure` (errors that come back as they
@@ -123,7 +123,7 @@ impl Ledger {
 
 /// Travels with memory through an engine, and tells its ledger when it is dropped.
 pub struct Token {
-    /// What the submitter called it.
+    /// The submitter's number.
     pub number: usize,
     ledger: Arc<Ledger>,
 }

@@ -35,7 +35,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // Whatever failed before: nothing may be left behind. Neither call is missed if it fails.
+        // After any failure nothing may be left behind. Neither call is missed if it fails.
         let _ = Command::new("umount").arg(&self.path).output();
         let mut losetup = Command::new("losetup");
         let _ = losetup.arg("--detach").arg(&self.path).output();

@@ -1,10 +1,10 @@
 //! The contract of a provider as a suite: whatever class stands below, the same requests get the
 //! same answers.
 //!
-//! A [`Subject`] says how to make the device and what it promises beyond the contract (that it
-//! keeps data, say). [`check`] runs every case on a fresh device, with direct and with queued
-//! dispatch, at every level of statistics, and with locks around devices and bios; it panics with
-//! the subject, the mode and the case.
+//! A [`Subject`] makes the device and names its promises beyond the contract (that it keeps data,
+//! say). [`check`] runs every case on a fresh device, with direct and with queued dispatch, at
+//! every level of statistics, and with locks around devices and bios; it panics with the subject,
+//! the mode and the case.
 
 mod concurrent;
 mod data;
@@ -22,31 +22,31 @@ pub struct Device {
     pub stack: Stack,
     /// The provider that is tested.
     pub provider: ProviderId,
-    /// What must live as long as the device: a temporary file, say.
+    /// Resources that must live as long as the device: a temporary file, say.
     pub keep: Box<dyn Any>,
 }
 
-/// What a DELETE does to what is read afterwards.
+/// The effect of a DELETE on later reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
     /// The range reads as zeroes.
     Zeroes,
-    /// Whatever the provider likes.
+    /// The provider chooses.
     Anything,
     /// DELETE is refused with EOPNOTSUPP.
     Refused,
 }
 
-/// What a device promises beyond the contract of every provider.
+/// The promises of a device beyond the contract of every provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Promises {
     /// It can be opened for writing.
     pub writable: bool,
-    /// What was written can be read.
+    /// Written data can be read.
     pub keeps_data: bool,
     /// Reads of the same range give the same bytes.
     pub stable: bool,
-    /// What a DELETE does.
+    /// The effect of a DELETE.
     pub deleted: Deleted,
     /// ZERO works. Otherwise it is refused with EOPNOTSUPP.
     pub zeroes: bool,
@@ -75,11 +75,11 @@ impl Promises {
 
 /// A kind of device under test.
 pub struct Subject<'a> {
-    /// What to call it in a failure; by custom the target as the stack language has it.
+    /// The name in a failure; by custom the target as the stack language has it.
     pub name: &'a str,
     /// Makes a fresh device in a stack that works so.
     pub open: &'a dyn Fn(StackKnobs) -> Device,
-    /// What the suite holds it to.
+    /// The promises that the suite checks.
     pub promises: Promises,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What every case must leave behind: nothing in flight, no bio dropped by a layer.
+    /// The state that every case must leave behind: nothing in flight, no bio dropped by a layer.
     fn finish(self) {
         let about = self.about();
         let Self {

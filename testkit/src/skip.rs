@@ -24,7 +24,7 @@ pub fn skip(reason: &str) {
     }
 }
 
-/// What was made; where it could not be made here, nothing, and the reason is reported by [`skip`].
+/// The new resource; where it could not be made, nothing, and the reason is reported by [`skip`].
 pub fn or_skip<T>(made: Result<T, impl Display>) -> Option<T> {
     made.inspect_err(|error| skip(&error.to_string())).ok()
 }

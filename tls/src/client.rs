@@ -1,4 +1,4 @@
-//! What a client needs for TLS.
+//! The client's part of TLS.
 
 use super::{AUTHORITIES, TlsError, authorities, bad, certificates, private_key};
 use rustls::ClientConfig;

@@ -29,7 +29,7 @@ const AUTHORITIES: &str = "ca-cert.pem";
 pub struct TlsError {
     /// The file, or the folder.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The defect.
     pub problem: String,
 }
 

@@ -23,7 +23,7 @@ pub const ROOM_BYTES_MIN: usize = 2 * RECORD_BYTES_MAX;
 /// Bytes of records received at a time.
 const RECEIVED_BYTES: usize = 256 << 10;
 
-/// What is kept of a message of a handshake that has not come in full, at most, bytes.
+/// The maximum size of an incomplete handshake message, bytes.
 const KEPT_BYTES_MAX: usize = 128 << 10;
 
 /// Room for records that wait to be sent that is kept while none wait, bytes.
@@ -105,7 +105,7 @@ pub struct Records {
     /// The first bytes of `received`: a part of a record.
     kept: usize,
     outgoing: Outgoing,
-    /// What is to be sealed once the handshake is done.
+    /// Data to seal once the handshake is done.
     unsealed: Vec<u8>,
     /// The peer sends no more.
     ended: bool,
@@ -113,14 +113,14 @@ pub struct Records {
     failure: Option<String>,
 }
 
-/// What is to be done once the handshake is done.
+/// The task after the handshake.
 #[derive(Clone, Copy)]
 enum Wish<'a> {
     Seal(&'a [u8]),
     Close,
 }
 
-/// What comes after a step of a session.
+/// The next step of a session.
 #[derive(PartialEq, Eq)]
 enum Next {
     Go,
@@ -170,7 +170,7 @@ impl Records {
     /// Those of a server: the client's hello comes next.
     ///
     /// # Errors
-    /// What the configuration does not allow.
+    /// The reason why the configuration is refused.
     pub fn server(tls: &ServerTls) -> Result<Self, String> {
         let session = UnbufferedServerConnection::new(Arc::clone(&tls.config));
         Self::new(session.map(Session::Server))
@@ -179,7 +179,7 @@ impl Records {
     /// Those of a client: its hello waits to be sent.
     ///
     /// # Errors
-    /// What the configuration does not allow.
+    /// The reason why the configuration is refused.
     pub fn client(tls: &ClientTls) -> Result<Self, String> {
         let config = Arc::clone(&tls.config);
         let session = UnbufferedClientConnection::new(config, tls.server.clone());

@@ -1,4 +1,4 @@
-//! What a server needs for TLS.
+//! The server's part of TLS.
 
 use super::{AUTHORITIES, TlsError, authorities, bad, certificates, private_key};
 use rustls::ServerConfig;

@@ -53,7 +53,7 @@ pub fn flame(traced: &Traced) -> String {
             x += width;
         }
         ends[layer.depth] = left + width;
-        // What stands below begins behind this layer's own time.
+        // The layer below begins after this layer's own time.
         ends.push(x);
     }
     let width = traced.wake_up.whole_ns as f64 * scale;

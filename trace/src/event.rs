@@ -1,4 +1,4 @@
-//! What a source tells of one moment in the life of a request, whatever the source is.
+//! The report of a source about one moment in the life of a request, the same for all sources.
 //!
 //! Sources: include/trace/events/block.h, fuse.h, sched.h and workqueue.h of Linux.
 
@@ -145,7 +145,7 @@ impl Kind {
     }
 }
 
-/// What a request does.
+/// The operation of a request.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -204,11 +204,11 @@ impl Op {
 pub struct Event {
     /// When it happened: CLOCK_MONOTONIC, nanoseconds.
     pub time_ns: u64,
-    /// Which step of a request it reports.
+    /// The step of the request.
     pub kind: Kind,
     /// Number of the processor on which it happened.
     pub cpu: u16,
-    /// What the request does.
+    /// The operation of the request.
     pub op: Op,
     /// The thread that was running; any thread for completions.
     pub tid: u32,
@@ -230,7 +230,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// What a recording's first event differs from, and what the other fields of an event are.
+    /// The fixed first event of a recording, and the other fields of an event.
     pub(crate) const ZERO: Self = Self {
         time_ns: 0,
         kind: Kind::Queue,

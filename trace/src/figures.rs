@@ -18,7 +18,7 @@ const PROCESSES_SHOWN: usize = 20;
 /// Files that are listed.
 const FILES_SHOWN: usize = 20;
 
-/// What the requests of one layer did.
+/// The totals of the requests of one layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayerFigures {
     /// Name of the layer's device.
@@ -60,7 +60,7 @@ pub struct WakeUpFigures {
     pub percentiles_ns: Vec<(f64, [u64; 3])>,
 }
 
-/// What the requests of one process did.
+/// The totals of the requests of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessFigures {
     /// Its number; 0 stands for those that were not counted apart.
@@ -73,7 +73,7 @@ pub struct ProcessFigures {
     pub mean_ns: f64,
 }
 
-/// What the requests for one file did.
+/// The totals of the requests for one file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileFigures {
     /// Its path, or its number where the path is not known; empty for requests that belong to no
@@ -144,7 +144,7 @@ pub struct Traced {
     pub quality: Quality,
     /// Events beside the kernel's counters.
     pub checks: Vec<Check>,
-    /// What the sample is of; none when all requests were recorded.
+    /// The extent of the sample; none when all requests were recorded.
     #[serde(default)]
     pub sample: Option<Sample>,
     /// Layers, each with those below it behind it.
@@ -156,7 +156,7 @@ pub struct Traced {
     pub files: Vec<FileFigures>,
     /// Other requests to the devices below.
     pub others: Vec<OtherFigures>,
-    /// What requests of io_urings waited for.
+    /// The waiting times of io_uring requests.
     #[serde(default)]
     pub urings: Vec<UringFigures>,
     /// Where the workers of loop devices ran.
@@ -166,7 +166,7 @@ pub struct Traced {
     pub heat: HeatFigures,
 }
 
-/// What a trace was of.
+/// The subject of a trace.
 pub struct About<'a> {
     /// Names of the devices that were traced.
     pub targets: Vec<String>,
@@ -250,7 +250,7 @@ impl Traced {
         Self { sample, ..self }
     }
 
-    /// What is wrong with the result, in sentences.
+    /// The defects of the result, in sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.lost > 0 {

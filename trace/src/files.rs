@@ -7,7 +7,7 @@
 //! | nothing of these | the inode's number |
 //!
 //! The page cache of a device has an inode of its own, whose number is that of the device: file
-//! systems keep what describes their files there.
+//! systems keep the inodes of their files there.
 
 use crate::event::Dev;
 use std::fs;

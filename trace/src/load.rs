@@ -1,4 +1,4 @@
-//! What a trace does to a load: runs of a command with and without one, in turns.
+//! The effect of a trace on a load: runs of a command with and without one, in turns.
 //!
 //! The cost of events cannot tell: on a device whose requests wait for other threads a trace also
 //! changes on which processor these wake, and may even make requests faster.
@@ -23,7 +23,7 @@ pub const ROUNDS: usize = 6;
 const POLL: Duration = Duration::from_millis(2);
 const CONFIDENCE: f64 = 0.95;
 
-/// What a trace does to a command.
+/// The effect of a trace on a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// The program and its version.

@@ -1,4 +1,4 @@
-//! What tracing costs: reads of a device with and without a trace, in turns.
+//! The cost of tracing: reads of a device with and without a trace, in turns.
 //!
 //! The difference is the cost of the events only where a request runs in its caller's thread from
 //! beginning to end (zram). Elsewhere a trace also changes on which processor a worker wakes, and
@@ -31,7 +31,7 @@ pub(crate) const CASES: [&str; 3] = ["without", "with", "unit"];
 /// The position of the unit.
 const UNIT: usize = 2;
 
-/// What a trace costs a read, from pairs of slices with a trace and without.
+/// The cost of a trace for a read, from pairs of slices with a trace and without.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
     /// The program and its version.
@@ -46,7 +46,7 @@ pub struct Overhead {
     pub reads: usize,
     /// A read without a trace, ns.
     pub read_ns: Interval,
-    /// What a trace adds to a read, ns; reading the events is excluded.
+    /// The time that a trace adds to a read, ns; reading the events is excluded.
     pub added_ns: Interval,
     /// Events of a read.
     pub events_per_read: f64,

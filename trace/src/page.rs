@@ -13,7 +13,7 @@ pub fn page(traced: &Traced) -> Page {
     let targets = traced.targets.join(", ");
     let asked = traced.targets.join(" ");
     let mut page = Page::new("trace", &format!("ugeom trace {asked}"));
-    page.question = format!("Where does the time of requests to {targets} go?");
+    page.question = format!("where does the time of requests to {targets} go?");
     page.answer = answer(traced);
     page.fact("source", traced.source.clone());
     page.fact(
@@ -216,7 +216,7 @@ pub fn workers(all: &[WorkerFigures]) -> Table {
     table
 }
 
-/// What requests of io_urings waited for; the parts add up to the whole.
+/// The waiting times of io_uring requests; the parts add up to the whole.
 fn urings(all: &[UringFigures]) -> Table {
     let mut table = Table::headed(
         "",

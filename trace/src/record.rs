@@ -48,7 +48,7 @@ impl<W: Write> Writer<W> {
     /// Begins a recording of these devices.
     ///
     /// # Errors
-    /// What writing fails with.
+    /// The error of writing.
     pub fn new(mut out: W, scope: &Scope) -> io::Result<Self> {
         out.write_all(MAGIC)?;
         let json = serde_json::to_vec(scope).map_err(io::Error::other)?;
@@ -64,7 +64,7 @@ impl<W: Write> Writer<W> {
     /// Adds an event, as the differences to the one before.
     ///
     /// # Errors
-    /// What writing fails with.
+    /// The error of writing.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
         let (block, last) = (&mut self.block, &self.last);
         block.extend([event.kind as u8, event.op as u8, event.cpu as u8]);
@@ -91,7 +91,7 @@ impl<W: Write> Writer<W> {
     /// Says at the end how many events were lost.
     ///
     /// # Errors
-    /// What writing fails with.
+    /// The error of writing.
     pub fn lost(&mut self, count: u64) -> io::Result<()> {
         self.event(&Event {
             kind: Kind::Lost,
@@ -103,7 +103,7 @@ impl<W: Write> Writer<W> {
     /// Writes the block that is not full.
     ///
     /// # Errors
-    /// What writing fails with.
+    /// The error of writing.
     pub fn flush(&mut self) -> io::Result<()> {
         if !self.block.is_empty() {
             self.end_block()?;
@@ -290,7 +290,7 @@ impl<W: Write> Iolog<W> {
     /// Begins a trace of requests to that path.
     ///
     /// # Errors
-    /// What writing fails with.
+    /// The error of writing.
     pub fn new(mut out: W, file: &str) -> io::Result<Self> {
         write!(out, "fio version 3 iolog\n0 {file} add\n0 {file} open\n")?;
         Ok(Self {
@@ -304,7 +304,7 @@ impl<W: Write> Iolog<W> {
     /// Adds a request that began at that moment.
     ///
     /// # Errors
-    /// What writing fails with.
+    /// The error of writing.
     pub fn request(&mut self, at_ns: u64, op: Op, sector: u64, sectors: u32) -> io::Result<()> {
         let start_ns = *self.start_ns.get_or_insert(at_ns);
         let (us, file) = (at_ns.saturating_sub(start_ns) / 1000, &self.file);
@@ -323,7 +323,7 @@ impl<W: Write> Iolog<W> {
     /// Closes the file in the log, and writes the rest.
     ///
     /// # Errors
-    /// What writing fails with.
+    /// The error of writing.
     pub fn finish(mut self) -> io::Result<()> {
         let (us, file) = (self.last_us, &self.file);
         writeln!(self.out, "{us} {file} close")?;

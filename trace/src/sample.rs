@@ -1,5 +1,5 @@
-//! Which requests a sample has, so that recording takes no more than a share of the time: windows
-//! in which all events are recorded, with pauses between them.
+//! The choice of sampled requests, so that recording takes no more than a share of the time:
+//! windows in which all events are recorded, with pauses between them.
 //!
 //! ```text
 //!   open     requests that begin belong to the sample
@@ -28,7 +28,7 @@ enum State {
     Paused { until_ns: u64 },
 }
 
-/// What is to happen.
+/// The next step of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// The window stays as it is.
@@ -41,7 +41,7 @@ pub(crate) enum Turn {
     Open,
 }
 
-/// What a trace has seen so far.
+/// The counts of a trace so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     /// Events that were recorded.
@@ -80,7 +80,7 @@ impl Windows {
         }
     }
 
-    /// What is to happen now.
+    /// The present step of sampling.
     pub(crate) fn turn(&mut self, now_ns: u64, seen: Seen) -> Turn {
         let events = seen.events;
         let cost_ns = events.saturating_sub(self.events_before) as f64 * self.event_ns;
@@ -100,7 +100,7 @@ impl Windows {
             State::Closing { since_ns } => {
                 let most_ns = seen.longest_ns.saturating_mul(CLOSING_TIMES);
                 let most_ns = most_ns.clamp(CLOSING_NS, CLOSING_MAX_NS);
-                // What began in the window is known once all of its events have arrived.
+                // A request that began in the window is known once all of its events have arrived.
                 let is_open = seen.complete_ns <= since_ns || seen.is_waiting;
                 if is_open && now_ns.saturating_sub(since_ns) < most_ns {
                     return Turn::Stay;

@@ -18,7 +18,7 @@ use wish::{counters, wish_of};
 /// An event is held back so long for earlier ones of other processors, ns.
 const LATE_NS: u64 = 2_000_000;
 
-/// Which devices are traced, and what they are called.
+/// The traced devices, and their names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scope {
     /// Devices whose requests are divided, as events number them.
@@ -28,7 +28,7 @@ pub struct Scope {
     /// FUSE connections whose requests are needed.
     #[serde(default)]
     pub connections: Vec<u32>,
-    /// What the linker must know.
+    /// The linker's view of the devices.
     pub topology: Topology,
     /// Names of devices by their numbers.
     pub names: BTreeMap<Dev, String>,
@@ -187,7 +187,7 @@ pub struct Session {
     pub start_ns: u64,
 }
 
-/// What is recorded when not everything is.
+/// The sampling state, if not everything is recorded.
 struct Sampling {
     windows: Windows,
     /// Events that the source gave so far.
@@ -199,7 +199,7 @@ struct Sampling {
     share: f64,
 }
 
-/// What a sample is of.
+/// The extent of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The cost that was allowed, per cent of the time of a processor.
@@ -237,7 +237,7 @@ type Count = fn(&Scope) -> Counters;
 
 type Counters = BTreeMap<Dev, (u64, u64)>;
 
-/// What a trace ends with.
+/// The result of a trace.
 pub struct Ended {
     /// The requests that ended last, each as a tree of spans.
     pub trees: Vec<Tree>,
@@ -247,7 +247,7 @@ pub struct Ended {
     pub lost: u64,
     /// Each traced device beside its counters.
     pub checks: Vec<Check>,
-    /// What the sample is of, if it is one.
+    /// The extent of the sample, if it is one.
     pub sample: Option<Sample>,
 }
 
@@ -322,7 +322,7 @@ impl Session {
         });
     }
 
-    /// What the servers have told since the last look, as events; one that fails is asked no more.
+    /// The servers' reports since the last look, as events; a server that fails is not asked again.
     fn ask_servers(&mut self) {
         let pending = &mut self.pending;
         for server in self.servers.iter_mut().filter(|server| !server.failed) {
@@ -381,7 +381,7 @@ impl Session {
     /// few milliseconds. The requests that ended.
     ///
     /// # Errors
-    /// What reading fails with.
+    /// The error of reading.
     pub fn poll(&mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<Vec<Tree>> {
         let now_ns = clock::now_ns();
         if self.is_paused() {
@@ -394,7 +394,7 @@ impl Session {
         let left_ns = self.read()?;
         self.is_behind = left_ns.is_some();
         let read_ns = left_ns.unwrap_or(now_ns).saturating_sub(LATE_NS);
-        // What was not read yet is read with the next look.
+        // Unread events are read with the next look.
         self.complete_ns = self.complete_ns.min(read_ns);
         self.feed(self.complete_ns, keep);
         self.compare(self.complete_ns);
@@ -601,7 +601,7 @@ impl Session {
     /// Stops recording, and reads the events that are left.
     ///
     /// # Errors
-    /// What reading fails with.
+    /// The error of reading.
     pub fn finish(mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<Ended> {
         let now_ns = clock::now_ns();
         if !self.is_paused() {

@@ -1,4 +1,4 @@
-//! What requests amount to: for each layer counts, inclusive and exclusive times and their phases,
+//! The totals of requests: for each layer counts, inclusive and exclusive times and their phases,
 //! over time and for each process. Memory does not grow with the number of requests.
 
 use crate::event::{Dev, Op};
@@ -34,7 +34,7 @@ pub struct Layer {
     pub depth: usize,
     /// From entering the layer to its report, ns. The wake-up that follows is that of the thread.
     pub inclusive: Histogram,
-    /// What of that no layer below was open for, ns.
+    /// The part of that with no open span in a layer below, ns.
     pub exclusive: Histogram,
     /// Exclusive time by phases, ns.
     pub phases: [u128; Phase::ALL.len()],
@@ -83,7 +83,7 @@ pub struct Tally {
     pub layers: Vec<Layer>,
     /// The whole time of requests, ns.
     pub whole: Histogram,
-    /// What of that is the wait of a thread for a processor after the last layer has ended, ns.
+    /// The part of that in which a thread waits for a processor after the last layer has ended, ns.
     pub wake_up: Histogram,
     /// Requests by process; 0 are those beyond the largest number.
     pub processes: BTreeMap<u32, Process>,

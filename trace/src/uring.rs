@@ -1,4 +1,4 @@
-//! Requests of io_urings beside the bios that they become: what they wait for before and after.
+//! Requests of io_urings beside the bios that they become: their waits before and after.
 //!
 //! | step | recognised by |
 //! |---|---|
@@ -21,7 +21,7 @@ const BIOS_MAX: usize = 64;
 /// A bio of so many sectors may be followed by another one of the same request.
 const LONG_SECTORS: u64 = 256;
 
-/// What a worker executes.
+/// The work of a worker.
 #[derive(Clone, Copy, Debug)]
 struct Executed {
     serial: u64,
@@ -69,7 +69,7 @@ struct Open {
     done: Done,
 }
 
-/// What of a request's bios is known.
+/// The known bios of a request.
 #[derive(Debug, Default)]
 struct Done {
     /// How many have ended, with what they became below.
@@ -309,7 +309,7 @@ impl Uring {
         }
     }
 
-    /// What was counted; requests whose bios' ends were not seen are left out.
+    /// The counts; requests whose bios' ends were not seen are left out.
     pub fn figures(&self) -> Vec<UringFigures> {
         let mut figures = self.figures;
         figures[1].workers = true;
@@ -361,7 +361,7 @@ mod tests {
         Tree { spans: vec![root] }
     }
 
-    /// What events and roots of requests, each a thread with its start and end, are divided into.
+    /// The division of events and roots of requests, each a thread with its start and end.
     fn traced(traced: &[Dev], events: &[Event], roots: &[(u32, u64, u64)]) -> (Uring, [u64; 4]) {
         let topology = Topology::default();
         let mut uring = Uring::new(traced);

@@ -58,7 +58,7 @@ impl Workers {
         }
     }
 
-    /// What was counted, with these names.
+    /// The counts, with these names.
     pub fn figures(&self, name: &dyn Fn(Dev) -> String) -> Vec<WorkerFigures> {
         let figures = |(dev, (starts, same_processor)): (&Dev, &(u64, u64))| WorkerFigures {
             device: name(*dev),

@@ -140,7 +140,7 @@ fn reads_are_found(device: &Path, source: Choice) {
     let all = seen + open + traced.lost;
     let found = all >= 300 && seen >= 270;
     assert!(found, "{source:?}: {}", brief(&traced));
-    // What the reader saw is what the trace found, but for entering and leaving the kernel. Means
+    // The reader's latencies are those of the trace, but for entering and leaving the kernel. Means
     // also have what other programs took from the reader outside of its requests.
     let mut sorted = times.clone();
     sorted.sort_unstable();

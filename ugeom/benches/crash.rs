@@ -1,4 +1,4 @@
-//! `cargo bench -p ugeom --bench crash [-- WORD...]`: what `ugeom crash` costs, each figure over
+//! `cargo bench -p ugeom --bench crash [-- WORD...]`: the cost of `ugeom crash`, each figure over
 //! fresh processes with its 95 % interval:
 //!
 //! - `states`: crash states checked per second; SQLite's integrity check on 10 MB with ext4 (root);

@@ -1,4 +1,4 @@
-//! What the providers of a target carry, for listings: file systems, members of volumes, images,
+//! The content of a target's providers, for listings: file systems, members of volumes, images,
 //! partition tables.
 
 use serde::Serialize;
@@ -13,7 +13,7 @@ const LISTED: [&str; 11] = [
     "dos", "gpt", "bsd", "mac", "sun", "pc98", "bsd64", "ldm", "sgi", "amiga", "atari",
 ];
 
-/// What each provider of a target carries, as far as it can be read.
+/// The content of each provider of a target, as far as it can be read.
 pub type Contents = BTreeMap<ProviderId, Vec<Content>>;
 
 /// Looks at every provider of a target, and writes what it carries into the tree: as the fact

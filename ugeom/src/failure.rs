@@ -1,4 +1,4 @@
-//! What becomes of an error: its text on stderr, and the exit code.
+//! Errors: their text on stderr, and the exit code.
 
 use crate::output;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -39,7 +39,7 @@ pub struct Usage(pub String);
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandFailed {
-    /// Which command, and how it ended.
+    /// The command, and its end.
     pub message: String,
     /// Its exit code, or 128 and the number of the signal that ended it.
     pub code: u8,
@@ -98,6 +98,12 @@ pub fn of_arguments(error: &clap::Error, command: &clap::Command) -> ExitCode {
             Err(error) => report(&output::stdout_error(error)),
         };
     }
+    if let Some(help) = help_of_help(error, command) {
+        return match output::print(&help) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => report(&error),
+        };
+    }
     let words = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // A help text, and no message.
@@ -113,6 +119,37 @@ pub fn of_arguments(error: &clap::Error, command: &clap::Command) -> ExitCode {
     ExitCode::from(USAGE)
 }
 
+/// The help that `ugeom help --help` asks for: clap's command `help` takes no options. It is that
+/// of the command above, as `ugeom help` prints it.
+fn help_of_help(error: &clap::Error, command: &clap::Command) -> Option<String> {
+    let is_help = |wrong: &ContextValue| {
+        let flags = ["-h", "--help"];
+        matches!(wrong, ContextValue::String(wrong) if flags.contains(&wrong.as_str()))
+    };
+    let wrong = error.get(ContextKind::InvalidSubcommand)?;
+    if error.kind() != ErrorKind::InvalidSubcommand || !is_help(wrong) {
+        return None;
+    }
+    let mut all = command.clone();
+    all.build();
+    let path = path_of_arguments(&all);
+    // The last command of the path is `help` itself.
+    let mut above = (*path.iter().rev().find(|one| one.get_name() != "help")?).clone();
+    Some(above.render_long_help().to_string())
+}
+
+/// `command`, and the commands below it that the arguments of the process name.
+fn path_of_arguments(command: &clap::Command) -> Vec<&clap::Command> {
+    let mut path = vec![command];
+    for argument in std::env::args_os().skip(1) {
+        path.extend(
+            path.last()
+                .and_then(|inner| inner.find_subcommand(argument)),
+        );
+    }
+    path
+}
+
 /// A tip for a wrong option where clap has none: it counts exchanged letters (`--ndb`) as two
 /// changes. Where the command has no similar option, the tip names a neighbour that prints the
 /// same and has it: `part show --json` for `part list --json`.
@@ -125,13 +162,7 @@ fn meant(error: &clap::Error, command: &clap::Command) -> Option<String> {
         return None;
     };
     let wrong = wrong.strip_prefix("--")?;
-    let mut path = vec![command];
-    for argument in std::env::args_os().skip(1) {
-        path.extend(
-            path.last()
-                .and_then(|inner| inner.find_subcommand(argument)),
-        );
-    }
+    let path = path_of_arguments(command);
     let inner = path.last()?;
     if let Some(name) = similar(wrong, [*inner, command]) {
         return Some(format!("a similar argument exists: '--{name}'"));
@@ -161,8 +192,8 @@ fn similar<'a>(
     nearest(wrong, names)
 }
 
-/// Without the advice to put a wrong option behind `--`, which makes it the target, and with plain
-/// words for a number that is none.
+/// Without the advice to put a wrong option behind `--`, which makes it the target, and with the
+/// errors of numbers in words: `write a number from 1 to 256` for `0 is not in 1..=256`.
 fn plain(words: &str) -> String {
     let is_kept = |line: &&str| !line.trim_start().starts_with("tip: to pass '");
     let lines: Vec<&str> = words.lines().filter(is_kept).collect();
@@ -170,7 +201,23 @@ fn plain(words: &str) -> String {
     while text.contains("\n\n\n") {
         text = text.replace("\n\n\n", "\n\n");
     }
-    text.replace("invalid digit found in string", "not a whole number")
+    let text = text.replace("invalid digit found in string", "not a whole number");
+    match text.split_once(" is not in ") {
+        Some((before, after)) => in_range(before, after).unwrap_or(text),
+        None => text,
+    }
+}
+
+/// The text around ` is not in `, with the range of Rust behind it in words.
+fn in_range(before: &str, after: &str) -> Option<String> {
+    let (range, rest) = after.split_at(after.find('\n').unwrap_or(after.len()));
+    let (least, most) = range.split_once("..")?;
+    let number = before.rfind(' ')? + 1;
+    let advice = match most.strip_prefix('=') {
+        Some(most) => format!("write a number from {least} to {most}"),
+        None => format!("write a number from {least} on"),
+    };
+    Some(format!("{}{advice}{rest}", &before[..number]))
 }
 
 /// Prints an error and says with which code to end.

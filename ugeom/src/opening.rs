@@ -95,11 +95,11 @@ impl TargetsArgs {
 #[derive(Args, Clone, Default)]
 pub struct KeyArgs {
     /// Read passphrases of encrypted layers from this open descriptor, one per line
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Advanced")]
     pub passphrase_fd: Option<u32>,
 
     /// Time limit for deriving a key from a passphrase [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Advanced")]
     pub max_kdf_time: Option<Duration>,
 }
 
@@ -269,7 +269,7 @@ fn tell(stack: &Stack, targets: &[Target]) {
     warn_of_assumptions(&tree);
 }
 
-/// What a class had to assume of a disk.
+/// The warnings about a disk's facts that a class assumed.
 fn warn_of_assumptions(tree: &Tree) {
     for geom in &tree.geoms {
         if let Some(assumed) = geom.fact("hint") {

@@ -44,7 +44,7 @@ pub struct Closed;
 /// Prints a result to stdout.
 ///
 /// # Errors
-/// What writing to stdout fails with; [`Closed`] when its reader has gone.
+/// The error of writing to stdout; [`Closed`] when its reader has gone.
 pub fn print(text: &str) -> Result<()> {
     let mut out = stdout();
     out.write_all(text.as_bytes())
@@ -185,7 +185,7 @@ impl Paint {
         self.styled(Style::new().bold(), text)
     }
 
-    /// What a user must see.
+    /// Text that a user must see.
     pub fn alarm(self, text: &str) -> String {
         let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
         self.styled(red, text)

@@ -1,5 +1,5 @@
-//! What is in the way of writing: a mount, a partition table, a file system, an image. Without
-//! `--destroy` a command that writes stops here and names what was found.
+//! Obstacles to writing: a mount, a partition table, a file system, an image. Without `--destroy` a
+//! command that writes stops here and names what was found.
 
 use anyhow::{Result, anyhow, bail};
 use rustix::fs::{FileType, OFlags, SeekFrom};
@@ -65,7 +65,7 @@ fn refuse_use(path: &Path, name: &str) -> Result<()> {
 /// on the way to the medium is looked at.
 ///
 /// # Errors
-/// What was found, on which provider, and where; what looking failed with.
+/// The error of was found, on which provider, and where; what looking.
 pub fn refuse_content(target: &Target) -> Result<()> {
     refuse(&target.name, look(target, target.top)?)?;
     refuse_content_below(target)
@@ -131,7 +131,7 @@ pub fn refuse_bytes(
     refuse(&target.name, found)
 }
 
-/// What a window reaches.
+/// The extent of a window.
 struct Reach<'a> {
     target: &'a Target,
     tree: &'a Tree,

@@ -1,5 +1,4 @@
-//! What layers have to say while they work, and which is no error of any one request: on stderr, a
-//! line each.
+//! Warnings of layers that are no error of any one request: on stderr, a line each.
 
 use log::{LevelFilter, Log, Metadata, Record};
 

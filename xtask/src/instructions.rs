@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// Reads of the shorter run. Enough that a table which grows once does not show.
 const READS: u64 = 10_000;
 
-/// Which `memcpy` the C library chooses depends on the processor, and with it the count. Without
-/// these features every x86-64 machine takes the same one.
+/// The C library's `memcpy` depends on the processor, and with it the count. Without these features
+/// every x86-64 machine takes the same one.
 const SAME_MEMCPY: &str = "glibc.cpu.hwcaps=-AVX2,-AVX512VL,-AVX512F,-ERMS,-FSRM,-AVX2_Usable";
 
 const RECORD: &str = "lab/instructions.toml";

@@ -7,9 +7,9 @@
 use crate::{Outcome, run};
 use anyhow::{Result, bail};
 
-/// What runs when nothing is asked for: the unit tests of the crates with unsafe code below the
-/// engines, and the tests of the life of a bio. Miri has one thread, so the two parts, about as
-/// long as each other, run side by side.
+/// The default tests: the unit tests of the crates with unsafe code below the engines, and the
+/// tests of the life of a bio. Miri has one thread, so the two parts, about as long as each other,
+/// run side by side.
 const DEFAULT: [&[&str]; 2] = [
     &["-p", "ugeom-machine", "--lib"],
     &[

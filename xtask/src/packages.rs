@@ -2,8 +2,8 @@
 //!
 //! Installing never asks a question: packages are installed when this process is root, or when sudo
 //! works without a password; crates by cargo, into the target directory; nothing at all when
-//! `UGEOM_NO_INSTALL=1` forbids it. What is still missing afterwards is named; the tests that need
-//! it skip themselves and say so.
+//! `UGEOM_NO_INSTALL=1` forbids it. Programs that are still missing are named; the tests that need
+//! them skip themselves and report it.
 
 use crate::run;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::process::Command;
 /// `ugeom_testkit::program` what to name.
 const PROGRAMS: &str = include_str!("../../testkit/programs.txt");
 
-/// What a crate's name has before it.
+/// The prefix of a crate's name.
 const CRATE: &str = "cargo:";
 
 /// How long compiling a crate may take. fsx takes a minute on two cores.
@@ -52,7 +52,7 @@ pub fn ensure() {
     }
 }
 
-/// What a user would type.
+/// The commands that a user would type.
 fn commands(missing: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
     let (crates, packages): (Vec<&str>, Vec<&str>) =
         missing.keys().partition(|name| name.starts_with(CRATE));

@@ -114,7 +114,7 @@ pub fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// What a watched program printed, and whether it succeeded.
+/// The output of a watched program, and whether it succeeded.
 pub struct Watched {
     pub success: bool,
     /// The lines of stdout and stderr, in the order of their arrival.

@@ -14,8 +14,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What runs under AddressSanitizer by default: the crates with unsafe code that need no other
-/// program.
+/// The default crates under AddressSanitizer: those with unsafe code that need no other program.
 pub const ADDRESS_DEFAULT: [&str; 10] = [
     "-p",
     "ugeom-machine",
@@ -29,7 +28,7 @@ pub const ADDRESS_DEFAULT: [&str; 10] = [
     "--tests",
 ];
 
-/// What runs under ThreadSanitizer by default: the same.
+/// The default crates under ThreadSanitizer: the same.
 pub const THREAD_DEFAULT: [&str; 10] = ADDRESS_DEFAULT;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

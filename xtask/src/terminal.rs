@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Where the picture is.
 const PICTURE: &str = "docs/terminal.svg";
-/// What is shown, but for the name of the program.
+/// The arguments shown, without the name of the program.
 const SHOWN: [&str; 2] = ["lab", "layers"];
 /// The terminal's width in characters.
 const COLUMNS: &str = "100";
@@ -48,7 +48,7 @@ pub fn run() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What `ugeom WORDS` printed, as a terminal shows it.
+/// The output of `ugeom WORDS`, as a terminal shows it.
 fn picture(words: &str, printed: &str) -> String {
     let command = format!("$ ugeom {words}");
     let mut class = None;

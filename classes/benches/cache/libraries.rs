@@ -10,7 +10,7 @@ use ugeom_classes::cache::index::hash::Hash;
 
 const SIZE: usize = 4096;
 
-/// What is cached. The same values are in all caches, so that their memory is no difference.
+/// The cached value. The same values are in all caches, so that their memory is no difference.
 pub type Value = Arc<[u8]>;
 
 /// A cache of another library.

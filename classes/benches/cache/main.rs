@@ -1,6 +1,6 @@
-//! `cargo bench -p ugeom-classes --bench cache [-- PART...]`: what a cached read costs, beside what
-//! limits it. Parts: `hits`, `steps`, `threads`, `ratios`, `others`, `writes`, `misses`;
-//! all of them without arguments.
+//! `cargo bench -p ugeom-classes --bench cache [-- PART...]`: the cost of a cached read, beside its
+//! limits. Parts: `hits`, `steps`, `threads`, `ratios`, `others`, `writes`, `misses`; all of them
+//! without arguments.
 //!
 //! The cases of a part run in turn, in another order each round, and are compared within rounds.
 

@@ -1,5 +1,5 @@
-//! Random reads of 4 KiB, of which nearly all are misses, of memory below: what a miss adds to the
-//! read that it makes. `md` fills the block through a copy, as buffers may be looked at meanwhile.
+//! Random reads of 4 KiB, nearly all misses, of memory below: the cost of a miss beside its read.
+//! `md` fills the block through a copy, as buffers may be looked at meanwhile.
 
 use super::rounds::{Work, measure, writable};
 use ugeom_classes::Target;

@@ -17,7 +17,7 @@ pub fn writable(text: &str) -> Target {
 /// A piece of work: does so many iterations.
 pub type Work<'a> = Box<dyn FnMut(u64) + 'a>;
 
-/// What cases took, ns an iteration, by round.
+/// The times of cases, ns an iteration, by round.
 pub struct Measured {
     names: Vec<&'static str>,
     ns: Vec<Vec<f64>>,

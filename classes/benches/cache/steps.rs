@@ -99,7 +99,7 @@ fn misses<I: Index>(store: &Store<I>, looked_up: bool) -> Work<'_> {
     })
 }
 
-/// What getnewbuf and the update of the index take of the same misses, ns by round: the clock is
+/// The time of getnewbuf and of the index update for the same misses, ns by round: the clock is
 /// read before and after a few of them, whose blocks were all looked up before, as readers do.
 fn misses_alone<I: Index>(store: &Store<I>) -> Vec<f64> {
     let mut next = 1 << 38;
@@ -193,7 +193,7 @@ pub fn run() {
     }
     let (hash_name, load_name) = ("lookup, hash, 256 k blocks", "dependent load, same size");
     measured.ratio("lookup, splay, 256 k blocks", hash_name, "at least 5");
-    // What memory takes changes from moment to moment here: the two alone, in many short rounds.
+    // Memory latency changes from moment to moment here: the two alone, in many short rounds.
     let pair = measure_often(
         vec![
             (hash_name, lookups(&hash, u64::from(BUFFERS))),
@@ -208,7 +208,7 @@ pub fn run() {
     println!("goals: lookup of 64 blocks under 10 ns, getnewbuf under 150 ns");
 }
 
-/// What the index of that many buffers takes.
+/// The memory of an index of that many buffers.
 fn hash_bytes() -> usize {
     let index = Hash::new(BUFFERS, 6).expect("memory");
     index.memory_bytes()

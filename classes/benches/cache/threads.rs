@@ -1,4 +1,4 @@
-//! What a second thread brings: to the cache, and to bare copies.
+//! The gain of a second thread: for the cache, and for bare copies.
 
 use super::hits::{BYTES, Warm, order};
 use super::rounds::{Work, measure_often};

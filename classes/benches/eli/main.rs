@@ -1,5 +1,5 @@
-//! `cargo bench -p ugeom-classes --bench eli`: what encryption costs, beside `openssl speed` in the
-//! same rounds.
+//! `cargo bench -p ugeom-classes --bench eli`: the cost of encryption, beside `openssl speed` in
+//! the same rounds.
 //!
 //! An argument names the sections to run: `xts`, `cores`, `latency`, `tags`, `large`.
 

@@ -1,4 +1,4 @@
-//! What the cache counts, and what each thread remembers of its last reads.
+//! The counters of the cache, and the recent reads of each thread.
 //!
 //! A thread counts in a lane of its own with plain loads and stores; a reader sums. There are so
 //! many lanes that threads rarely share one; those that do, count with atomic additions. A thread
@@ -104,7 +104,7 @@ struct Tenancy(usize);
 
 impl Drop for Tenancy {
     fn drop(&mut self) {
-        // What the thread still does while it ends is counted with the others.
+        // Work of an ending thread is counted with the others.
         OWN.set(SHARED);
         vacant().left.push(self.0);
     }

@@ -1,4 +1,4 @@
-//! What of each buffer is not below yet: a word a buffer.
+//! The dirty parts of each buffer: a word a buffer.
 //!
 //! ```text
 //!   [ cleaning | 0 ... 0 | 32 parts of the block: written here and not below ]
@@ -11,7 +11,8 @@ use super::unflushed::Unflushed;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use ugeom_machine::prefetch::prefetch;
 
-/// What was dirty is on its way below. What is written into the buffer meanwhile is dirty again.
+/// The dirty parts are being written to the layer below. Bytes written into the buffer meanwhile
+/// are dirty again.
 const CLEANING: u64 = 1 << 63;
 /// Parts of a block that are dirty or not, at most.
 const PARTS: u64 = 32;
@@ -27,7 +28,7 @@ pub struct Dirty {
     /// Counts the blocks that moved from one buffer to another, so that a search through all words
     /// can tell whether it may have missed one.
     moves: AtomicU64,
-    /// What is below, and not durable there.
+    /// Writes below that are not durable there.
     pub(super) unflushed: Unflushed,
 }
 
@@ -243,7 +244,7 @@ impl Word<'_> {
         self.set(0);
     }
 
-    /// What was dirty is on its way below: which parts.
+    /// Marks the dirty parts as being written to the layer below, and returns them.
     pub fn begin_cleaning(self) -> u64 {
         let parts = self.parts();
         self.set(CLEANING);

@@ -27,7 +27,7 @@ fn lease(
     let lease = finished.take_lease();
     let lease = match lease {
         Some(lease::Lease::Still(lease)) => Some(lease),
-        // What the cache cannot lend, the disk below may.
+        // A lease that the cache cannot grant may come from the disk below.
         Some(lease::Lease::Moving(_)) => None,
         None => {
             assert_eq!(finished.buffer().expect("a copy")[..], shown);

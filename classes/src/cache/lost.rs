@@ -1,4 +1,4 @@
-//! What was written and cannot be written below.
+//! Writes that are lost: they cannot be written to the layer below.
 
 /// Bytes that are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

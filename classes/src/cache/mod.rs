@@ -12,9 +12,9 @@
 //!   queues  small, main, ghost                    S3-FIFO, a set a shard
 //! ```
 //!
-//! READ: lookup, copyout, done, without a lock. What is not there is read below a block at a time,
-//! by the first request; others wait for it. WRITE goes below and, when it is done there, into
-//! the buffers; or into the buffers, and below later ([`writeback`]). GEOM's counterpart is
+//! READ: lookup, copyout, done, without a lock. Missing blocks are read below one at a time, by the
+//! first request; others wait for it. WRITE goes below and, when it is done there, into the
+//! buffers; or into the buffers, and below later ([`writeback`]). GEOM's counterpart is
 //! `gcache(8)`; the steps have the names of FreeBSD's buffer cache: lookup (`gbincore`),
 //! `getnewbuf`, `copyout`.
 
@@ -69,7 +69,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: None,
 };
 
-/// What [`store::Store::getnewbuf`] came to.
+/// The result of [`store::Store::getnewbuf`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
     /// A buffer for the block, which is busy until it is published or abandoned.
@@ -88,11 +88,11 @@ pub struct Cache<I: Index> {
     /// log2 of the block size.
     shift: u32,
     media_bytes: AtomicU64,
-    /// What a cache that reads ahead has beyond the others.
+    /// The read-ahead state, if the option is on.
     ahead: Option<ReadAhead>,
-    /// What a cache that writes back has beyond the others.
+    /// The write-back state, if the option is on.
     back: Option<WriteBack>,
-    /// What the layers below have lost, and it itself.
+    /// Losses of the layers below and of this one.
     losses: Arc<Losses>,
     /// The last loss after which a cache that writes through has forgotten its blocks.
     forgot: AtomicU64,
@@ -109,7 +109,7 @@ pub struct BackOptions {
     pub age_ns: u64,
     /// The sector size of the provider below, bytes.
     pub sector_bytes: u32,
-    /// What its messages begin with.
+    /// The prefix of its messages.
     pub name: String,
 }
 
@@ -117,7 +117,7 @@ impl<I: Index> Cache<I> {
     /// A cache of so many blocks of `block_bytes`, a power of two, for a media of `media_bytes`.
     ///
     /// # Errors
-    /// What the system says about the memory.
+    /// The system's error about the memory.
     pub fn new(buffers: u32, block_bytes: u32, media_bytes: u64) -> io::Result<Self> {
         Ok(Self {
             store: Store::new(buffers, block_bytes as usize)?,
@@ -148,7 +148,7 @@ impl<I: Index> Cache<I> {
     /// Starts the thread that reads ahead, if it does that.
     ///
     /// # Errors
-    /// What the system says about a thread.
+    /// The system's error about a thread.
     pub fn begin_reading_ahead(self: &Arc<Self>) -> io::Result<()> {
         self.ahead
             .as_ref()
@@ -170,7 +170,7 @@ impl<I: Index> Cache<I> {
     /// Starts the thread that writes, if it writes back.
     ///
     /// # Errors
-    /// What the system says about a thread.
+    /// The system's error about a thread.
     pub fn begin_writing_back(self: &Arc<Self>) -> io::Result<()> {
         self.back.as_ref().map_or(Ok(()), |back| back.begin(self))
     }
@@ -206,7 +206,7 @@ impl<I: Index> Cache<I> {
         media_bytes.div_ceil(self.block_bytes)
     }
 
-    /// A FLUSH is back. What a layer below has lost is not on the media, whatever is cached.
+    /// A FLUSH is back. Data that a layer below has lost is not on the media, also if it is cached.
     fn forget_what_is_lost(&self) {
         let last = self.losses.last();
         if self.forgot.fetch_max(last, Ordering::SeqCst) < last {
@@ -292,7 +292,7 @@ impl<I: Index> Geom for Cache<I> {
         Arc::clone(&self.losses)
     }
 
-    /// What cannot be written stays dirty.
+    /// A block that cannot be written stays dirty.
     fn notes_each_loss(&self) -> bool {
         self.back.is_some()
     }

@@ -97,7 +97,7 @@ pub enum Writing {
     },
 }
 
-/// What the options say.
+/// The options as values.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Buffers, at least one.
@@ -112,7 +112,7 @@ pub struct Settings {
     pub writing: Writing,
 }
 
-/// What the options are held against.
+/// The limits of the options.
 #[derive(Clone, Copy, Debug)]
 pub struct Below<'a> {
     /// The name of the provider below.
@@ -125,7 +125,7 @@ impl Settings {
     /// Reads and checks them. The machine has `memory_bytes` of memory.
     ///
     /// # Errors
-    /// What is wrong with the first option that cannot be, with the place in the text.
+    /// The defect of the first wrong option, with its place in the text.
     pub fn read(
         arguments: &LayerArguments<'_>,
         below: Below<'_>,
@@ -235,7 +235,7 @@ mod tests {
         Settings::read(&arguments, below, MEMORY_BYTES).map_err(|error| error.to_string())
     }
 
-    /// Whatever was accepted can be built.
+    /// All accepted options can be built.
     fn is_sound(settings: &Settings, sector_bytes: u64) {
         let Settings {
             buffers,

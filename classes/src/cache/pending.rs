@@ -1,8 +1,8 @@
-//! What a read was waiting for when it went below: the record that its scratch word names.
+//! The pending read of a request: the record that its scratch word names.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is left to do for a request when its read below has completed.
+/// The remaining work of a request after its read below.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     /// How much of the request was done before, bytes.

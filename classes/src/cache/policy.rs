@@ -1,4 +1,4 @@
-//! Which buffer is used again: S3-FIFO.
+//! The choice of the buffer to reuse: S3-FIFO.
 //!
 //! ```text
 //!   new block --> [ small: a tenth ] -- used again meanwhile --> [ main: the rest ] --+
@@ -26,7 +26,7 @@ pub enum Tenure {
     Marked(u8),
 }
 
-/// What the policy asks about buffers.
+/// Queries of the policy about buffers.
 pub trait Buffers {
     /// Whether the buffer can be taken, and how many marks it has.
     fn tenure(&self, slot: u32) -> Tenure;
@@ -40,7 +40,7 @@ pub trait Buffers {
     fn fingerprint(&self, slot: u32) -> u64;
 }
 
-/// What became of the first buffer of a queue.
+/// The fate of the first buffer of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tried {
     /// It is the one to use.

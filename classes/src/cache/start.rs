@@ -1,4 +1,4 @@
-//! The data path of `cache`: what is there is copied, what is not is read below, block by block.
+//! The data path of `cache`: blocks in the cache are copied, others are read below, block by block.
 
 use super::counts::Count;
 use super::index::Index;
@@ -257,7 +257,7 @@ fn arrived<I: Index>(
         let done_bytes = pending.done_bytes;
         cache.pending.release(number, pending);
         if let Some(wanted) = own {
-            // What cannot be read may lie beside what this request is about.
+            // An unreadable block may lie beside the range of this request.
             request.disregard();
             return read_past(cache, request, cx, done_bytes, wanted);
         }
@@ -312,8 +312,8 @@ fn written<I: Index>(cache: &Cache<I>, request: &Request<'_>, number: usize) {
         let offset = request.offset();
         request.each(|at, piece| overwrite(cache, offset + at, piece));
     } else {
-        // What the media holds now is not known here. An older write that is being copied must not
-        // come after this one has ended.
+        // The present contents of the media are unknown here. An older write that is being copied
+        // must not come after this one has ended.
         store.writers.wait_for_keepers(number);
         store.drop_range(first, last);
     }

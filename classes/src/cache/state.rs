@@ -1,4 +1,4 @@
-//! What the word means that a request carries for the cache.
+//! The meaning of the word that a request carries for the cache.
 
 /// How far the cache is with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,7 +51,7 @@ const NO_GUESS: u32 = u32::MAX;
 /// How often a hit is tried again when the block changes meanwhile.
 const TRIES: usize = 8;
 
-/// What became of a read of one block.
+/// The result of a read of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The block was cached, and was copied to the reader.
@@ -62,7 +62,7 @@ pub enum Outcome {
     Absent,
 }
 
-/// What a shard's lock guards.
+/// The state under a shard's lock.
 pub(super) struct Queues {
     policy: S3Fifo,
     pub free: Vec<u32>,
@@ -89,13 +89,13 @@ pub struct Store<I: Index> {
     fresh: AtomicU32,
     /// How often a block came into another buffer than that of its own number.
     strays: AtomicU32,
-    /// What reads ahead, if anything does.
+    /// The read-ahead queue, if the option is on.
     pub(super) ahead: Option<Arc<WindowQueue>>,
     /// Hits, misses and the other counts.
     pub lanes: Lanes,
     /// Blocks that are being written below: no read fills them meanwhile.
     pub writers: Writers,
-    /// What is not below yet.
+    /// The dirty blocks.
     pub dirty: Arc<Dirty>,
 }
 
@@ -103,7 +103,7 @@ impl<I: Index> Store<I> {
     /// Room for `buffers` blocks of `block_bytes`.
     ///
     /// # Errors
-    /// What the system says about the memory.
+    /// The system's error about the memory.
     pub fn new(buffers: u32, block_bytes: usize) -> io::Result<Self> {
         let shards = (buffers / SHARD_BUFFERS).clamp(1, SHARDS_MAX);
         let shard_bits = shards.ilog2();
@@ -308,7 +308,7 @@ impl<I: Index> Store<I> {
         }
         self.keys[slot as usize].store(block, Ordering::Relaxed);
         if self.writers.touch(block) {
-            // What a read finds below now may be old when it arrives.
+            // A read below in flight now may return old data.
             self.flag_stale(block);
         }
         Buffer::New(slot)

@@ -1,4 +1,4 @@
-//! Tests of `cache`: what is read, from where, and what is refused.
+//! Tests of `cache`: the data, the sources of reads, and refusals.
 
 use super::Cache;
 use super::index::Index;
@@ -98,8 +98,8 @@ fn readers_of_one_missing_block_cause_one_read_below() {
         });
         let count = |key| fact(&target, key);
         assert_eq!((count("misses"), count("evictions")), (1, 0), "{index}");
-        // Who comes late finds it. Who has waited for 50 ms, as on a machine that does not come to
-        // run the first one, reads past the cache.
+        // A late reader finds it. After a wait of 50 ms, as on a machine that does not come to
+        // run the first one, a reader reads past the cache.
         assert_eq!(count("hits") + count("bypasses"), READERS - 1, "{index}");
         assert_eq!(below(&target), 1 + count("bypasses"), "{index}");
     }

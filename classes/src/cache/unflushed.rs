@@ -1,4 +1,4 @@
-//! What was written below and is not durable there yet: a word a buffer.
+//! Writes below that are not durable there yet: a word a buffer.
 //!
 //! ```text
 //!   [ round in which it was written | 32 parts of the block ]
@@ -6,7 +6,7 @@
 //!
 //! Each FLUSH below ends a round; when it succeeds, everything of that round and before is durable.
 //! When the layer below has lost what it had acknowledged, the parts that no FLUSH has covered are
-//! dirty again, as long as they are still in memory. What has left it meanwhile is counted.
+//! dirty again, as long as they are still in memory. Evicted parts are counted.
 //!
 //! Words change under the lock of the block's shard.
 
@@ -14,7 +14,7 @@ use super::lost::Lost;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is not in memory any more.
+/// Writes whose buffers have been reused.
 #[derive(Default)]
 struct Gone {
     lost: Lost,
@@ -75,7 +75,7 @@ impl Unflushed {
         self.set(slot, open | parts);
     }
 
-    /// What was on its way has arrived: only a FLUSH that is sent from now on covers it.
+    /// The write has completed: only a FLUSH sent from now on covers it.
     pub(super) fn arrived(&self, slot: u32) {
         let (parts, _) = self.parts(slot);
         if parts != 0 {
@@ -128,7 +128,7 @@ impl Unflushed {
         }
     }
 
-    /// What was lost below and is not in memory any more.
+    /// Takes the losses below whose buffers have been reused.
     pub(super) fn take_gone(&self) -> Lost {
         std::mem::take(&mut *self.gone()).lost
     }

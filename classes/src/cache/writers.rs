@@ -1,5 +1,5 @@
-//! Which blocks are being written below, so that a read of the old contents that is in flight at
-//! the same time is never kept, and of two writes neither is taken for the later one.
+//! The blocks being written below, so that a concurrent read of the old contents is never kept, and
+//! two writes keep their order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

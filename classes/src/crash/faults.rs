@@ -1,9 +1,9 @@
-//! Which requests meet which fault: by a rate and a seed, or by their number.
+//! The choice of faults: by a rate and a seed, or by the number of a request.
 
 use crate::draws::{draw, happens};
 use ugeom_stack::Command;
 
-/// What can happen to a request.
+/// The faults of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The power goes before the request is done.

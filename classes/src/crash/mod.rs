@@ -12,7 +12,7 @@
 //!             md0  <------- what a FLUSH, FUA or a full cache writes -------
 //! ```
 //!
-//! Two geoms, so that a recording costs no more than a copy of what is written: [`Recording`]
+//! Two geoms, so that a recording costs no more than a copy of the written data: [`Recording`]
 //! writes the log and passes on; [`Crashing`] has a thread that serves requests one at a time, so
 //! that the n-th request has the same fate in every run. GEOM's gnop(8) fails and delays requests;
 //! it has no cache.

@@ -1,4 +1,4 @@
-//! What a crashing disk does with a request.
+//! The effect of a request on a crashing disk.
 
 use super::faults::Fault;
 use super::options::Settings;
@@ -214,7 +214,7 @@ impl Model {
         offset / sector..(offset + length).div_ceil(sector)
     }
 
-    /// What the media and the cache hold.
+    /// The contents of media and cache together.
     fn look(&self, below: &mut Below, offset: u64, into: &mut [u8]) -> Result<(), Failure> {
         below.read(offset, into)?;
         self.volatile.overlay(offset, into);

@@ -12,9 +12,8 @@ use ugeom_format::crash_log::{
 use ugeom_machine::result_file::refuse_disk;
 use ugeom_stack::{Command, Flags};
 
-/// Where promises to the workload come from: called before each record is written, with a
-/// function that takes one promise. What a program was promised before it wrote then stands before
-/// the write.
+/// Where promises to the workload come from: called before each record is written, with a function
+/// that takes one promise. A promise made before a write then stands before the write.
 pub type Promises = Box<dyn FnMut(&mut dyn FnMut(&[u8])) + Send>;
 
 /// The log cannot be written.

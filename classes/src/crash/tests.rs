@@ -1,4 +1,4 @@
-//! Tests of `crash`: what survives a power cut, each fault, and the log.
+//! Tests of `crash`: the data that survives a power cut, each fault, and the log.
 
 use super::recorder::Recorder;
 use crate::target::{TargetOptions, open_target};
@@ -137,7 +137,7 @@ fn a_write_tears_at_the_granularity() {
     }
 }
 
-/// What each request of a fixed sequence answers: writes, a FLUSH, other writes, reads.
+/// The results of a fixed sequence of requests: writes, a FLUSH, other writes, reads.
 fn answers(options: &str) -> Vec<String> {
     let mut disk = Disk::new(&format!("md:32k | crash:{options}"));
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! `delayed`: lets every request finish later, out of order, and on another thread.
+//! `delayed`: completes every request later, out of order, and on another thread.
 //!
 //! ```text
 //!            caller                 home thread walks on from here
@@ -10,7 +10,7 @@
 //!             md0 ---- done() ---- park -+
 //! ```
 //!
-//! It is for tests of what stands above: code that relies on the order of completions, or on the
+//! It is for tests of the layers above: code that relies on the order of completions, or on the
 //! thread that they come from, fails on it. The data has been moved when a request is held, so a
 //! completed write can be read at once. The order is chosen by a generator with a seed; which
 //! requests it has to choose from depends on the clock. GEOM has no counterpart.
@@ -33,7 +33,7 @@ use ugeom_stack::{BioId, Cx, Fact, Geom, Next, Plan, ProviderView, Request};
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "delayed",
     class: "DELAYED",
-    about: "requests finish later, out of order, on another thread",
+    about: "requests complete later, out of order, on another thread",
     role: Role::Layer,
     positional: &[],
     options: &OPTIONS,

@@ -5,7 +5,7 @@
 //! distance, the exact angle of the platter, a transfer at the rate of the media, and a buffer
 //! that the drive fills ahead of the reader. All times are nanoseconds on one axis.
 
-/// What a drive can do. A field that is 0 costs no time.
+/// The parameters of a drive. A field that is 0 costs no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// The size of the media, bytes.
@@ -13,7 +13,7 @@ pub struct Parameters {
     /// From one completion to the next of requests that need no mechanics, ns: command, interrupt
     /// and the caller's turn.
     pub overhead_ns: u64,
-    /// What passes under the heads, bytes a second.
+    /// The media rate, bytes a second.
     pub rate_bytes_per_second: u64,
     /// A seek from the first track to the last, ns.
     pub seek_ns: u64,
@@ -27,7 +27,7 @@ pub struct Parameters {
     pub queue: usize,
 }
 
-/// What a request means to the mechanics.
+/// The mechanical work of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Reads so many bytes at an offset.
@@ -90,7 +90,7 @@ impl Drive {
         }
     }
 
-    /// What it can do.
+    /// Its parameters.
     pub const fn parameters(&self) -> &Parameters {
         &self.parameters
     }

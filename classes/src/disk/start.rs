@@ -9,8 +9,8 @@ use std::sync::{MutexGuard, PoisonError};
 use ugeom_machine::clock;
 use ugeom_stack::{AttributeValue, BioId, Command, Errno, Next, Request};
 
-/// The most lateness that is made up for, ns. What is later than this was not a sleep that took
-/// too long, but a machine that did something else.
+/// The most lateness that is made up for, ns. A longer delay was not a sleep that took too long,
+/// but other work of the machine.
 const LATE_MAX_NS: u64 = 10_000_000;
 
 /// The model, and how it lies to the clock.
@@ -108,7 +108,7 @@ impl Disk {
         request.done_in_full()
     }
 
-    /// What the drive knows by itself, and answers at once.
+    /// Answers a request from the drive's own state.
     fn answer(&self, request: Request<'_>) -> Next {
         if request.command() == Command::GetAttr {
             return match request.attribute() {

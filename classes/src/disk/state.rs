@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// stream of near requests would keep a far one waiting for ever.
 pub(super) const STARVED_NS: u64 = 500_000_000;
 
-/// What becomes of a request.
+/// The next step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poll {
     /// It was finished at this moment.
@@ -144,7 +144,7 @@ impl<Id: Copy + PartialEq> Queue<Id> {
         }
     }
 
-    /// What the drive takes next, and when it begins. Of the requests that were there when it got
+    /// The next request of the drive, and its start. Of the requests that were there when it got
     /// free, it sees the first `queue` and takes the nearest, of equals the oldest.
     fn choose(&self) -> Option<(usize, u64)> {
         let oldest = self.waiting.front()?;

@@ -213,7 +213,7 @@ impl IvKey {
     }
 }
 
-/// What sectors are encrypted with: one data key, ready to use.
+/// The cipher of sectors: one data key, ready to use.
 pub(super) struct SectorKey(Ready);
 
 enum Ready {
@@ -227,7 +227,7 @@ enum Ready {
     Cbc(Cbc),
 }
 
-/// Which code a key uses.
+/// The implementation that a key uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
     /// The fastest that the processor has.
@@ -387,7 +387,7 @@ fn each_sector(at: Sectors, data: &mut [u8], mut with: impl FnMut(u64, &mut [u8]
     }
 }
 
-/// What slots are encrypted with: the provider's cipher in CBC mode, IV zero.
+/// The cipher of slots: the provider's cipher in CBC mode, IV zero.
 pub(super) struct SlotKey(Option<Cbc>);
 
 impl SlotKey {

@@ -23,7 +23,7 @@ struct Maker {
     cipher: Cipher,
     key_bits: u16,
     backend: Backend,
-    /// What is hashed, or with `single` what is used.
+    /// The hash input, or with `single` the key itself.
     base: Secret<[u8; KEY_BYTES]>,
     /// One key for all sectors (versions before 5).
     single: bool,

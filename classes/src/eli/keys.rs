@@ -28,7 +28,7 @@ const KEYFILE_STEP_BYTES: usize = 4096;
 /// The longest keyfile that comes from a device, a pipe or a socket, bytes: far more than the
 /// 64 bytes that geli(8) reads from `/dev/random`, and hashed in a fraction of a second.
 const ENDLESS_BYTES_MAX: u64 = 16 << 20;
-/// What a longer one is refused with.
+/// The error for a longer one.
 const ENDLESS: &str = "more than 16 MiB from a device, pipe or socket, which may have no end; a \
                        regular file may have any size";
 
@@ -79,7 +79,7 @@ impl Passphrase {
     }
 }
 
-/// What a user has given: keyfiles, already hashed, and a passphrase.
+/// The user's key components: keyfiles, already hashed, and a passphrase.
 pub struct KeyComponents {
     keyfiles: Secret<HmacSha512>,
     has_keyfile: bool,
@@ -103,7 +103,7 @@ impl KeyComponents {
     /// device may be of any size, as for GELI; anything else need not have an end.
     ///
     /// # Errors
-    /// What reading fails with; `InvalidData` above 16 MiB of a device, a pipe or a socket.
+    /// The error of reading; `InvalidData` above 16 MiB of a device, a pipe or a socket.
     pub fn add_open_keyfile(&mut self, file: impl Read + AsFd) -> io::Result<()> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
         if matches!(kind, FileType::RegularFile | FileType::BlockDevice) {
@@ -120,7 +120,7 @@ impl KeyComponents {
     /// Adds the bytes of a keyfile, behind those of earlier ones.
     ///
     /// # Errors
-    /// What reading fails with.
+    /// The error of reading.
     pub fn add_keyfile(&mut self, mut file: impl Read) -> io::Result<()> {
         let mut step = Secret::new(|| [0_u8; KEYFILE_STEP_BYTES])?;
         loop {
@@ -204,12 +204,12 @@ impl UserKey {
     }
 }
 
-/// What a slot holds: all that the keys of sectors come from.
+/// The content of a slot: the source of all keys of sectors.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MasterKey {
-    /// What IVs come from; in versions 5 and 6 the data keys, too.
+    /// The source of IVs; in versions 5 and 6 of the data keys, too.
     pub(super) iv_key: [u8; KEY_BYTES],
-    /// What data keys and the keys of tags come from.
+    /// The source of data keys and of the keys of tags.
     pub(super) data_key: [u8; KEY_BYTES],
 }
 

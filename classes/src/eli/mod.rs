@@ -12,7 +12,7 @@
 //!   disk.img.eli   [ plaintext  ................................ ]
 //! ```
 //!
-//! A geom of it is made with a key (`| eli:keyfile=k`); tasting only names what is there. The key
+//! A geom of it is made with a key (`| eli:keyfile=k`); tasting only names the metadata. The key
 //! comes from the metadata in the last sector ([`keys`]), sectors are worked on by [`crypt`], and
 //! [`admin`] changes the metadata as geli(8) does. FreeBSD's counterpart is `sys/geom/eli`.
 
@@ -56,7 +56,7 @@ use ugeom_stack::{
 
 /// GEOM's name of the class.
 pub const NAME: &str = "ELI";
-/// What the name of a decrypted provider ends with.
+/// The suffix of a decrypted provider's name.
 pub(crate) const SUFFIX: &str = ".eli";
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
@@ -70,7 +70,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: Some(taste::taste),
 };
 
-/// What GELI appends to it.
+/// The suffix that GELI appends to it.
 const PHYSPATH_SUFFIX: &str = "/eli";
 
 /// The geom of an opened provider.

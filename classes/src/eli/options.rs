@@ -8,7 +8,7 @@ use crate::{set_choice, set_field};
 use ugeom_format::eli::{Authentication, Cipher, SLOTS};
 use ugeom_measure::units::truth;
 
-/// What stands between the paths of several keyfiles or passfiles.
+/// The separator of the paths of several keyfiles or passfiles.
 const PATHS_SEPARATOR: char = ':';
 
 /// The options of the class.
@@ -66,7 +66,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         set_field!(it, text => onetime.no_delete = truth(text)?)),
 ]);
 
-/// What a one-time provider is made with.
+/// The parameters of a one-time provider.
 pub(super) struct OneTime {
     pub cipher: Cipher,
     pub key_bits: Option<u16>,
@@ -87,7 +87,7 @@ impl Default for OneTime {
     }
 }
 
-/// What the options say.
+/// The options as values.
 #[derive(Default)]
 pub(super) struct Settings {
     pub keyfiles: Vec<String>,

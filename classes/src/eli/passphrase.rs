@@ -32,7 +32,7 @@ pub enum PassphraseError {
              (`passfile=` of a layer, -j or -J of geli) or --passphrase-fd ({error})"
     )]
     NoTerminal {
-        /// What the passphrase is for.
+        /// The purpose of the passphrase.
         what: String,
         #[source]
         error: io::Error,

@@ -1,4 +1,4 @@
-//! Names what is there, without a key: a geom that has no provider, and the facts of the metadata.
+//! Names the metadata, without a key: a geom that has no provider, and the facts of the metadata.
 
 use super::SUFFIX;
 use crate::entry::Miss;
@@ -31,7 +31,7 @@ impl Geom for Locked {
     }
 }
 
-/// What `geli list` prints of the metadata: version and algorithms.
+/// The metadata lines of `geli list`: version and algorithms.
 pub(super) fn algorithms(metadata: &Metadata) -> Vec<Fact> {
     let mut facts = vec![("Version", metadata.version.to_string())];
     let crypto = match ugeom_machine::aes::is_available() {

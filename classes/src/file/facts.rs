@@ -1,11 +1,11 @@
-//! What the data path knows about the file.
+//! Facts about the file for the data path.
 
 use super::data_run::DataRun;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// What the data path has to know.
+/// Facts about the file for the data path.
 pub(super) struct Facts {
     pub path: PathBuf,
     /// The size of the image, bytes; zeroes follow up to a whole sector. It may grow.
@@ -19,7 +19,7 @@ pub(super) struct Facts {
     /// An image that shows its holes. A simulated engine does not, as none of its delays would
     /// meet them.
     pub shows_holes: bool,
-    /// What direct I/O wants memory to be aligned to, bytes; 1 otherwise.
+    /// The alignment of memory for direct I/O, bytes; 1 otherwise.
     pub align_bytes: usize,
     pub fwsectors: u64,
     pub fwheads: u64,

@@ -1,4 +1,4 @@
-//! Opening an image or a block device safely: what it is, how large, whether it is free.
+//! Opening an image or a block device safely: its kind, its size, and its users.
 
 use super::options;
 use crate::build::BuildError;
@@ -17,7 +17,7 @@ pub(super) struct Wanted {
     pub direct: bool,
     pub shared: bool,
     pub unlocked: bool,
-    /// What the image describes, such as its partition table, may be changed.
+    /// The content of the image, such as its partition table, may be changed.
     pub relayout: bool,
     pub sectorsize: Option<u32>,
     /// The disk ends there, before the file does.
@@ -35,7 +35,7 @@ pub(super) struct Opened {
     pub block_device: bool,
     /// The footer of a fixed VHD image follows the disk.
     pub has_footer: bool,
-    /// What the memory of requests must be aligned to, bytes; 1 without direct I/O.
+    /// The alignment of requests' memory, bytes; 1 without direct I/O.
     pub align_bytes: usize,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
     })
 }
 
-/// What a file is. A block device is an image only where the user says so.
+/// The kind of a file. A block device is an image only where the user says so.
 pub(super) fn file_kind(path: &str, said: options::Wanted) -> Result<FileKind, BuildError> {
     let kind = kind_of(path)?;
     match said {
@@ -120,8 +120,8 @@ pub(super) fn file_kind(path: &str, said: options::Wanted) -> Result<FileKind, B
 }
 
 /// Refuses an image or a block device that another program has open, for a command that writes to
-/// its bytes without a stack. What is neither, or cannot be opened for reading, is let pass. `name`
-/// is what messages call it.
+/// its bytes without a stack. Other files, and files that cannot be opened for reading, pass.
+/// `name` is what messages call it.
 ///
 /// # Errors
 /// How the other program has it open.

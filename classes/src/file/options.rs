@@ -41,7 +41,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         set_field!(it, text => fwheads = number_in(0..=65_535, text)?)),
 ]);
 
-/// What the user says of the file.
+/// The user's options of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The format follows from the file's signature.

@@ -1,4 +1,4 @@
-//! The data path of `file`: what the kernel does goes to the engine, questions are answered here.
+//! The data path of `file`: I/O of the kernel goes to the engine, questions are answered here.
 
 use super::FileGeom;
 use super::facts::Facts;
@@ -69,7 +69,7 @@ fn holes(geom: &FileGeom, mut request: Request<'_>) -> Next {
     request.finish()
 }
 
-/// What lies at `at`, and up to where (`lseek(2)`: SEEK_DATA, SEEK_HOLE). Reads and writes give
+/// The data or hole at `at`, and its end (`lseek(2)`: SEEK_DATA, SEEK_HOLE). Reads and writes give
 /// their offsets themselves, so moving the file's own offset disturbs no reader.
 fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errno> {
     let changes = match geom.facts.data_run.end_of(at) {

@@ -65,7 +65,7 @@ pub(super) struct ThreadEngine {
     data_run: Arc<DataRun>,
     /// Of what is in flight; with the generation of what makes writes durable.
     tickets: HashMap<BioId, (Ticket, Option<u64>), BuildHasherDefault<IdHasher>>,
-    /// What makes writes durable, with its result.
+    /// The sync that makes writes durable, with its result.
     durable: Overlap<(Bio, u64)>,
     /// Durable changes that are written, to be submitted once more as a flush, with the failures
     /// before them; kept between polls so that it is allocated once.
@@ -176,11 +176,11 @@ impl ThreadEngine {
 /// Why a request fails that has made writes durable, if the kernel is right.
 const OVERLAPPED: &str = "the kernel failed to write other data back, and reports that only once";
 
-/// What the FLUSH after a write fails with that was in flight beside a failure.
+/// The error of the FLUSH after a write that was in flight during a failure.
 pub(super) const BESIDE: &str =
     "the system failed to make writes durable before, and one in flight then may be lost";
 
-/// What is recorded where writes could not be made durable.
+/// The recorded reason if writes could not be made durable.
 const NOT_DURABLE: &str = "the system failed to make writes durable";
 
 /// Why a request fails that the kernel refused.

@@ -85,7 +85,7 @@ fn follow(allowed: &Allowed<'_>, top: Link) -> Result<Vec<Link>, BuildError> {
     Ok(chain)
 }
 
-/// Which files an image may name.
+/// The files that an image may name.
 pub(super) struct Allowed<'a> {
     /// The image, as messages call it.
     pub path: &'a str,

@@ -1,9 +1,9 @@
 //! An image that qemu opens: `qemu-nbd` as a private child, reached over a socket that nothing else
 //! can reach.
 //!
-//! The socket lies in a folder of this user alone, and is opened and removed from it as soon as
-//! the child listens: later connections go through the open descriptor. So no other program finds
-//! the socket. What a process leaves behind that is killed before then, the next one removes
+//! The socket lies in a folder of this user alone, and is opened and removed from it as soon as the
+//! child listens: later connections go through the open descriptor. So no other program finds the
+//! socket. The next process removes the leftovers of one that was killed before then
 //! (`machine::temporary`). The child ends with the stack, and with the process (`machine::child`).
 
 use super::cut::warn_of;
@@ -32,7 +32,7 @@ const PROGRAM: &str = "qemu-nbd";
 const STARTING: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What keeps a child's stack alive: dropping it ends the child.
+/// The owner of a child's stack: dropping it ends the child.
 struct Running {
     _child: TiedChild,
     /// The socket, which has no name any more.
@@ -172,7 +172,7 @@ fn is_greeted(path: &Path) -> bool {
     greeted.is_ok()
 }
 
-/// What qemu-nbd says, without its name and the text of the node.
+/// The message of qemu-nbd, without its name and the text of the node.
 fn reason(stderr: &str) -> String {
     let line = stderr.lines().find(|line| !line.trim().is_empty());
     let line = line.unwrap_or("it ended without a message");

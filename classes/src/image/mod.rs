@@ -12,11 +12,10 @@
 //!   disk.qcow2   base.qcow2 ...               disk.vmdk
 //! ```
 //!
-//! The class `file` asks here what a file is, and hands over what is no plain copy. qcow2 is done
-//! in this process as far as `imago` knows the image's features, and what is only compressed
+//! The class `file` asks here for the kind of a file, and hands over all but plain copies. qcow2 is
+//! done in this process as far as `imago` knows the image's features, and what is only compressed
 //! (`packed`); qemu's own code does the rest, in a process that is started, watched and ended with
-//! the stack. `docs/classes/file.md` has the
-//! table.
+//! the stack. `docs/classes/file.md` has the table.
 
 mod chain;
 mod child;
@@ -106,7 +105,7 @@ impl ImageFormat {
     }
 }
 
-/// Which backing files are followed.
+/// The backing files that are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Backing {
     /// Those in the folder of the image, or below.
@@ -128,7 +127,7 @@ pub(crate) struct Settings<'a> {
     pub engine: (Choice, GuasiOptions),
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     /// A plain copy of a disk, or something else that is read as it is.
@@ -141,7 +140,7 @@ pub(crate) enum FileKind {
     Image(ImageFormat),
 }
 
-/// What a file is, by its signature.
+/// The kind of a file, by its signature.
 pub(crate) fn recognise(file: &File, size_bytes: u64) -> FileKind {
     let mut read = |offset: u64, length: usize| {
         let mut bytes = vec![0; length];

@@ -1,4 +1,4 @@
-//! Threads that do what blocks: each takes a request, works on it, and completes it.
+//! Threads for blocking work: each takes a request, works on it, and completes it.
 
 use std::collections::VecDeque;
 use std::io;

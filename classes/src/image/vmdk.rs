@@ -26,7 +26,7 @@ const DESCRIPTOR_BYTES_MAX: u64 = 64 << 10;
 /// The content identifier of a parent that does not exist.
 const NO_PARENT: u32 = u32::MAX;
 
-/// What the descriptor of one image states.
+/// The descriptor of one image.
 struct Descriptor {
     /// Changes with the first write after the image is opened.
     content_id: Option<u32>,
@@ -144,7 +144,7 @@ fn read(shown: &str, path: &Path, writable: bool) -> Result<Descriptor, BuildErr
     Ok(descriptor)
 }
 
-/// What a descriptor states of the image and its parent.
+/// Reads the descriptor of an image and its parent.
 fn describe(text: &str) -> Result<Descriptor, &'static str> {
     let value = |key: &str| {
         let mut lines = text.lines().map(str::trim);

@@ -1,4 +1,4 @@
-//! Tests of `md`: what its options allow, and that it is sparse.
+//! Tests of `md`: the values of its options, and sparseness.
 
 use crate::target::tests::refuses;
 use crate::target::{Target, TargetOptions, open_target};
@@ -176,7 +176,7 @@ fn it_lends_what_has_no_holes_and_keeps_it_after_its_end() {
     assert_eq!(copied, Err(bytes[..512].to_vec()));
     let lease = read(&mut channel, &opened, 4608, 12_288).expect("it is lent");
     assert!(bytes_of(&lease) == bytes[512..12_800]);
-    // What comes later shows, and the end of the disk does not matter.
+    // Later writes win, and the end of the disk does not matter.
     channel.write(&opened, 8192, &[255; 4096]).expect("writes");
     drop((channel, opened, target));
     let after = bytes_of(&lease);

@@ -1,18 +1,18 @@
-//! What a server has acknowledged over one connection and not made durable.
+//! Writes that a server has acknowledged over one connection and not made durable.
 //!
 //! A server that dies forgets such writes, and the one that takes its place answers a FLUSH well,
 //! of which it knows nothing to flush. No message of the protocol tells two lives of a server
 //! apart. So each connection counts as a life of its own: a write is durable when a FLUSH that was
-//! sent after its acknowledgement, **over the same connection**, was answered well. What a
-//! connection has not got that far when it breaks is lost, or may be; and a FLUSH of the geom
-//! visits every connection that has such writes ([`super::links`]), whichever was made when.
+//! sent after its acknowledgement, **over the same connection**, was answered well. Other writes
+//! are lost when the connection breaks, or may be; and a FLUSH of the geom visits every connection
+//! that has such writes ([`super::links`]), in any order.
 
 use super::together::Together;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the FLUSHes fail with that follow a broken connection.
+/// The error of FLUSHes after a broken connection.
 pub(super) const BROKE: &str =
     "the connection broke before, and writes that no FLUSH had covered may be lost";
 

@@ -71,7 +71,7 @@ const HANDSHAKE_NS: u64 = 5_000_000_000;
 /// How long to wait before connecting again, at most.
 const PAUSE_NS: u64 = 100_000_000;
 
-/// What a request comes to: the bytes done, or an error with a reason.
+/// The result of a request: the bytes done, or an error with a reason.
 pub(super) type Outcome = Result<u64, (Errno, &'static str)>;
 
 /// A request on its way.
@@ -168,7 +168,7 @@ pub(super) struct Link {
     /// Something was received since that was asked last.
     pub received: bool,
     polling: AdaptivePolling,
-    /// What was written over this connection.
+    /// The writes over this connection.
     pub durability: Durability,
     /// FLUSHes for other threads.
     pub asked: Asked,
@@ -447,8 +447,9 @@ impl Link {
             self.send()?;
             let more = self.receive()?;
             let can_send = self.out.is_empty() && !self.queue.is_empty();
-            // What has ended is handed out before the rest is received: its successors are then
-            // sent while the server still answers, and neither side waits for the other's batch.
+            // Completions are handed out before more replies are received: their successors are
+            // then sent while the server still answers, and neither side waits for the other's
+            // batch.
             let hands_out = more && !self.finished.is_empty();
             if hands_out || (!more && !can_send) {
                 return Ok(());
@@ -545,7 +546,7 @@ impl Link {
                     flight.since_ns = self.now_ns;
                 }
                 if flight.waits_for_flush(&self.remote) {
-                    // What was written is not durable yet, and the server may have forgotten it.
+                    // The writes are not durable yet, and the server may have lost them.
                     flight.flushing = false;
                     flight.done = 0;
                 }

@@ -274,7 +274,7 @@ fn run(links: &Links, remote: &Arc<Remote>) {
         rounds.retain_mut(|round| {
             let over = round.go_on();
             if over && let Some(bio) = round.bio.take() {
-                // What was lost is noted, and fails it further up.
+                // The loss is recorded, and fails a later FLUSH.
                 bio.complete(Ok(0));
             }
             !over

@@ -1,5 +1,5 @@
-//! `nbd`: a disk that another machine or program serves over NBD, as the bottom of a stack (what
-//! GEOM has `ggate(8)` for).
+//! `nbd`: a disk that another machine or program serves over NBD, as the bottom of a stack (GEOM
+//! has `ggate(8)` for that).
 //!
 //! ```text
 //!        caller                              its thread sleeps on the link's descriptor
@@ -345,7 +345,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
 /// Something that lives as long as a geom.
 type Keeps = Box<dyn Any + Send + Sync>;
 
-/// What the connection needs for TLS, if the URI asks for it.
+/// The TLS configuration of the connection, if the URI asks for TLS.
 fn tls(
     parsed: &Parsed,
     wanted: &Wanted,

@@ -1,4 +1,4 @@
-//! The client's side of the handshake: bytes in, bytes out, and at its end what the server has told
+//! The client's side of the handshake: bytes in, bytes out, and at its end the server's description
 //! of the export.
 //!
 //! ```text
@@ -20,7 +20,7 @@ const TOO_OLD_FOR_TLS: &str = "the server offers no TLS (its handshake is of bef
 /// The largest minimum that the protocol allows, bytes.
 const MINIMUM_BYTES_MAX: u32 = 65_536;
 
-/// What a server tells of an export.
+/// The server's description of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     pub size_bytes: u64,
@@ -45,7 +45,7 @@ enum Stage {
     Named,
 }
 
-/// What the handshake has come to.
+/// The state of the handshake.
 pub(super) enum Step {
     /// More bytes are needed.
     More,
@@ -86,7 +86,7 @@ impl Shake {
     /// appended to `out`.
     ///
     /// # Errors
-    /// What the server has refused, or did wrong, in plain words.
+    /// The refusal or fault of the server, in plain words.
     pub fn advance(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Step, String> {
         loop {
             let (used, done) = match self.stage {
@@ -205,7 +205,7 @@ impl Shake {
         self.ask(option::GO, &request.encode(), out);
     }
 
-    /// What follows from a reply, if that is not another option.
+    /// The step after a reply that is not another option.
     fn replied(
         &mut self,
         header: OptionReplyHeader,

@@ -1,4 +1,4 @@
-//! The data path of `nbd`: what the server can do goes to a link, questions are answered here.
+//! The data path of `nbd`: operations of the server go to a link, questions are answered here.
 
 use super::state::ThreadLink;
 use super::{NbdGeom, Ways};

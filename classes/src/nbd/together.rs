@@ -1,5 +1,5 @@
-//! What the connections of a geom have in common: FLUSHes in flight over any of them, how often
-//! one has failed, and whether the server is unreachable.
+//! State shared by the connections of a geom: FLUSHes in flight, the number of failed ones, and
+//! whether the server is unreachable.
 //!
 //! A server with several connections has one disk. When that loses writes, the server may report it
 //! to one FLUSH only, over one connection, whichever connections the writes came over. So a FLUSH
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use ugeom_stack::Losses;
 
-/// What the FLUSHes fail with that follow a failed one.
+/// The error of FLUSHes after a failed one.
 const FAILED: &str =
     "the server failed a FLUSH before, and the writes that it should have covered may be lost";
 
@@ -127,8 +127,8 @@ impl Together {
         flushes.settle();
     }
 
-    /// A FLUSH has failed. What any link has written before may be gone, and the server may say of
-    /// the next one that all is well.
+    /// A FLUSH has failed. Earlier writes of any link may be gone, and the server may report
+    /// success for the next FLUSH.
     pub fn failed(&self, generation: u64) {
         let mut flushes = self.flushes();
         self.failures.failed();

@@ -11,7 +11,7 @@ const PORT: u16 = 10_809;
 
 const SCHEMES: &str = "a URI begins with nbd://, nbds://, nbd+unix:// or nbds+unix://";
 
-/// What a URI names.
+/// The parts of a URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parsed {
     pub place: Place,

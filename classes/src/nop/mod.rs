@@ -12,11 +12,10 @@
 //!   md0.nop           |offset                 size->|
 //! ```
 //!
-//! Which of two geoms is built depends on the options, so that a stack does not pay for what it did
-//! not ask for: [`Pass`] only translates, [`Faulty`] decides about each request. GEOM's counterpart
-//! is
-//! `gnop(8)` (`sys/geom/nop/g_nop.c`): the same options, the same checks, the same order (count,
-//! failure, delay). Its counters are those that the stack keeps of every provider: [`counters`].
+//! The options choose one of two geoms, so that a stack does not pay for unused options: [`Pass`]
+//! only translates, [`Faulty`] decides about each request. GEOM's counterpart is `gnop(8)`
+//! (`sys/geom/nop/g_nop.c`): the same options, the same checks, the same order (count, failure,
+//! delay). Its counters are those that the stack keeps of every provider: [`counters`].
 
 mod errors;
 mod options;

@@ -1,5 +1,5 @@
-//! What `nop` shows of the provider below, and which requests it fails or delays: probabilities, a
-//! countdown, and a seed that makes the choice the same in every run.
+//! The mapping of `nop` onto the provider below, and the requests that it fails or delays:
+//! probabilities, a countdown, and a seed that makes the choice the same in every run.
 
 use crate::draws::{draw, happens};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,15 +26,15 @@ impl Window {
         size_bytes - size_bytes % u64::from(self.sectorsize_bytes)
     }
 
-    /// What becomes of the media when the one below has a new size, as `Geom::resize` says it: a
-    /// size that was asked for stays, and without room for it the geom cannot.
+    /// The size of the media after the one below has a new size, as `Geom::resize` defines it: a
+    /// size given as an option stays, and the geom fails without room for it.
     pub fn resized(&self, below_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
         let needed_bytes = self.offset_bytes.saturating_add(self.explicit_bytes);
         (needed_bytes <= below_bytes).then(|| vec![(self.size_bytes(below_bytes), None)])
     }
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// It is passed on.
@@ -51,7 +51,7 @@ pub struct Faults {
     pub read_fail: f64,
     /// Probability that a write fails, 0 to 1.
     pub write_fail: f64,
-    /// What it fails with.
+    /// The error code.
     pub error: Errno,
     /// Probability that a read which does not fail is delayed, 0 to 1.
     pub read_delay: f64,

@@ -6,8 +6,8 @@
 //! A read of `md0a`: [`crate::part::slicer::Slicer`] adds the partition's first sector and forwards
 //! to `md0`; a write likewise. The layout is described in `ugeom_format::bsd64`.
 //!
-//! Rules of `g_part_bsd64_probe` and `_read`: a slice of 2 MiB or more; `c` is not listed. What
-//! reaches past the end is listed and marked, where FreeBSD refuses the label.
+//! Rules of `g_part_bsd64_probe` and `_read`: a slice of 2 MiB or more; `c` is not listed. A
+//! partition past the end is listed and marked, where FreeBSD refuses the label.
 
 use crate::entry::Miss;
 use crate::part::look;

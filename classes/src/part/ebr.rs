@@ -80,7 +80,7 @@ fn follow(taster: &mut Taster<'_>, mut walk: EbrWalk) -> (Vec<Logical>, Option<S
     (found, None)
 }
 
-/// What stands before `s5`: the disk's name, or for a second extended partition its own.
+/// The prefix of `s5`: the disk's name, or for a second extended partition its own.
 fn prefix(taster: &mut Taster<'_>) -> String {
     let is_first = look::number(taster, mbr::EXTENDED_ORDINAL) == Some(1);
     prefix_of(taster.name(), is_first)

@@ -25,8 +25,8 @@ use ugeom_stack::{Plan, Taster};
 /// GEOM's name of the class, and gpart's of the scheme.
 pub use super::names::GPT as NAME;
 
-/// What stands before a partition's number: a partition of type `freebsd` is a slice, all others
-/// are partitions. Where the MBR in sector 0 has slices of its own, `s1` is taken by them.
+/// The letter before a partition's number: a partition of type `freebsd` is a slice, all others are
+/// partitions. Where the MBR in sector 0 has slices of its own, `s1` is taken by them.
 pub(super) fn letter(kind: Guid, mbr: MbrKind) -> char {
     let taken = matches!(mbr, MbrKind::Hybrid | MbrKind::Partitioned);
     match kind == types::FREEBSD && !taken {
@@ -53,7 +53,7 @@ pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
         .and_then(|sector| Mbr::decode(&sector).ok());
     let mbr = mbr.map_or(MbrKind::Empty, |mbr| mbr.kind());
     let gpt = Gpt::read(media, &mut look::reader(taster));
-    // What is left of an older table does not stand beside an ordinary MBR.
+    // The remains of an older table do not coexist with an ordinary MBR.
     let trusted = match mbr {
         MbrKind::Protective | MbrKind::Empty => gpt.listed(),
         _ => gpt.best(),
@@ -172,7 +172,7 @@ fn part(below: &str, mbr: MbrKind, number: usize, entry: &Entry, findings: &[Fin
     }
 }
 
-/// What is wrong with the entry itself. Overlaps and the end of the media are the slicer's to see.
+/// The defect of the entry itself. Overlaps and the end of the media are the slicer's to see.
 fn mark(wanted: usize, findings: &[Finding]) -> Option<String> {
     let words = findings.iter().filter_map(|finding| match finding {
         Finding::Partition { number, damage, .. } if *number == wanted => match damage {

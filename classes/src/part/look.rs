@@ -1,5 +1,4 @@
-//! What the tables have in common when they taste: the media, a reader of sectors, and what stands
-//! below.
+//! Common parts of tasting: the media, a reader of sectors, and the provider below.
 
 use super::rules::Below;
 use crate::entry::Miss;

@@ -8,8 +8,8 @@
 //!
 //! Rules of `g_pc98_taste`: a cylinder is what the disk says (`GEOM::fwheads`, `GEOM::fwsectors`),
 //! and 8 heads of 17 sectors where it says nothing, which is named unless the entries confirm it;
-//! an entry whose last cylinder is 0, or whose first and last place are the same, is none. What is
-//! a table is stricter (`ugeom_format::pc98`).
+//! an entry whose last cylinder is 0, or whose first and last place are the same, is none. The
+//! check of a table is stricter (`ugeom_format::pc98`).
 
 use crate::entry::Miss;
 use crate::part::look;
@@ -60,7 +60,7 @@ fn geometry(taster: &mut Taster<'_>) -> (Geometry, bool) {
     (geometry, heads.and(sectors).is_some())
 }
 
-/// What to tell of places that may be wrong because the disk states no geometry.
+/// The warning that places may be wrong because the disk states no geometry.
 fn hint(assumed: Geometry, of_ends: Option<Geometry>) -> Option<String> {
     let Geometry {
         heads,

@@ -1,7 +1,7 @@
-//! Which table may stand on which: the one place that tasting and writing ask.
+//! The rules for tables on other tables, for tasting and writing.
 //!
-//! What stands below is asked of the provider itself (`PART::scheme` and its relatives), so that
-//! the answer is the same through a `nop` on a partition as on the partition.
+//! The provider below is queried itself (`PART::scheme` and related attributes), so that the answer
+//! through a `nop` on a partition is that of the partition.
 
 use super::names;
 use ugeom_format::mbr::PartType;

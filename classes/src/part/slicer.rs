@@ -22,7 +22,7 @@ use ugeom_stack::{
     Request, Taster,
 };
 
-/// What [`Slicer::start`] needs to know of a slice, and nothing else.
+/// The part of a slice that [`Slicer::start`] needs, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slice {
     offset_bytes: u64,
@@ -30,7 +30,7 @@ struct Slice {
 }
 
 impl Slice {
-    /// The place of a partition in bytes. What 64 bits cannot count is cut off, so that the sum of
+    /// The place of a partition in bytes. Values beyond 64 bits are cut off, so that the sum of
     /// both cannot overflow; no media reaches there, and a request beyond its end fails below.
     fn of(part: &Part, unit_bytes: u64) -> Self {
         let whole = |bytes: u64| bytes / unit_bytes * unit_bytes;
@@ -73,7 +73,7 @@ pub(super) struct Part {
     pub raw_kind: String,
     /// The name that the table gives it.
     pub label: Option<String>,
-    /// What is wrong with the entry itself.
+    /// The defect of the entry itself.
     pub mark: Option<String>,
     /// More facts for `show`, after the common ones.
     pub config: Vec<Fact>,
@@ -91,12 +91,12 @@ pub(super) struct Table {
     pub scheme: &'static str,
     /// Facts about the table for `show`, after the scheme.
     pub config: Vec<Fact>,
-    /// What is wrong with the table as a whole.
+    /// The defects of the table as a whole.
     pub damage: Vec<String>,
     pub parts: Vec<Part>,
 }
 
-/// What a slicer knows about one of its providers beside its place.
+/// Facts of a slicer about one of its providers beside its place.
 struct Facts {
     kind: String,
     index: u32,
@@ -147,7 +147,7 @@ impl Slicer {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a user must see about a slice when there are so many bytes below.
+    /// The warnings about a slice with so many bytes below.
     fn mark(&self, port: usize, end: &End) -> Option<String> {
         let (slice, facts) = (self.slices.get(port)?, self.facts.get(port)?);
         let past = slice

@@ -1,5 +1,5 @@
-//! What a specification means: a target, its layers from the bottom up, and the provider to use.
-//! Printing one gives its canonical form, which reads as the same target again.
+//! The meaning of a specification: a target, its layers from the bottom up, and the provider to
+//! use. Printing one gives its canonical form, which reads as the same target again.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Target {
     pub stack: Option<StackRef>,
     /// The layers, the bottom one first. Empty only above a [`StackRef`].
     pub layers: Vec<Layer>,
-    /// Which provider is meant, the last `@`. Nothing: the provider of the top layer.
+    /// The addressed provider, after the last `@`. Nothing: the provider of the top layer.
     pub provider: Option<Address>,
     /// The text it was read from, for errors about the provider.
     pub origin: Origin,
@@ -35,7 +35,7 @@ pub struct StackRef {
 /// positional argument is the path.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Which of the providers below the layer attaches to, the `@` before its `|`. Nothing: the
+    /// The provider below to which the layer attaches, after the `@` before its `|`. Nothing: the
     /// provider of the layer below. Never set in the bottom layer of a target.
     pub on: Option<Address>,
     /// The name of the class.
@@ -63,10 +63,12 @@ pub struct Opt {
 /// The name of a provider, or the end of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// What stands behind the `@`.
+    /// The text after the `@`.
     pub text: Spanned<String>,
     /// The text that the span refers to.
     pub origin: Origin,
+    /// The missing path whose end was taken for the address, for the error.
+    pub missing_path: Option<String>,
 }
 
 impl Address {

@@ -36,7 +36,7 @@ use ugeom_measure::units::UnitError;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub struct ValueError {
     pub message: String,
-    /// What to write instead, where that is known.
+    /// The correct text, if known.
     pub help: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl From<UnitError> for ValueError {
     }
 }
 
-/// Which value holds for an option that is not given.
+/// The value of an option that is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionDefault {
     /// None: the option must be given.
@@ -111,7 +111,7 @@ pub type SetOption<T> = fn(&mut T, &str) -> Result<(), ValueError>;
 
 /// One option of a `T`.
 pub struct OptionEntry<T: 'static> {
-    /// What help and errors need.
+    /// The texts for help and errors.
     pub doc: OptionDoc,
     /// Puts a value into place.
     pub set: SetOption<T>,
@@ -134,7 +134,7 @@ impl<T> OptionEntry<T> {
     }
 }
 
-/// What help prints about an option.
+/// The help of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionDoc {
     /// The name, as it is written.
@@ -147,7 +147,7 @@ pub struct OptionDoc {
     pub default: OptionDefault,
     /// The value that the name alone stands for; nothing: a value is needed.
     pub bare: Option<&'static str>,
-    /// What the option does.
+    /// The effect of the option.
     pub help: &'static str,
 }
 

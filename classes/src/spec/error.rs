@@ -1,5 +1,5 @@
-//! Where a specification was written and what is wrong with it: spans, origins and the error
-//! that shows the line with a caret below the fault, as rustc does.
+//! Errors of a specification and their place: spans, origins and the error that shows the line with
+//! a caret below the fault, as rustc does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Span {
 /// something was written does not change what it means.
 #[derive(Clone, Debug, Default)]
 pub struct Spanned<T> {
-    /// What was read from the text at that place.
+    /// The value read at that place.
     pub value: T,
     /// Where it was read, within the text of the [`Origin`].
     pub span: Span,
@@ -168,7 +168,7 @@ fn floor_char(text: &str, at: usize) -> usize {
     at
 }
 
-/// What is wrong with a specification or a stack file, and where.
+/// The defect of a specification or a stack file, with its place.
 ///
 /// Its `Display` shows the message, the line, a caret line below it and the help.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,9 +183,9 @@ pub struct SpecError {
     pub column: usize,
     /// How many characters the fault spans, at least 1.
     pub width: usize,
-    /// What is wrong, without the place in the text.
+    /// The defect, without the place in the text.
     pub message: String,
-    /// What to write instead, where that is known.
+    /// The correct text, if known.
     pub help: Option<String>,
 }
 

@@ -35,7 +35,7 @@ pub struct StackFile {
 pub struct Stack {
     /// The layers and the provider; never a reference to a stack file.
     pub target: Target,
-    /// What the stack file says about running it.
+    /// The settings in the stack file.
     pub settings: Settings,
 }
 

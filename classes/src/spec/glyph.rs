@@ -11,7 +11,7 @@ pub(super) struct Glyph {
     pub end_bytes: usize,
 }
 
-/// What a character counts as.
+/// The class of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GlyphKind {
     /// As written; it may separate.
@@ -142,13 +142,13 @@ impl<'a> Piece<'a> {
         self.tail(index).head(1).text()
     }
 
-    /// What stands before and behind the first plain `separator`.
+    /// The parts before and after the first plain `separator`.
     pub fn split_once(self, separator: char) -> Option<(Piece<'a>, Piece<'a>)> {
         let at = self.find(|c| c == separator)?;
         Some((self.head(at), self.tail(at + 1)))
     }
 
-    /// What stands before and behind the last plain `separator`.
+    /// The parts before and after the last plain `separator`.
     pub fn split_last(self, separator: char) -> Option<(Piece<'a>, Piece<'a>)> {
         let at = self
             .glyphs

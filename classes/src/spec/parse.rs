@@ -9,7 +9,7 @@ use super::{LAYERS_MAX, OPTIONS_MAX, SPEC_BYTES_MAX};
 /// How a stack file's name ends; only such a path can be followed by `#` and the name of a stack.
 const STACK_FILE_SUFFIX: &str = ".toml";
 
-/// What may stand first in a text.
+/// The first word of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
     /// A bottom layer: a path, a class, or a stack of a file.
@@ -127,6 +127,7 @@ impl Parser<'_> {
             Some(Address {
                 text,
                 origin: self.origin.clone(),
+                missing_path: None,
             }),
         ))
     }

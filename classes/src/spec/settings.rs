@@ -37,7 +37,7 @@ pub enum DispatchMode {
     Queued,
 }
 
-/// What is counted for each provider and consumer.
+/// The counters of each provider and consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatisticsMode {
     /// No request is counted or timed.

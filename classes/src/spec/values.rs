@@ -77,7 +77,7 @@ pub(crate) fn provider_name(text: &str) -> Result<String, ValueError> {
     Ok(text.to_owned())
 }
 
-/// What one of some words stands for.
+/// The value of one word of a list.
 ///
 /// # Errors
 /// The text is none of the words.

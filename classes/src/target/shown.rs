@@ -5,9 +5,9 @@ use crate::spec::{Address, FILE_CLASS, Layer, Spanned, Target};
 use std::fs::Metadata;
 use std::os::unix::fs::FileTypeExt;
 
-/// Where the bottom layer is a path at which nothing is, but the path begins with that of a file or
-/// a block device and goes on as providers are named: takes the rest for an address in that file.
-/// A file with the whole name always comes first.
+/// If the path of the bottom layer is missing, but begins with the path of a file or a block device
+/// and ends like the name of a provider: takes the end as an address in that file. An existing file
+/// with the whole name takes precedence.
 pub(super) fn addressed(target: &mut Target) {
     let next_is_addressed = match target.layers.get(1) {
         Some(layer) => layer.on.is_some(),
@@ -30,7 +30,7 @@ pub(super) fn addressed(target: &mut Target) {
     }
 }
 
-/// The file that the path of a layer begins with, and what of the path is behind it.
+/// The file that the path of a layer begins with, and the rest of the path as an address.
 fn split(layer: &Layer) -> Option<(String, Address)> {
     let path = layer
         .positional
@@ -55,7 +55,12 @@ fn split(layer: &Layer) -> Option<(String, Address)> {
         span: path.span,
     };
     let origin = layer.origin.clone();
-    Some((whole[..at].to_owned(), Address { text, origin }))
+    let address = Address {
+        text,
+        origin,
+        missing_path: Some(whole.to_owned()),
+    };
+    Some((whole[..at].to_owned(), address))
 }
 
 fn is_disk(about: &Metadata) -> bool {

@@ -1,4 +1,4 @@
-//! `zero`: a device of 2^60 bytes that reads as zeroes and forgets what is written to it.
+//! `zero`: a device of 2^60 bytes that reads as zeroes and discards writes.
 //!
 //! ```text
 //!            caller
@@ -25,7 +25,7 @@ use ugeom_stack::{Cx, Geom, Next, Plan, ProviderPlan, Request};
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "zero",
     class: "ZERO",
-    about: "2^60 bytes that read as zeroes; writes are forgotten",
+    about: "2^60 bytes that read as zeroes; writes are discarded",
     role: Role::Bottom,
     positional: &[],
     options: &OPTIONS,

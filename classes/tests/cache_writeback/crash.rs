@@ -1,5 +1,5 @@
-//! The power goes at a random moment, again and again. What FLUSH or FUA has acknowledged must be
-//! there afterwards: every sector holds a version that is not older.
+//! The power goes at a random moment, again and again. Data that FLUSH or FUA has acknowledged must
+//! be there afterwards: every sector holds a version that is not older.
 
 use crate::user::{Act, SECTOR};
 use std::any::Any;

@@ -19,7 +19,7 @@ struct Span {
     ended: u64,
 }
 
-/// What one thread has written and read of each sector.
+/// The writes and reads of one thread, by sector.
 struct Log {
     writes: Vec<Vec<Span>>,
     reads: Vec<Vec<Span>>,

@@ -1,5 +1,5 @@
-//! One user of a part of a device, and a plain map of what he knows of it: for each sector the
-//! values that it may have. More than one only after a write that failed.
+//! One user of a part of a device, with a map of the possible values of each sector. More than one
+//! only after a write that failed.
 
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
@@ -7,7 +7,7 @@ use ugeom_stack::{Channel, Command, Errno, Flags, Opened};
 
 pub const SECTOR: usize = 512;
 
-/// What a user can do to a range of sectors.
+/// The operations of a user on a range of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     Read,

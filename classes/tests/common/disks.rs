@@ -1,4 +1,4 @@
-//! Small partitioned disks for tests, and what a stack says of them.
+//! Small partitioned disks for tests, and a stack's listings of them.
 
 use super::{Sparse, add, tables};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use ugeom_format::{bsd64, pc98, vtoc8};
 #[path = "../../../format/tests/common/ldm.rs"]
 pub mod ldm;
 
-/// What to write: first sector and bytes.
+/// Writes: first sector and bytes.
 pub type Sectors = Vec<(u64, Vec<u8>)>;
 
 /// `a` and `c` of a Sun label with cylinders of 128 sectors.

@@ -1,4 +1,4 @@
-//! What the tests of the partition tables share: a sparse memory, and stacks on it.
+//! Shared parts of the tests of partition tables: a sparse memory, and stacks on it.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 pub mod disks;

@@ -14,7 +14,7 @@ pub(crate) struct Shrink<'a, C: Check> {
     state: CrashState,
     judgement: Judgement,
     checks: u64,
-    /// What survived, so that no state is checked twice.
+    /// Surviving states, so that no state is checked twice.
     survived: HashSet<CrashState>,
     settings: &'a CampaignSettings,
 }

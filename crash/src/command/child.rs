@@ -31,7 +31,7 @@ pub(super) enum Ended {
 /// The surroundings of commands.
 pub(super) struct Shell {
     variables: Vec<(&'static str, PathBuf)>,
-    /// What descriptor 3 is, by the name of its variable.
+    /// The variable that names descriptor 3.
     descriptor: Option<&'static str>,
     timeout: Duration,
     stop: Arc<AtomicBool>,
@@ -125,7 +125,7 @@ impl Shell {
     }
 }
 
-/// What went wrong, and the end of what was printed.
+/// The failure, with the end of the output.
 fn with_output(how: &str, mut output: File) -> String {
     let mut text = Vec::new();
     let length = output.metadata().map_or(0, |metadata| metadata.len());

@@ -1,4 +1,4 @@
-//! What commands leave behind: daemons, mounts, loop devices, also after this process was killed.
+//! The leftovers of commands: daemons, mounts, loop devices, also after this process was killed.
 //! This process makes no call that waits for its own FUSE server: a thread in such a call keeps
 //! `/dev/fuse` open after SIGKILL, and the call never ends. Programs make these calls instead. When
 //! this process is gone, the kernel ends the connection, so that the calls fail, and a shell that

@@ -310,7 +310,7 @@ fn namespaces_with(directory: &Path) -> Vec<String> {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if self.is_mounted && self.unmount().is_err() {
-            // What still uses it keeps it until it ends.
+            // Processes that still use it keep it until they end.
             let paths = [self.directory.as_os_str()];
             let _ = run(&self.folder, "umount", &["--lazy", "--"], &paths);
         }

@@ -19,7 +19,7 @@ const BLOCKS: u64 = 5;
 /// How many transactions share a checkpoint.
 const CHECKPOINT_EVERY: u64 = 3;
 
-/// What is wrong with the journal.
+/// The defects of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     NoFlushBeforeCommit,
@@ -228,7 +228,7 @@ fn is_sound(record: &[u8], bug: Option<Bug>) -> bool {
     get(record, at) == sum(&without[..covered])
 }
 
-/// What the journal does after a crash: the keys that are there then.
+/// The recovery of the journal after a crash: the keys that it finds.
 pub fn recover(disk: &Disk, bug: Option<Bug>) -> Result<Vec<String>, String> {
     let has = |wanted: Bug| bug == Some(wanted);
     let read = |at: u64| {

@@ -1,9 +1,9 @@
-//! What the runs of a case of the job add up to.
+//! The sums of the runs of a case of the job.
 
 use super::subject::{Latency, Side};
 use ugeom_measure::Histogram;
 
-/// What the requests of one kind took, over all runs of a case.
+/// The times of the requests of one kind, over all runs of a case.
 #[derive(Default)]
 struct Times {
     submitting: Histogram,
@@ -22,7 +22,7 @@ impl Times {
     }
 }
 
-/// What a case did, over all its runs.
+/// The sums of a case, over all its runs.
 #[derive(Default)]
 pub(super) struct Account {
     reads: Times,

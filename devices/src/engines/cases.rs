@@ -48,7 +48,7 @@ pub(super) fn again(depth: u32) -> String {
     job_name(Method::Libaio.name(), depth, None) + " again"
 }
 
-/// What a run of a case of the job does.
+/// The work of a run of a case of the job.
 type Work = Box<dyn FnMut(u64, &mut Account) -> Result<RunResult, HarnessError>>;
 
 /// A method at a depth. Cases with different schedulers share it.
@@ -91,7 +91,7 @@ impl Matrix {
         let cached = Arc::new(open(path, OFlags::empty())?);
         let length = rustix::fs::seek(&*cached, rustix::fs::SeekFrom::End(0))
             .map_err(|errno| HarnessError::os(shown(path), "asking its size")(errno.into()))?;
-        // What is read from the cache must stay there, so that the job leaves it alone.
+        // The job leaves the file alone, so that its data stays in the page cache.
         let first = cost::BLOCKS;
         let blocks = (length / BLOCK_BYTES).saturating_sub(first);
         let blocks = blocks.min(options.size() / BLOCK_BYTES);
@@ -168,7 +168,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// What was left out until now, and why.
+    /// The cases left out so far, with reasons.
     pub fn left_out(self) -> Vec<String> {
         self.subject.left_out
     }
@@ -337,7 +337,7 @@ impl Matrix {
         }
     }
 
-    /// What was measured, once the cases have run.
+    /// The description of the measurement, once the cases have run.
     pub fn subject(self) -> Subject {
         let Self {
             cases,

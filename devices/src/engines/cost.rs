@@ -1,6 +1,6 @@
-//! What an engine costs by itself, and what it costs to make any call asynchronous: a call that
-//! does nothing, a read of what is in the page cache, three system calls in a row, a function
-//! that computes; so many at a time, beside making the same calls one after the other.
+//! The cost of an engine itself, and of making any call asynchronous: a call that does nothing, a
+//! read from the page cache, three system calls in a row, a function that computes; at several
+//! queue depths, beside the same calls one after the other.
 
 use super::job::{BLOCK_BYTES, memory};
 use super::methods::Method;
@@ -111,7 +111,7 @@ pub(super) fn name(call: &str, method: &str, depth: u32) -> String {
     }
 }
 
-/// What a case measures.
+/// The measurement of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Measured {
     pub call: &'static str,

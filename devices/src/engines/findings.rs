@@ -13,7 +13,7 @@ use ugeom_measure::Center;
 /// fluctuated by.
 pub(super) const AGREE: f64 = 0.1;
 
-/// What a call through GUASI is to take, ns: the call, how many at a time, and the limit.
+/// The targets of calls through GUASI, ns: the call, the queue depth, and the limit.
 const GOALS: [(&str, u32, f64); 3] = [
     ("noop", 1, 1000.0),
     ("noop", 100, 160.0),
@@ -109,7 +109,7 @@ pub(super) fn cost_id(call: &str, method: &str, depth: u32) -> String {
     }
 }
 
-/// What is done in a case of costs.
+/// The description of a case of costs.
 pub(super) fn described(call: &str) -> &'static str {
     let known = CALLS.iter().find(|known| known.name == call);
     known.map_or("a cached 4 KiB read", |known| known.what)

@@ -47,7 +47,7 @@ pub const SIZE_BYTES: u64 = 256 << 20;
 /// The depths of 2007.
 pub const DEPTHS: [u32; 3] = [100, 1000, 10_000];
 
-/// What the user asked for.
+/// The user's options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnginesOptions {
     /// The file or device to write over; none for a temporary file.

@@ -27,7 +27,7 @@ pub(super) struct Depth {
 }
 
 impl Depth {
-    /// What a method takes; none where it is not measured.
+    /// The time of a method; none where it is not measured.
     pub fn of(&self, method: Method) -> Option<f64> {
         let found = self.request_ns.iter().find(|(known, _)| *known == method);
         found.map(|(_, ns)| *ns)
@@ -43,7 +43,7 @@ impl Depth {
 pub struct Plan {
     /// A depth, and the requests of its runs.
     pub runs: Vec<(u32, u64)>,
-    /// What was left out, and why.
+    /// The cases left out, with reasons.
     pub left_out: Vec<String>,
 }
 

@@ -101,7 +101,7 @@ const fn run(
     }
 }
 
-/// What was concluded, in its own words.
+/// The published conclusion, word for word.
 pub(crate) const CONCLUSION: &str = "GUASI and Libaio performance matched each other pretty much \
 consistently. Performance fluctuated over different measures of about +/-10% around their mean \
 value.";

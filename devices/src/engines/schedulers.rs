@@ -1,4 +1,4 @@
-//! The device's I/O scheduler: which there are, setting each, and putting back what was.
+//! The device's I/O scheduler: listing, setting, and restoring the original one.
 //!
 //! The measurements of 2007 were made with the anticipatory scheduler, and "the relative
 //! performance did not change" with three others.

@@ -1,4 +1,4 @@
-//! What the experiment measured, as its document keeps it.
+//! The description of the measurement in its document.
 
 use serde::{Deserialize, Serialize};
 use ugeom_measure::Histogram;
@@ -25,13 +25,13 @@ pub struct Subject {
     /// was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedulers: Vec<String>,
-    /// What each case of the job did, over all its runs.
+    /// The sums of each case of the job, over all its runs.
     pub jobs: Vec<JobDetail>,
-    /// What was left out or made smaller, and why, in plain words.
+    /// The cases left out or made smaller, with reasons.
     pub left_out: Vec<String>,
 }
 
-/// What the runs of one case did.
+/// The sums of the runs of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobDetail {
     /// The name of the case.
@@ -59,7 +59,7 @@ pub struct JobDetail {
     pub in_flight_by_law: f64,
 }
 
-/// What the requests of one direction did.
+/// The sums of the requests of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
     /// Requests that were completed.

@@ -19,7 +19,7 @@ use ugeom_measure::AtomicHistogram;
 /// The stack of a thread that makes one call after another, bytes.
 const STACK_BYTES: usize = 64 << 10;
 
-/// What the threads of a run share.
+/// State shared by the threads of a run.
 struct Shared<'a> {
     file: &'a File,
     part: Part,
@@ -89,7 +89,7 @@ pub(super) fn by_threads(
 }
 
 impl Shared<'_> {
-    /// What one thread does.
+    /// The work of one thread.
     fn calls(&self, seed: u64) -> Result<Done, Failure> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut buffer = Buffer::new(BLOCK_BYTES as usize);

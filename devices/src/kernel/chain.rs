@@ -1,4 +1,4 @@
-//! The chain of a device: what is read for each layer, and where the same blocks lie in it.
+//! The chain of a device: the blocks that are read of each layer, and their place in it.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,7 +9,7 @@ use ugeom_trace::tree::{Class, KernelTree, Node};
 pub struct Row {
     /// Name of the device or of the file.
     pub name: String,
-    /// Which kind of layer it is.
+    /// The kind of layer.
     pub class: &'static str,
     /// Path of the device or file that is read.
     pub path: PathBuf,
@@ -26,7 +26,7 @@ pub struct Chain {
     pub rows: Vec<Row>,
     /// The region that is read of each, bytes.
     pub region_bytes: u64,
-    /// What cannot be read, and why.
+    /// The unreadable parts, with reasons.
     pub left_out: Vec<String>,
 }
 

@@ -19,13 +19,13 @@ const CONFIDENCE: f64 = 0.95;
 pub struct FaithfulRow {
     /// Name of the layer's device.
     pub name: String,
-    /// Which kind of layer it is.
+    /// The kind of layer.
     pub class: String,
     /// The lines that the program of 2002 printed, ns of a loop.
     pub runs_ns: Vec<f64>,
     /// The median with its 95 % interval; none of fewer than 6 runs.
     pub loop_ns: Option<Interval>,
-    /// What it adds to the layer below, within rounds; none for the lowest.
+    /// The cost added to the layer below, within rounds; none for the lowest.
     pub added_ns: Option<Interval>,
 }
 
@@ -41,7 +41,7 @@ pub struct Faithful {
 /// Runs the program on each layer.
 ///
 /// # Errors
-/// What opening or reading a layer fails with.
+/// The error of opening or reading a layer.
 pub fn run(chain: &Chain, seed: u64, control: &mut Control<'_>) -> Result<Faithful, HarnessError> {
     let mut random = fastrand::Rng::with_seed(seed);
     let paths: Vec<PathBuf> = chain.rows.iter().map(|row| row.path.clone()).collect();

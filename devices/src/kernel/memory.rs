@@ -1,6 +1,5 @@
-//! A chain of loop devices and partitions over a file in memory, made anew for each pass: what a
-//! loop device has for as long as it lives (its worker, the pages of its file) is no property of
-//! the layer.
+//! A chain of loop devices and partitions over a file in memory, made anew for each pass: the state
+//! of one loop device (its worker, the pages of its file) is no property of the layer.
 //!
 //! Partitions are added by `addpart` (BLKPG), which needs no table and no parser in the kernel.
 
@@ -37,7 +36,7 @@ pub enum Made {
 /// Devices that are removed when dropped.
 pub(super) struct InMemory {
     file: PathBuf,
-    /// What is made, the lowest first.
+    /// The created layers, the lowest first.
     layers: Vec<Made>,
     /// Paths of what is there, in the same order.
     devices: Vec<String>,
@@ -138,7 +137,7 @@ fn delete_partition(below: &str) -> io::Result<ExitStatus> {
     delete.status()
 }
 
-/// What a program prints; what it complains of as an error.
+/// The output of a program; its messages as an error.
 fn printed(command: &mut Command) -> io::Result<String> {
     let ended = command.output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();

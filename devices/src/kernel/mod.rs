@@ -3,9 +3,9 @@
 //! order; the cost of a layer is the difference to the one below within rounds.
 //!
 //! All cases are measured in turn, and that nine times over with files and buffers opened anew, and
-//! with loop devices made anew where they are ours. What lasts for a second, or for as long as a
-//! buffer or a device, would otherwise be in all rounds of a case, and no interval of its rounds
-//! would cover it. An observation is the median of a pass.
+//! with loop devices made anew where they are ours. An effect that lasts for a second, or for as
+//! long as a buffer or a device, would otherwise be in all rounds of a case, and no interval of its
+//! rounds would cover it. An observation is the median of a pass.
 //!
 //! Wall time depends on where the workers of a layer wake up: on a processor that sleeps, a wake-up
 //! costs tens of microseconds in a virtual machine. So each case is measured twice: with the
@@ -65,7 +65,7 @@ const ROUNDS_MAX: usize = 50;
 /// The part of the budget that is for passes; the rest is for traced reads.
 const PASSES_SHARE: f64 = 0.85;
 
-/// What a chain stands on.
+/// The bottom of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bottom {
     /// The device below the named target.
@@ -73,7 +73,7 @@ pub enum Bottom {
     /// A file in memory: the loop devices of the target's chain and the partitions on them are
     /// made over it.
     Memory {
-        /// What is made, the lowest first.
+        /// The created layers, the lowest first.
         layers: Vec<Made>,
     },
 }
@@ -83,7 +83,7 @@ pub enum Bottom {
 pub struct KernelLayersOptions {
     /// A device, or a file on one.
     pub target: String,
-    /// What its chain stands on while it is measured.
+    /// The bottom of its chain during the measurement.
     pub bottom: Bottom,
     /// How long it may take, ns.
     pub budget_ns: u64,
@@ -93,7 +93,7 @@ pub struct KernelLayersOptions {
     pub faithful: bool,
 }
 
-/// What a read takes, ns: the median of the passes' medians with its interval.
+/// The time of a read, ns: the median of the passes' medians with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// Wall time of a read, nanoseconds.
@@ -109,11 +109,11 @@ pub struct Costs {
 pub struct RowFigures {
     /// Name of the layer's device.
     pub name: String,
-    /// Which kind of layer it is.
+    /// The kind of layer.
     pub class: String,
-    /// What a read of it takes.
+    /// The cost of a read of it.
     pub read: Costs,
-    /// What it adds to the layer below; none for the lowest.
+    /// The cost added to the layer below; none for the lowest.
     pub added: Option<Costs>,
     /// Its added wall time as a share of the time of the lowest layer, per cent.
     pub share_percent: Option<f64>,
@@ -153,7 +153,7 @@ pub struct KernelLayers {
     pub host: Host,
     /// The target, as it was named.
     pub target: String,
-    /// What the user named, where `target` is its chain made again in memory.
+    /// The device that the user named, if `target` is a copy of its chain in memory.
     #[serde(default)]
     pub in_memory_of: Option<String>,
     /// Seed of all that was drawn at random.
@@ -163,7 +163,7 @@ pub struct KernelLayers {
     /// The program of 2002 on each layer.
     #[serde(default)]
     pub faithful: Option<Faithful>,
-    /// What could not be measured, and why.
+    /// The layers left out, with reasons.
     pub left_out: Vec<String>,
 }
 
@@ -346,7 +346,7 @@ fn passes(
                 total,
             });
             let _keep = kept_awake(target, *awake)?;
-            // What took longer leaves the others less.
+            // A slow step leaves less time for the others.
             let left_ns = budget_ns.saturating_sub(clock::now_ns() - start_ns);
             let left_ns = left_ns / (total - done);
             let pass = measure(&chain, (*bytes, *depth), left_ns, &mut random);

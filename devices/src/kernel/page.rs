@@ -133,7 +133,7 @@ fn title(case: &Case) -> String {
     format!("Reads of {bytes} bytes, queue depth {depth}, {condition}, {rounds} rounds")
 }
 
-/// What each layer adds, in a few words: `loop0 adds 4.10 us (3.90 to 4.30)`.
+/// The cost of each layer, in short: `loop0 adds 4.10 us (3.90 to 4.30)`.
 fn added(case: &Case) -> Vec<String> {
     let of_row = |row: &RowFigures| {
         let wall = row.added.as_ref()?.wall_ns?;

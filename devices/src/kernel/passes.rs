@@ -11,9 +11,9 @@ type Times = [f64; 3];
 /// One pass over a case: medians of its rounds.
 pub(super) struct Pass {
     rounds: usize,
-    /// What a read of each layer takes, from the top.
+    /// The times of reads of each layer, from the top.
     reads: Vec<Times>,
-    /// What each layer but the lowest adds to the one below, within rounds.
+    /// The costs that each layer but the lowest adds to the one below, within rounds.
     added: Vec<Times>,
 }
 

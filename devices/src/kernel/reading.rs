@@ -11,7 +11,7 @@ use ugeom_load::recorder::Unwatched;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::{clock, cpu};
 
-/// What a read of a slice took on average, ns.
+/// The mean time of a read of a slice, ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slice {
     /// Wall time of a read, nanoseconds.
@@ -67,7 +67,7 @@ impl Reader {
     /// Reads these blocks, by number, and measures the time of all of them.
     ///
     /// # Errors
-    /// What a read fails with, with its place.
+    /// The error of a read, with its place.
     pub fn slice(&mut self, blocks: &[u64]) -> io::Result<Slice> {
         let machine = cpu::SystemTimes::now()?.busy_ns();
         let (start_ns, caller) = (clock::now_ns(), cpu::thread_cpu_ns());

@@ -30,9 +30,9 @@ pub struct TracedLayer {
 pub struct TracedReads {
     /// How many were traced.
     pub reads: u64,
-    /// What one took as the kernel saw it, ns.
+    /// The time of one read in the kernel, ns.
     pub kernel_ns: f64,
-    /// What one took as its caller saw it, with the system call, ns.
+    /// The time of one read for its caller, with the system call, ns.
     pub caller_ns: f64,
     /// The layers from the top; their times and the wake-up add up to `kernel_ns`.
     pub layers: Vec<TracedLayer>,

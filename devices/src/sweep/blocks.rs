@@ -16,7 +16,7 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_stack::{Delta, Opened, ProviderId, Stack};
 
-/// What all cases of a sweep need.
+/// Parameters shared by all cases of a sweep.
 #[derive(Clone, Copy)]
 pub(super) struct Moving<'a> {
     /// Bytes of one block.
@@ -29,7 +29,7 @@ pub(super) struct Moving<'a> {
     pub cancelled: &'a AtomicBool,
 }
 
-/// What memory holds before anything was read into it.
+/// The initial content of memory, before a read.
 const UNREAD: u8 = 0xa5;
 
 impl Moving<'_> {

@@ -521,7 +521,7 @@ fn forget(path: &Path) -> Result<(), HarnessError> {
     forgotten.map_err(|errno| HarnessError::os(&name, "emptying the cache")(errno.into()))
 }
 
-/// What the simulated disk at the bottom of a stack was told.
+/// The limits set for the simulated disk at the bottom of a stack.
 fn set_limits(target: &Target) -> Option<SetLimits> {
     let tree = target.stack.tree();
     let disk = tree.geoms.iter().find(|geom| geom.class == "DISK")?;

@@ -1,4 +1,4 @@
-//! The lines of 2004: what dd says of a copy, and what csh says of its time.
+//! The lines of 2004: the output of dd for a copy, and of csh for its time.
 //!
 //! Sources: bin/dd/misc.c of FreeBSD 5; `time` of tcsh(1), whose default format is
 //! `%Uu %Ss %E %P %X+%Dk %I+%Oio %Fpf+%Ww`. csh counts in hundredths of a second and cuts off what

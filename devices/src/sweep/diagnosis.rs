@@ -1,4 +1,4 @@
-//! The diagnosis in words: which limit, from where on, and what else the figures show.
+//! The diagnosis in words: the limit, its range of block sizes, and the other findings.
 //!
 //! Each rule has its threshold as a constant with its reason.
 
@@ -51,7 +51,7 @@ pub(super) enum Reached {
 }
 
 impl Reached {
-    /// What became of the blocks of a step; none without counters.
+    /// How the device served the requests of a step; none without counters.
     pub fn of(sums: &Sums) -> Option<Self> {
         let device = sums.device.as_ref()?;
         let asked = sums.transactions as f64;
@@ -71,11 +71,11 @@ impl Reached {
 
     pub fn word(self) -> &'static str {
         match self {
-            Self::OneByOne => "one by one",
+            Self::OneByOne => "none",
             Self::Cached => "cached",
             Self::Merged => "merged",
             Self::Split => "split",
-            Self::Shared => "shared",
+            Self::Shared => "other users",
         }
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn of(subject: &Subject, part: &Part, found: &WayFindings) -> Vec<Str
     said
 }
 
-/// Which limits a sweep has reached.
+/// The limits that a sweep has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     /// The smallest blocks are bound by the number of transactions.
@@ -100,7 +100,7 @@ pub(super) struct Seen {
     pub bandwidth: bool,
 }
 
-/// Which limits were reached; none where the model does not describe what was measured, or where
+/// The limits that were reached; none where the model does not fit the measurement, or where
 /// processes disagree about a limit.
 pub(super) fn seen(found: &WayFindings) -> Option<Seen> {
     let seen = by_fit(found)?;
@@ -419,10 +419,14 @@ fn group(reached: Reached, steps: &[&(u64, Sums)]) -> String {
     let transfers = sum(|sums| sums.device.unwrap_or_default().transfers());
     let bytes = sum(|sums| sums.device.unwrap_or_default().bytes());
     let asked_bytes = sum(|sums| sums.bytes);
-    let counts = format!("{} requested, {} done", grouped(asked), grouped(transfers),);
+    let counts = format!(
+        "{} requests, {} transfers",
+        grouped(asked),
+        grouped(transfers)
+    );
     let each = size(bytes / transfers.max(1));
     let meaning = match reached {
-        Reached::OneByOne => "one by one".to_owned(),
+        Reached::OneByOne => "one transfer per request".to_owned(),
         Reached::Cached => {
             let share = 100.0 - 100.0 * bytes as f64 / asked_bytes.max(1) as f64;
             format!(
@@ -433,7 +437,7 @@ fn group(reached: Reached, steps: &[&(u64, Sums)]) -> String {
         Reached::Merged => format!("{each} each: read ahead, written behind or merged"),
         Reached::Split => format!("split into {each} each"),
         Reached::Shared => format!(
-            "but {} were moved for {} requested: another process used it, too",
+            "but {} were transferred for {} of requests: another process used the device",
             size(bytes),
             size(asked_bytes)
         ),

@@ -1,5 +1,5 @@
-//! What a document says: sums of each case, the limits of each way to each target, what depth and
-//! the device make of it.
+//! The findings of a document: sums of each case, the limits of each way to each target, the
+//! effects of queue depth and of the device.
 
 use super::subject::{CaseFacts, Document, Role, Way};
 use ugeom_harness::figure::{CONFIDENCE, Figure, Unit};
@@ -8,7 +8,7 @@ use ugeom_harness::{DeviceCounts, Sample, total};
 use ugeom_measure::limits::Fitted;
 use ugeom_measure::{Interval, Noise, Spread};
 
-/// What the runs of one case did, added up.
+/// The sums of the runs of one case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Number of runs that were added.
@@ -25,11 +25,11 @@ pub struct Sums {
     pub system_ns: u64,
     /// Context switches during the runs.
     pub switches: u64,
-    /// What the busiest core worked, ns.
+    /// The busy time of the busiest core, ns.
     pub busiest_core_ns: u64,
-    /// What all cores of the machine did, ns: user, nice, system, interrupts, idle.
+    /// The time of all cores of the machine, ns: user, nice, system, interrupts, idle.
     pub machine_ns: [u64; 5],
-    /// What the device did, where it has counters.
+    /// The counters of the device, if it has any.
     pub device: Option<DeviceCounts>,
 }
 
@@ -196,7 +196,7 @@ impl Findings {
         Self { sums, ways }
     }
 
-    /// What the runs of a case did; none when there were none.
+    /// The sums of the runs of a case; none without runs.
     pub fn sums(&self, case: usize) -> Option<&Sums> {
         self.sums.get(case)?.as_ref()
     }

@@ -32,7 +32,7 @@ pub use findings::{Findings, compute};
 pub use report::page;
 pub use subject::{CaseFacts, Document, EXPERIMENT, Part, Role, SetLimits, Subject, Way};
 
-/// What the user asked for.
+/// The user's options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepOptions {
     /// The target to measure; none for a temporary file and a simulated disk.
@@ -92,11 +92,10 @@ impl SweepOptions {
 /// A run is as long as its bytes take, or this, ns.
 const RUN_NS: u64 = 60_000_000_000;
 
-/// What the simulated disk is, when no target was named: the drive of 2004.
+/// The parameters of the simulated disk without a target: the drive of 2004.
 const SIMULATED: &str = "disk:64m,preset=ata2004,data=0";
 
-/// The experiment. What was measured before a target failed is kept, and the document says what
-/// failed.
+/// The experiment. A failure of a target keeps the earlier measurements, and the document names it.
 pub struct Sweep;
 
 impl Experiment for Sweep {

@@ -1,4 +1,4 @@
-//! What was published on 26 September 2004, as data.
+//! The publication of 26 September 2004, as data.
 //!
 //! Source: Matthew Dillon, "ATA disk performance", to current@freebsd.org: `time dd if=/dev/ad0
 //! bs=... of=/dev/null` for 67,108,864 bytes in each block size. Rows of the `iostat` beside it
@@ -6,14 +6,14 @@
 
 use ugeom_measure::limits::Fitted;
 
-/// What dd and csh printed for one block size.
+/// The output of dd and csh for one block size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Bytes of one block.
     pub block_bytes: u64,
-    /// What dd said, seconds.
+    /// The time that dd printed, seconds.
     pub seconds: f64,
-    /// What csh said, seconds in user space.
+    /// The user time that csh printed, seconds.
     pub user_seconds: f64,
     /// The same in the kernel.
     pub system_seconds: f64,

@@ -1,4 +1,4 @@
-//! The page of a sweep: the answer, what was measured step by step, what the device did, and the
+//! The page of a sweep: the answer, the measurements step by step, the load of the device, and the
 //! diagnosis.
 
 use super::diagnosis::{self, Reached};
@@ -68,7 +68,7 @@ fn asked(document: &Document) -> String {
     text
 }
 
-/// What was left out, and which blocks moved less than was asked for.
+/// The cases that were left out, and the block size whose runs are the shortest.
 fn left_out(document: &Document, findings: &Findings) -> Vec<String> {
     let subject = &document.subject;
     let mut left_out = subject.left_out.clone();
@@ -83,7 +83,7 @@ fn left_out(document: &Document, findings: &Findings) -> Vec<String> {
     let least = short.map(|(block, sums)| (sums.each(sums.bytes) as u64, *block));
     if let Some((bytes, block)) = least.min() {
         left_out.push(format!(
-            "bytes: a run moved less than {}, with blocks of {} {}",
+            "bytes: runs of less than {} (blocks of {}: {})",
             size_human(subject.bytes),
             size_human(block),
             size_human(bytes)
@@ -256,24 +256,27 @@ fn title(subject: &Subject, part: &Part, found: &WayFindings) -> String {
     format!("{}, {}: {what}", part.name, found.way.word())
 }
 
-/// What the program saw.
+/// The transfers of each block size as the program counts them.
 fn steps(found: &WayFindings) -> Table {
     // Units stand in the names: eleven columns leave no room for more.
     let columns = [
         "block",
-        "moved",
-        "seconds",
+        "bytes",
+        "time s",
         "MB/s",
-        "tps",
+        "IOPS",
         "user s",
         "sys s",
         "CPU %",
-        "switches",
-        "ns each",
+        "ctx sw",
+        "ns/request",
         "sys ms/MiB",
     ];
     let columns = columns.map(|name| Column::number(name, ""));
-    let mut table = Table::new("A run of each block size, on average", columns);
+    let mut table = Table::new(
+        "Mean of the runs of each block size (ctx sw: context switches)",
+        columns,
+    );
     for (block, sums) in &found.steps {
         let seconds = |ns: u64| Cell::number(sums.each(ns) / 1e9, 3);
         let rate = sums.per_second(sums.bytes) / 1e6;
@@ -299,13 +302,23 @@ fn block_cell(block_bytes: u64) -> Cell {
     Cell::count(block_bytes).shown_as(size_human(block_bytes))
 }
 
-/// What the device saw, in the columns of BSD's iostat.
+/// The load of the device during the runs, in the columns of BSD's iostat.
 fn device(part: &Part, found: &WayFindings) -> Table {
     let columns = [
-        "block", "asked", "done", "KB/t", "tps", "MB/s", "us", "ni", "sy", "in", "id",
+        "block",
+        "requests",
+        "transfers",
+        "KB/t",
+        "tps",
+        "MB/s",
+        "us",
+        "ni",
+        "sy",
+        "in",
+        "id",
     ];
     let columns = columns.map(|name| Column::number(name, ""));
-    let columns = columns.into_iter().chain([Column::text("blocks went")]);
+    let columns = columns.into_iter().chain([Column::text("merging")]);
     let name = part.device.as_deref().unwrap_or("");
     let mut table = Table::new(
         &format!("Load of {name} during the runs, in iostat's columns"),
@@ -326,13 +339,13 @@ fn device(part: &Part, found: &WayFindings) -> Table {
             Cell::number(sums.per_second(counts.bytes()) / 1_048_576.0, 2),
         ];
         let shares = sums.machine_ns.iter().map(share);
-        let went = Reached::of(sums).map_or("", Reached::word);
-        table.row(row.into_iter().chain(shares).chain([Cell::text(went)]));
+        let reached = Reached::of(sums).map_or("", Reached::word);
+        table.row(row.into_iter().chain(shares).chain([Cell::text(reached)]));
     }
     table
 }
 
-/// What the answer is about: the rates of all ways.
+/// The plot of the answer: the rates of all ways.
 fn picture(document: &Document, findings: &Findings) -> Curves {
     let rate = Axis::log10("rate", "MB/s");
     let mut all = Curves::new(

@@ -1,4 +1,4 @@
-//! What a sweep measured, as its document keeps it.
+//! The description of a sweep in its document.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub const EXPERIMENT: &str = "sweep";
 pub struct Subject {
     /// The targets: the one that was asked for, or a temporary file and a simulated disk.
     pub parts: Vec<Part>,
-    /// What each case does, in the order of the cases.
+    /// The work of each case, in the order of the cases.
     #[serde(rename = "cells")]
     pub cases: Vec<CaseFacts>,
     /// The bytes that each block size was to move.
@@ -22,7 +22,7 @@ pub struct Subject {
     pub write: bool,
     /// Whether blocks were taken at random and not one after the other.
     pub random: bool,
-    /// What was left out, and why, in plain words.
+    /// The cases left out, with reasons.
     pub left_out: Vec<String>,
 }
 
@@ -52,14 +52,14 @@ pub struct SetLimits {
     pub bytes_per_second: u64,
 }
 
-/// What a case does.
+/// The work of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseFacts {
     /// The index of its target.
     pub part: usize,
-    /// Which way it goes.
+    /// The way to the device.
     pub way: Way,
-    /// What it is for.
+    /// The role of the case.
     pub role: Role,
     /// Bytes of one block.
     pub block_bytes: u64,
@@ -88,7 +88,7 @@ impl Way {
     }
 }
 
-/// What a case is for.
+/// The role of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {

@@ -31,8 +31,7 @@ use crate::queue::{Queue, by_queue};
 const DEPTH_MAX: u32 = 32_768;
 
 /// Most operations that the kernel has at a time through a ring: as many as the queue of a device
-/// usually has room for. What finds no room there is made by threads of the kernel, at twice the
-/// cost.
+/// usually has room for. The rest is made by threads of the kernel, at twice the cost.
 const RING_DEPTH: u32 = 128;
 
 /// The most workers unless something else is said: as fio had it.
@@ -130,7 +129,8 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
     pub fn open(depth: u32, options: GuasiOptions) -> Result<GuasiEngine<M>, EngineError> {
         let depth = depth.clamp(1, DEPTH_MAX);
         let Workers { min, max } = options.workers(depth);
-        // What was cancelled takes room until a worker comes by: twice as much as can be in use.
+        // A cancelled operation takes room until a worker removes it: twice as many as can be in
+        // use.
         let settings = Settings::new()
             .workers(min, max)
             .backend(options.backend)

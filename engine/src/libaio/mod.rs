@@ -9,8 +9,8 @@
 //! whole work before it returns. Allocating blocks, and a full queue of the device, make it wait
 //! as well. That is what the engine is for: to be compared with.
 //!
-//! The kernel cancels nothing that reads or writes a disk: only what was not handed over yet ends
-//! early. Discarding and zeroing have no request and are made on the spot.
+//! The kernel cancels nothing that reads or writes a disk: only operations that were not submitted
+//! yet end early. Discarding and zeroing have no request and are made on the spot.
 
 mod abi;
 mod ring;
@@ -196,8 +196,8 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
     /// Takes what has ended, without a system call where the ring is known.
     fn collect(&mut self) {
         if self.told.get() && self.untold == 0 {
-            // What ends from here on counts again, so that nothing is missed. It fails when
-            // nothing was counted.
+            // Completions from here on count again, so that none is missed. It fails when nothing
+            // was counted.
             let _ = rustix::io::read(&self.eventfd, &mut [0_u8; 8]);
         }
         if self.ring.is_none() {

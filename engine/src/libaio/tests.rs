@@ -1,5 +1,5 @@
-//! What only this engine does: reaping from the kernel's ring, and sleeping on a descriptor that
-//! is asked for late. What every engine does is in the conformance suite.
+//! Tests of this engine alone: reaping from the kernel's ring, and sleeping on a descriptor that is
+//! requested late. The tests of every engine are in the conformance suite.
 
 use ugeom_machine::buffer::Buffer;
 

@@ -1,11 +1,11 @@
 //! The engine `mmap`: a file is mapped into memory, and reading and writing it are copies.
 //!
-//! A read costs one call, fstat(2), to know where the file ends now, and a page fault for each
-//! page that was not touched before; a flush is msync(2). What a mapping cannot do goes through
-//! the calls of `sync`: writing past the end (a mapping makes no file longer), discarding,
-//! zeroing, and files that cannot be mapped (opened for writing only, pipes) or that were opened
-//! with O_DIRECT, which a mapping would silently ignore. `direct=1` and `engine=mmap` together are
-//! therefore refused by the class `file`.
+//! A read costs one call, fstat(2), to know where the file ends now, and a page fault for each page
+//! that was not touched before; a flush is msync(2). Other operations go through the calls of
+//! `sync`: writing past the end (a mapping makes no file longer), discarding, zeroing, and files
+//! that cannot be mapped (opened for writing only, pipes) or that were opened with O_DIRECT, which
+//! a mapping would silently ignore. `direct=1` and `engine=mmap` together are therefore refused by
+//! the class `file`.
 //!
 //! **What can go wrong.** A page of a mapping that lies past the end of its file, or that the disk
 //! cannot deliver, raises SIGBUS where a read(2) would have failed. The end is asked before each
@@ -44,7 +44,7 @@ pub struct Mapped;
 /// Copies from and to a mapping of the file, in the calling thread.
 pub type MmapEngine<M> = InlineEngine<M, Mapped>;
 
-/// What the engine keeps of a file that can be mapped.
+/// The state of a file that can be mapped.
 pub struct MappedFile {
     file: Arc<File>,
     writable: bool,

@@ -1,5 +1,5 @@
-//! What only this engine meets: files that change their length under the mapping. What every
-//! engine does is in the conformance suite.
+//! Tests of this engine alone: files that change their length under the mapping. The tests of every
+//! engine are in the conformance suite.
 
 use std::fs::OpenOptions;
 

@@ -1,5 +1,5 @@
-//! The reactor: what a thread sleeps on that has more to wait for than one thing. It waits for
-//! completions of engines, for sockets, for timers and for mailboxes, all together.
+//! The reactor: the wait of a thread for several kinds of events. It waits for completions of
+//! engines, for sockets, for timers and for mailboxes, all together.
 //!
 //! ```text
 //!   sockets, listeners   register -> Source -------+
@@ -62,7 +62,7 @@ pub enum Waiting {
     Epoll,
 }
 
-/// What a source is watched for.
+/// The events that a source is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     pub(crate) read: bool,
@@ -105,7 +105,7 @@ pub struct Source {
     serial: u32,
 }
 
-/// What a wait has found.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A source is ready. One that has failed, or whose other side is gone, is ready for all that
@@ -190,7 +190,7 @@ impl Reactor {
     /// Watches a descriptor, which is kept open until it is removed again.
     ///
     /// # Errors
-    /// What the system says: EPERM for regular files with epoll, ENOSPC and ENOMEM when there is
+    /// The error of the system: EPERM for regular files with epoll, ENOSPC and ENOMEM when there is
     /// no room.
     pub fn register(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> io::Result<Source> {
         let free = self.watched.iter().position(Option::is_none);
@@ -236,7 +236,7 @@ impl Reactor {
     pub fn deregister(&mut self, source: Source) {
         let Some(watched) = self.find(source) else { return };
         let (fd, before) = (Arc::clone(&watched.fd), watched.interest);
-        // What cannot be removed is ignored when it reports: its serial is void.
+        // Reports of a source that cannot be removed are ignored: its serial is void.
         let _ = self.arm(source, &fd, before, Interest::NONE);
         self.watched[source.index as usize] = None;
         if let Back::Ring(ring) = &mut self.back {

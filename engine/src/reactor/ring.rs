@@ -1,8 +1,9 @@
 //! Waiting with polls in a ring of io_uring (io_uring_enter(2), IORING_OP_POLL_ADD).
 //!
-//! A poll of a source is made once and made again after it has reported, so that what still holds
-//! is reported again, as with poll(2). It joins the other polls that wait in the submission ring,
-//! and all of them enter the kernel with the call that sleeps. An edge is a poll that stays.
+//! A poll of a source is made once and made again after it has reported, so that a persistent
+//! condition is reported again, as with poll(2). It joins the other polls that wait in the
+//! submission ring, and all of them enter the kernel with the call that sleeps. An edge is a poll
+//! that stays.
 //!
 //! Each poll has a number that is used once; what a poll reports that is not the source's newest
 //! is ignored. So nothing has to wait for the end of a poll that was removed.

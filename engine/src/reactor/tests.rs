@@ -24,7 +24,7 @@ fn pair() -> (Arc<OwnedFd>, UnixStream) {
     (Arc::new(OwnedFd::from(ours)), theirs)
 }
 
-/// What happens without waiting.
+/// The events without waiting.
 fn now(reactor: &mut Reactor) -> Vec<Event> {
     // Two rounds: a poll that has reported is made again by the next wait.
     let mut events = Vec::new();
@@ -34,7 +34,7 @@ fn now(reactor: &mut Reactor) -> Vec<Event> {
     events
 }
 
-/// What happens, if anything does before long.
+/// The events within a short time.
 fn soon(reactor: &mut Reactor) -> Vec<Event> {
     let mut events = Vec::new();
     let timeout = Some(Duration::from_secs(20));

@@ -1,5 +1,5 @@
-//! The cache of a simulated disk: the files hold what was written, and the cache what was there
-//! before, sector by sector, until a flush makes the new content certain.
+//! The cache of a simulated disk: the files hold the written data, and the cache the older
+//! contents, sector by sector, until a flush makes the new content certain.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
-/// What a disk writes as a whole or not at all, bytes.
+/// The atomic unit of a disk's writes, bytes.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What a loss of power has done.
+/// The effect of a power loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crash {
     /// Sectors with writes that were not flushed.
@@ -27,13 +27,13 @@ struct Version {
     before: Vec<u8>,
 }
 
-/// What is not certain yet of one file: for each sector its older contents, oldest first.
+/// The volatile part of one file: for each sector its older contents, oldest first.
 struct Uncertain {
     file: Arc<File>,
     sectors: BTreeMap<u64, Vec<Version>>,
 }
 
-/// What is not certain yet, by device and inode, so that a file opened twice is one.
+/// The volatile parts, by device and inode, so that a file opened twice is one.
 #[derive(Default)]
 pub(super) struct Cache {
     files: BTreeMap<(u64, u64), Uncertain>,
@@ -62,8 +62,8 @@ fn key(file: &File) -> io::Result<(u64, u64)> {
 }
 
 impl Cache {
-    /// Keeps what the sectors of the range hold before a write. What is no regular file, or cannot
-    /// be read, is left to fate.
+    /// Keeps what the sectors of the range hold before a write. Other files, and unreadable ones,
+    /// are not covered.
     pub fn keep(&mut self, file: &Arc<File>, call: u64, offset: u64, length: u64) {
         let Ok(key) = key(file) else { return };
         let uncertain = self.files.entry(key).or_insert_with(|| Uncertain {
@@ -131,7 +131,7 @@ impl Cache {
                     let end = uncertain.file.metadata()?.len();
                     let place = sector * SECTOR_BYTES;
                     let mut before = version.before.clone();
-                    // What the file did not have then is zero now: its length is durable.
+                    // Data past the old length is zero now: the length is durable.
                     before.resize(end.saturating_sub(place).min(SECTOR_BYTES) as usize, 0);
                     uncertain.file.write_all_at(&before, place)?;
                 }

@@ -39,7 +39,7 @@ use crate::queue::{Queue, by_queue};
 use cache::Cache;
 pub use cache::{Crash, SECTOR_BYTES};
 
-/// What a simulated disk does wrong, and how long it takes.
+/// The faults of a simulated disk, and its latency.
 #[derive(Clone, Debug)]
 pub struct Faults {
     /// Decides everything that is left to chance.
@@ -169,7 +169,7 @@ impl<M: IoMemory + 'static> SimulatedEngine<M> {
         if !world.off && matches!(prepared.step.call, Call::Write { .. }) {
             // SAFETY: the pieces are alive and no other code's while the operation is in the queue.
             let bytes = unsafe { gathered(prepared.pieces) };
-            // What cannot be written fails when the call is made as a whole.
+            // A write that fails as a whole fails when it is submitted.
             let _ = world.write_some(&file, prepared.step.offset, &bytes);
         }
         self.due.push(Reverse(Due {

@@ -1,6 +1,6 @@
-//! What the simulation promises: the same run from the same seed, and after a crash nothing lost
-//! that was flushed and nothing found that was never written. What every engine does is in the
-//! conformance suite.
+//! The promises of the simulation: the same run from the same seed, and after a crash every flushed
+//! write and no data that was never written. The tests of every engine are in the conformance
+//! suite.
 
 use std::fs::OpenOptions;
 use std::ops::Range;

@@ -113,7 +113,7 @@ pub(super) fn cancellation(ticket: Ticket) -> squeue::Entry {
         .user_data(CANCELLATION)
 }
 
-/// What the kernel hands back with a completion.
+/// The value that the kernel returns with a completion.
 pub(super) fn user_data(ticket: Ticket) -> u64 {
     u64::from(ticket.serial) << 32 | u64::from(ticket.index)
 }

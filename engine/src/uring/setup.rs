@@ -17,7 +17,7 @@ pub(super) const FILES_MAX: u32 = 64;
 /// Size of the table of registered memory.
 pub(super) const POOLS_MAX: u32 = 16;
 
-/// What the kernel keeps for a ring.
+/// The kernel's memory of a ring.
 #[derive(Clone, Copy)]
 pub(super) struct Tables {
     /// Whether the kernel has a table for registered files.

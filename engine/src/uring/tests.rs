@@ -1,5 +1,5 @@
-//! What only this engine does: a queue of its own, and operations that the kernel can put off for
-//! ever. What every engine does is in the conformance suite.
+//! Tests of this engine alone: a queue of its own, and operations that the kernel can put off for
+//! ever. The tests of every engine are in the conformance suite.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! What the tests of several engines share.
+//! Shared parts of the tests of engines.
 
 use ugeom_engine::{Choice, Engine, open_engine};
 use ugeom_testkit::engine::Memory;

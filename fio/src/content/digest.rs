@@ -85,7 +85,7 @@ pub fn of(verify: Verify, data: &[u8]) -> Digest {
     }
 }
 
-/// What errors call it.
+/// The name in errors.
 pub fn name(verify: Verify) -> &'static str {
     match verify {
         Verify::Md5 => "MD5 of the content",

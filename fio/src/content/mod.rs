@@ -1,4 +1,4 @@
-//! What is written, and how it is checked: patterns, random bytes, and fio's verify header.
+//! The content of writes, and its verification: patterns, random bytes, and fio's verify header.
 
 mod digest;
 mod header;
@@ -18,9 +18,9 @@ const SCRAMBLE_BYTES: usize = 512;
 pub struct Mismatch {
     /// The first byte that is wrong, from the beginning of the block.
     pub at: usize,
-    /// What was looked at.
+    /// The part that was checked.
     pub what: &'static str,
-    /// What should be there.
+    /// The expected content.
     pub expected: String,
     /// The bytes that were read, in words.
     pub found: String,
@@ -30,12 +30,12 @@ pub struct Mismatch {
     pub in_header: bool,
 }
 
-/// What a block is about.
+/// The identity of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Offset in the file.
     pub offset: u64,
-    /// Which write it was, modulo 2^16, if that is known.
+    /// The number of the write, modulo 2^16, if known.
     pub number: Option<u16>,
 }
 
@@ -48,7 +48,7 @@ pub struct Content {
     verifying: Verifying,
     pattern: Vec<Piece>,
     rng: fastrand::Rng,
-    /// What the seeds in verify headers come from: fio checks them in mixed jobs.
+    /// The source of the seeds in verify headers: fio checks them in mixed jobs.
     headers: Draws,
     thread: u16,
     /// A part of a block whose header was moved back to its beginning.
@@ -138,7 +138,7 @@ impl Content {
         }
     }
 
-    /// What is behind and between the headers of a block, from its seed.
+    /// The content after and between the headers of a block, from its seed.
     fn body(&self, buffer: &mut [u8], seed: u64, offset: u64) {
         if !self.pattern.is_empty() {
             return repeat(buffer, &self.pattern, offset);
@@ -180,8 +180,8 @@ impl Content {
         result
     }
 
-    /// What a digest does not say: the pattern, and all of a block that this job wrote where the
-    /// digest is fio's of SHA-512, which holds a part of the content and no digest.
+    /// Checks beyond the digest: the pattern, and all of a block that this job wrote if the digest
+    /// is fio's of SHA-512, which holds a part of the content and no digest.
     fn check_body(
         &self,
         length: usize,
@@ -219,7 +219,7 @@ impl Content {
         Ok(())
     }
 
-    /// What a part of a block should be: that which the seed in its header makes; `None` when its
+    /// The expected content of a part of a block, from the seed in its header; `None` when its
     /// header is damaged, or another program wrote it.
     pub fn expected(&self, block: &[u8], label: Label, part: (usize, usize)) -> Option<Vec<u8>> {
         let (begin, length) = part;

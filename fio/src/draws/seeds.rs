@@ -12,8 +12,8 @@ const MULTIPLIER: u64 = 0x9e37_0001;
 /// How many seeds there are.
 const COUNT: usize = 21;
 
-/// What a sequence of random numbers is for. Its number is that of its seed, the same as in fio's
-/// table of seeds.
+/// The purpose of a sequence of random numbers. Its number is that of its seed, the same as in
+/// fio's table of seeds.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
     /// Sizes of reads, writes and trims are this one and the two after it.
@@ -28,7 +28,7 @@ pub enum Purpose {
     Offsets = 6,
     /// Sizes of files for `filesize=LOW-HIGH`.
     FileSizes = 7,
-    /// Which writes are trimmed again, for `trim_percentage`.
+    /// The choice of writes to trim again, for `trim_percentage`.
     Trims = 8,
     /// Content of writes, with its repeated and compressible shares.
     Content = 9,
@@ -40,7 +40,7 @@ pub enum Purpose {
     Poisson = 15,
     /// The zone of a request for `random_distribution=zoned`.
     Zones = 16,
-    /// Which requests have a priority, for `cmdprio_percentage`.
+    /// The choice of requests with a priority, for `cmdprio_percentage`.
     Priorities = 19,
 }
 

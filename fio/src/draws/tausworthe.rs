@@ -6,7 +6,7 @@
 //! each component may begin with. Seeds become states as by fio and the GNU Scientific Library: by
 //! a multiplication each, and six numbers are left out.
 
-/// What the first state is made from: fio writes powers of two with `^`, which C reads as XOR.
+/// The constants of the first state: fio writes powers of two with `^`, which C reads as XOR.
 const FIRST: u64 = (2 ^ 31) + (2 ^ 17) + (2 ^ 7);
 
 /// Numbers left out at the beginning.

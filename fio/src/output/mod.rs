@@ -1,4 +1,4 @@
-//! What came out, as fio prints it: text for people, JSON and terse lines for programs.
+//! The results in fio's formats: text for people, JSON and terse lines for programs.
 
 mod json;
 mod lines;

@@ -49,7 +49,7 @@ pub struct Place {
     pub length: u32,
 }
 
-/// What the random places of a file come from.
+/// The source of random places of a file.
 enum Source {
     /// Any block, again and again.
     Any,
@@ -65,7 +65,7 @@ struct State {
     start: u64,
     length: u64,
     file_bytes: u64,
-    /// What random places are drawn from, bytes: the whole region, or a zone.
+    /// The range of random places, bytes: the whole region, or a zone.
     range: u64,
     source: Source,
     /// Where the last request of each kind ended, from the start of the region.
@@ -76,7 +76,7 @@ struct State {
     zone: Option<Zone>,
 }
 
-/// What all files have in common.
+/// Rules shared by all files.
 struct Rules {
     sizes: [Sizes; 3],
     /// The smallest size of any kind: a bit of the map.
@@ -116,7 +116,7 @@ pub struct Places {
     chance: Chance,
     /// Requests of any kind until a place is drawn; the ones before follow the last of their kind.
     run_left: i64,
-    /// What has been transferred since the present zones began, in all files, bytes.
+    /// Bytes transferred since the present zones began, in all files.
     zone_used: u64,
     order: Order,
     /// Files whose requests begin anew, or have ended, where that is asked for.
@@ -156,7 +156,7 @@ impl Places {
         self.closed.iter_mut().flat_map(|files| files.drain(..))
     }
 
-    /// What offsets are drawn from.
+    /// The source of offsets.
     pub fn offsets(&self) -> &Draws {
         &self.chance.offsets
     }
@@ -478,7 +478,7 @@ impl State {
         (offset < self.length).then_some(offset)
     }
 
-    /// What follows the last request of its kind, or lies `modifier` bytes from there.
+    /// The place after the last request of its kind, or `modifier` bytes from there.
     #[inline]
     fn in_sequence(&self, kind: usize, modifier: i64) -> Option<u64> {
         let mut offset = self.next[kind];
@@ -489,7 +489,8 @@ impl State {
     }
 
     /// A step of `rw=read:SIZE` in a file, as by fio: past its end, gaps go on at the beginning,
-    /// and steps back at the end. What a file has behind the region ends the steps forward there.
+    /// and steps back at the end. The part of a file behind the region ends the steps forward
+    /// there.
     fn stepped(&self, next: u64, modifier: i64) -> Option<u64> {
         if self.start.saturating_add(next) >= self.file_bytes {
             return None;

@@ -1,4 +1,4 @@
-//! Which file the next request goes to: `file_service_type` and `openfiles`.
+//! The file of the next request: `file_service_type` and `openfiles`.
 
 use super::drawn_files::DrawnFiles;
 use crate::draws::Seeds;

@@ -1,4 +1,4 @@
-//! Places against what the options say.
+//! Places against the meaning of the options.
 
 use super::*;
 use ugeom_job::error::Origin;
@@ -145,7 +145,7 @@ fn files_begin_anew_by_themselves_where_fio_begins_them_anew() {
     assert!(most > Some(&800) && !counts.contains(&0), "{counts:?}");
 }
 
-/// What fio 3.33 asks for first: the block of 4 KiB and the number of blocks.
+/// The first random numbers that fio 3.33 draws: the block of 4 KiB and the number of blocks.
 #[test]
 fn places_are_those_that_fio_draws() {
     let known: [(&[(&str, &str)], &str); 7] = [

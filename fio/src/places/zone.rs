@@ -1,5 +1,5 @@
-//! Zones of a file that are worked on one after the other (`zonemode=strided`), as by fio: what is
-//! transferred counts for all files together, and requests may reach past the end of a zone.
+//! Zones of a file that are worked on one after the other (`zonemode=strided`), as by fio:
+//! transfers count for all files together, and requests may reach past the end of a zone.
 
 use super::State;
 use ugeom_job::settings::Job;

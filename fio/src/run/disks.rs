@@ -1,4 +1,4 @@
-//! The block devices below jobs, and what they did meanwhile.
+//! The load of the block devices below jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;

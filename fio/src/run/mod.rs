@@ -29,7 +29,7 @@ use ugeom_job::error::JobError;
 use ugeom_job::settings::Job;
 use wave::run_wave;
 
-/// What the caller wants to be told, and may want to stop.
+/// Reports to the caller, which may stop the run.
 pub trait Watcher {
     /// Something to say, once.
     fn note(&mut self, text: &str);
@@ -51,7 +51,7 @@ pub trait Watcher {
     fn is_report_due(&mut self) -> bool {
         false
     }
-    /// What came out so far.
+    /// The results so far.
     fn report(&mut self, outcome: Outcome) {
         let _ = outcome;
     }
@@ -62,7 +62,7 @@ pub trait Watcher {
     fn may_write(&mut self, target: &Meaning) -> Result<(), String>;
 }
 
-/// What the status line shows (`--eta`).
+/// The status line (`--eta`).
 pub struct Progress<'a> {
     /// The jobs of this wave, with where each is.
     pub jobs: &'a [(&'a Job, Phase)],
@@ -80,7 +80,7 @@ pub struct Progress<'a> {
 struct Copy {
     job: Job,
     number: u32,
-    /// Which of the copies of its job it is.
+    /// The number of the copy of its job.
     clone: u32,
     group: u32,
     target: Meaning,
@@ -101,8 +101,8 @@ impl Copy {
 /// Runs jobs, wave after wave: a job with `stonewall` waits for all before it.
 ///
 /// # Errors
-/// A job that cannot be run at all. What goes wrong while one runs is in its outcome, and so is
-/// data that a stack loses at the end.
+/// A job that cannot be run at all. Failures during a job are in its outcome, and so is data that a
+/// stack loses at the end.
 pub fn run(jobs: &[Job], watcher: &mut dyn Watcher) -> Result<Outcome, JobError> {
     let mut stacks = BTreeMap::new();
     let jobs = &directories::opened(jobs)?;
@@ -187,7 +187,7 @@ fn run_waves(
         }
         outcome.jobs.extend(jobs);
         if !goes_on || watcher.cancelled() {
-            // What waited for others does not begin any more, and is reported, as by fio.
+            // Waiting jobs do not begin any more, and are reported, as by fio.
             outcome.jobs.extend(copies.map(|(entry, _)| idle(entry)));
             break;
         }
@@ -195,7 +195,7 @@ fn run_waves(
     Ok(reported(&[], outcome.jobs, &disks))
 }
 
-/// What is reported of jobs that ran earlier and those that ran last.
+/// The report of jobs that ran earlier and those that ran last.
 fn reported(earlier: &[JobOutcome], last: Vec<JobOutcome>, disks: &Disks) -> Outcome {
     let jobs = earlier.iter().cloned().chain(last);
     Outcome {

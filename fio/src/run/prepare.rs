@@ -1,5 +1,4 @@
-//! What happens before a job runs: its target is found and measured, and files that are missing are
-//! made.
+//! Preparation of a job: its target is found and measured, and missing files are made.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,10 +24,10 @@ pub(super) struct Entry<'a> {
     pub(super) job: &'a Job,
     /// Its number among all copies of all jobs.
     number: u32,
-    /// Which of the copies of its job it is.
+    /// The number of the copy of its job.
     clone: u32,
     pub(super) group: u32,
-    /// What an earlier job makes is needed: it is prepared when its turn comes.
+    /// The job needs files of an earlier job: it is prepared when its turn comes.
     pub(super) is_late: bool,
 }
 
@@ -73,7 +72,7 @@ fn ask(job: &Job, target: &Meaning, watcher: &mut dyn Watcher) -> Result<(), Job
 }
 
 impl Entry<'_> {
-    /// What can be refused of a job that is prepared later, before any job runs.
+    /// Refuses a job that is prepared later, as far as possible before any job runs.
     pub(super) fn refuse_early(&self, watcher: &mut dyn Watcher) -> Result<(), JobError> {
         match self.job.read_iolog {
             Some(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! What the watching thread sees: samples of rates, progress, and which jobs are to end.
+//! The watching thread: samples of rates, progress, and the end of jobs.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use ugeom_job::settings::{ExitWhat, Job};
 /// How often the rates of the progress line change, ns.
 const SAMPLE_NS: u64 = 500_000_000;
 
-/// What the watching thread remembers of each job of a wave.
+/// The watching thread's state for each job of a wave.
 pub(super) struct Sampling {
     /// A job with `exit_what=all` has ended.
     pub(super) ends_all: bool,
@@ -205,7 +205,7 @@ fn sample(
     }))
 }
 
-/// Which jobs are to end because others have: `exitall`, `exit_what`, `exitall_on_error`.
+/// The jobs that end because others have: `exitall`, `exit_what`, `exitall_on_error`.
 #[derive(Default)]
 struct Ending {
     groups: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What a job sets for its thread: priorities, processors, memory, user and group.
+//! The settings of a job's thread: priorities, processors, memory, user and group.
 
 use std::num::NonZeroU64;
 

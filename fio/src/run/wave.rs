@@ -1,4 +1,4 @@
-//! A wave: jobs that run beside each other, a thread each, and what they leave behind.
+//! A wave: jobs that run beside each other, a thread each, and their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -33,7 +33,7 @@ const TICK_MS: u64 = 20;
 /// How long a report waits for a job: longer than one sleeps that has nothing to do.
 const ANSWER_MAX: Duration = Duration::from_millis(300);
 
-/// What a thread of a wave leaves behind.
+/// The result of a thread of a wave.
 struct Ended {
     done: Result<Done, JobError>,
     begun_unix_ms: u64,
@@ -41,7 +41,7 @@ struct Ended {
     pid: u32,
 }
 
-/// What the threads of a wave share.
+/// State shared by the threads of a wave.
 struct Shared<'a> {
     copies: &'a [Copy],
     lives: &'a [Live],
@@ -114,7 +114,7 @@ pub(super) fn run_wave(
     Ok((outcomes, !sampling.ends_all))
 }
 
-/// What came out of the jobs of a wave; writes their logs.
+/// The results of the jobs of a wave; writes their logs.
 fn outcomes(
     wave: &[Copy],
     ended: Vec<Option<Ended>>,
@@ -153,8 +153,8 @@ fn outcomes(
     Ok(outcomes)
 }
 
-/// What the jobs of a wave have done so far. Those that do not answer soon, as while they wait for
-/// a device, are reported as they were before.
+/// The progress of the jobs of a wave. Those that do not answer soon, as while they wait for a
+/// device, are reported as they were before.
 fn status(wave: &[Copy], lives: &[Live], sampling: &Sampling) -> Vec<JobOutcome> {
     let running = lives.iter().filter(|live| live.phase() == Phase::Running);
     running.clone().for_each(Live::ask);

@@ -1,4 +1,4 @@
-//! What happens when requests come back: they are counted, remembered, and their slots are free.
+//! Completion of requests: they are counted and recorded, and their slots are free.
 //!
 //! Requests that were handed over together and came back together took equally long, since clocks
 //! are read once for all of them; so they are counted with one step for the whole run of them.

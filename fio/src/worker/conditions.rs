@@ -1,5 +1,5 @@
-//! What holds requests back beside their rate: pauses, a depth that keeps a latency, the turn among
-//! the jobs of a flow, and requests in flight that overlap.
+//! Conditions that delay requests beside their rate: pauses, a queue depth that keeps a latency,
+//! the turn among the jobs of a flow, and overlapping requests in flight.
 
 use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
@@ -8,7 +8,7 @@ use super::flow::Share;
 use super::{DRAINED, FLOW_NAP_NS, PASSED, Worker};
 use ugeom_job::settings::WRITE;
 
-/// What `thinktime` needs to know.
+/// The state of `thinktime`.
 #[derive(Default)]
 pub(super) struct Pauses {
     /// When the last pause was due, and how many requests there were (`thinktime_blocks`).

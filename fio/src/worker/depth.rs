@@ -28,7 +28,7 @@ pub struct DepthSearch {
     last_window: bool,
 }
 
-/// What follows from a window.
+/// The decision after a window.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     /// The search goes on, or the window has not ended.
@@ -122,7 +122,7 @@ impl DepthSearch {
         }
         self.last_window = false;
         self.high = Some(self.depth);
-        // What was slow enough before may have become too slow.
+        // A depth that was slow enough before may have become too slow.
         self.low = self.low.min(self.depth - 1);
         self.depth = self.low.midpoint(self.depth).max(1);
         Verdict::GoOn

@@ -1,4 +1,4 @@
-//! Errors of requests: which end a job, which are counted, and what is said about them.
+//! Errors of requests: those that end a job, those that are counted, and the messages.
 
 use std::io;
 
@@ -87,7 +87,7 @@ impl<D: Door> Worker<'_, D> {
         };
         let Request { offset, length, .. } = request;
         let why = story.unwrap_or_else(|| io::Error::from(errno).to_string());
-        // What has no room is a matter of the size that was asked for.
+        // ENOSPC depends on the requested size.
         let origin = match errno {
             Errno::NOSPC | Errno::FBIG | Errno::DQUOT => self.task.job.origin_of("size"),
             _ => &Origin::Default,

@@ -10,7 +10,7 @@ use ugeom_job::settings::Job;
 /// instant, and until the last has ended, it would make requests at full speed.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// What the jobs of a flow share: their weights, and the requests that they have made.
+/// The state shared by the jobs of a flow: their weights, and their counts of requests.
 #[derive(Debug, Default)]
 pub struct Flow {
     weights: AtomicU64,

@@ -63,7 +63,7 @@ impl Histograms {
         if self.window_ms == 0 || length_ms < self.window_ms {
             return;
         }
-        // What came too late is taken off the next window.
+        // A delay is subtracted from the next window.
         window.begin_ms = Some(at_ms - (length_ms - self.window_ms));
         let time_ms = self.epoch_ms + at_ms;
         let _ = write!(self.text, "{time_ms}, {kind}, {}", request.length);

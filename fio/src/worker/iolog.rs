@@ -1,4 +1,4 @@
-//! `write_iolog`: what is asked for, in version 3 of fio's log.
+//! `write_iolog`: the requests of a job, in version 3 of fio's log.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};

@@ -65,7 +65,7 @@ pub(super) fn checks_each_pass(task: &Task<'_>) -> bool {
     }
 }
 
-/// What is left to be done.
+/// The remaining work.
 pub(super) struct Limits {
     pub(super) bytes_left: u64,
     /// How often the files may still be worked through: as often as `loops` says, and without a
@@ -87,8 +87,7 @@ pub(super) struct Limits {
     bytes_beyond: u64,
     /// Of all loops, reads that check included.
     pub(super) requests_left: u64,
-    /// What is to be transferred is no multiple of the requests: fio looks for another one, and
-    /// syncs before it.
+    /// The amount is no multiple of the requests: fio looks for another one, and syncs before it.
     pub(super) has_rest: bool,
     pub(super) ramp_end: u64,
     pub(super) runtime_ticks: u64,
@@ -127,7 +126,7 @@ impl Limits {
         limits
     }
 
-    /// What is to be done before the job ends, or reads back what it wrote.
+    /// The amount of work before the job ends, or reads back its writes.
     pub(super) fn set_amount(&mut self, task: &Task<'_>) {
         let job = task.job;
         let parts = loops_apart(task);
@@ -160,7 +159,7 @@ impl Limits {
     }
 }
 
-/// What requests do to the limits.
+/// The effect of requests on the limits.
 impl Limits {
     /// A request is made. As by fio, the last one may be more than what was left.
     #[inline]
@@ -206,7 +205,7 @@ impl Limits {
     }
 }
 
-/// What a job transfers in all, bytes.
+/// The amount of a job, bytes.
 pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
     let job = task.job;
     let pass = match job.size {
@@ -285,8 +284,8 @@ fn is_alike(job: &Job) -> bool {
     ends && same && (kinds == 1 || job.rw.random)
 }
 
-/// What the files have for requests of one size; all that they have where sizes differ, or where
-/// reads and writes go through them each for themselves.
+/// The bytes of the files for requests of one size; all bytes where sizes differ, or where reads
+/// and writes pass through them separately.
 fn blocks_of(task: &Task<'_>) -> u64 {
     let unit = match is_alike(task.job) {
         true => task.job.smallest_bytes().max(1),

@@ -107,7 +107,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one job has locked. Dropping it lets the others go on.
+/// The locks of one job. Dropping it lets the others go on.
 pub struct Held<'a> {
     files: Vec<Option<&'a Mutex<State>>>,
     number: u32,

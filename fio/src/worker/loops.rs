@@ -50,8 +50,8 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// What passes that are read back may still transfer, bytes. As by fio, reads that check do not
-    /// count unless the job asks for it (`experimental_verify`).
+    /// The remaining bytes of passes that are read back. As by fio, reads that check do not count
+    /// unless the job asks for it (`experimental_verify`).
     fn rest_of_passes(&self) -> u64 {
         let (task, job) = (self.task, self.task.job);
         let is_checked = checks_each_pass(task) && !job.time_based;

@@ -94,7 +94,7 @@ const FLOW_NAP_NS: u64 = 1_000;
 const DRAINED: u64 = u64::MAX;
 const PASSED: u64 = u64::MAX - 1;
 
-/// What a worker needs to know.
+/// The input of a worker.
 pub struct Task<'a> {
     pub job: &'a Job,
     /// The parts of files that requests may go to.
@@ -107,33 +107,33 @@ pub struct Task<'a> {
     pub seeds: Seeds,
     /// Requests are handed over and end in the same call: there is no time between.
     pub blocking: bool,
-    /// What others see of it.
+    /// Its published state.
     pub live: &'a Live,
     /// Set from outside when the job should end.
     pub stop: &'a AtomicBool,
-    /// What it shares requests with (`flow`).
+    /// The jobs that it shares requests with (`flow`).
     pub flow: Option<&'a Flow>,
     /// The files that jobs lock (`lockfile`).
     pub locks: &'a FileLocks,
-    /// What an earlier job wrote (`verify_state_load`).
+    /// The writes of an earlier job (`verify_state_load`).
     pub state: Option<&'a VerifyState>,
 }
 
-/// What went wrong with a request.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The number of the error, as errno(3) has it.
     pub errno: i32,
-    /// What, where, and why.
+    /// The error, its place, and the reason.
     pub message: String,
 }
 
-/// What a worker has done.
+/// The result of a worker.
 pub struct Done {
     pub tally: Tally,
     /// The logs that were asked for.
     pub logs: Option<Logs>,
-    /// What is left for a later job (`verify_state_save`).
+    /// The state for a later job (`verify_state_save`).
     pub state: Option<VerifyState>,
     /// Why it ended early.
     pub trouble: Option<Trouble>,
@@ -214,7 +214,7 @@ pub struct Worker<'a, D> {
     checks_left: u64,
     /// The number of the write that each slot reads back; none without `verify`.
     checks: Vec<Option<u16>>,
-    /// What is asked for per request besides the usual: see [`Worker::may_make`].
+    /// The extra checks per request: see [`Worker::may_make`].
     has_conditions: bool,
     pauses: Pauses,
     /// How long before a request is due there is no more sleep, ns.
@@ -375,7 +375,7 @@ impl<'a, D: Door> Worker<'a, D> {
         }
     }
 
-    /// What happened until now was for warming up.
+    /// The warm-up has ended: drops its counts.
     fn start_counting(&mut self, now: u64) {
         self.tally = Tally::default();
         self.logs = Logs::of(self.task.job);
@@ -391,7 +391,7 @@ impl<'a, D: Door> Worker<'a, D> {
         self.task.live.enter(Phase::Running);
     }
 
-    /// What this thread and those of its engine have used.
+    /// The usage of this thread and those of its engine.
     fn usage(&mut self, ended: bool) -> Usage {
         Usage::of_thread().plus(&self.door.helpers_usage(ended))
     }
@@ -592,7 +592,7 @@ impl<'a, D: Door> Worker<'a, D> {
         self.syncs.iter_mut().for_each(Syncs::begin_pass);
     }
 
-    /// What a request brings with it: the next one's time, a look for a pause, a sync.
+    /// The consequences of a request: the next one's time, a check for a pause, a sync.
     #[inline]
     fn after_choosing(&mut self, kind: usize, length: u32) {
         let job = self.task.job;

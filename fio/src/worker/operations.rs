@@ -36,7 +36,7 @@ pub(super) struct Operations<'a> {
     side: usize,
     /// `disable_lat=0`: latencies are measured.
     timed: bool,
-    /// What was created is synced when it is closed (`fsync_on_close`), and at the end.
+    /// Created files are synced when they are closed (`fsync_on_close`), and at the end.
     syncs: [bool; 2],
 }
 
@@ -90,7 +90,7 @@ impl<'a> Operations<'a> {
         (0..self.states.len() as u32).try_for_each(|file| self.close(file))
     }
 
-    /// What it is called in errors.
+    /// The name in errors.
     fn doing(&self) -> &'static str {
         match self.operation {
             FileOperation::Create => "creating",

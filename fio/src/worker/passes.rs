@@ -9,7 +9,7 @@ use rustix::fs::{Advice, fadvise};
 use super::Task;
 use crate::places::Place;
 
-/// What has been transferred in the present pass over each file.
+/// Bytes transferred in the present pass over each file.
 pub(super) struct Passes {
     /// Bytes of each kind, or of all kinds together in the first.
     bytes: Vec<[u64; 3]>,

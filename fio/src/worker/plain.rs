@@ -1,5 +1,5 @@
-//! Plain jobs: one request at a time, on a door that does it within a call, and nothing that has
-//! to be looked at for each request. What differs between such jobs is decided before the loop.
+//! Plain jobs: one request at a time, on a door that does it within a call, and nothing that has to
+//! be looked at for each request. Differences between such jobs are decided before the loop.
 //!
 //! ```text
 //!   place -> content, if it is a write -> door.call -> clock -> one counter
@@ -86,7 +86,7 @@ struct Stretch {
     ended: u64,
 }
 
-/// What requests of a plain job have in common.
+/// The common properties of the requests of a plain job.
 #[derive(Clone, Copy)]
 pub(super) struct Alike {
     side: usize,
@@ -104,7 +104,7 @@ impl<D: Door + Direct> Worker<'_, D> {
         }
     }
 
-    /// What the requests have in common, and their places, where the job is a plain one.
+    /// The common properties of the requests, and their places, if the job is a plain one.
     pub(super) fn plain(&mut self) -> Option<(Alike, Simple)> {
         let job = self.task.job;
         let alone = self.task.blocking && self.slots.len() == 1 && job.verify == Verify::No;

@@ -1,4 +1,4 @@
-//! Which I/O priority a request has: `cmdprio_percentage` and `cmdprio_bssplit`.
+//! The I/O priority of a request: `cmdprio_percentage` and `cmdprio_bssplit`.
 
 use ugeom_load::door::{Kind, Request};
 use ugeom_load::places::Below as _;

@@ -14,7 +14,7 @@ use ugeom_machine::sync_range::{SyncRangeFlags, sync_file_range};
 use super::{NO_REQUEST, Worker};
 use ugeom_job::settings::RangeSync;
 
-/// What has been written to each file since its last sync.
+/// The bytes written to each file since its last sync.
 pub(super) struct Written {
     flags: SyncRangeFlags,
     /// From the lowest byte to the highest of each file. As by fio, the first range of a file

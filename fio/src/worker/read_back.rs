@@ -1,4 +1,4 @@
-//! Reading back what was written, and checking it.
+//! Reading back and checking written blocks.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -59,7 +59,7 @@ impl<D: Door> Worker<'_, D> {
         self.checked_ns += elapsed_ns;
     }
 
-    /// What has been transferred so far, checks included.
+    /// Bytes transferred so far, checks included.
     pub(super) fn moved_bytes(&self) -> u64 {
         let totals = self.task.live.totals();
         totals.iter().map(|(bytes, _)| bytes).sum()

@@ -28,7 +28,7 @@ struct LastWrites {
     issued_before: u64,
 }
 
-/// What an earlier job had written.
+/// The writes of an earlier job.
 struct Given {
     depth: u64,
     writes: u64,
@@ -103,7 +103,7 @@ impl Given {
 }
 
 impl<D: Door> Worker<'_, D> {
-    /// What the job leaves for a later one. `reseeded`: it has read back what it wrote.
+    /// The state for a later job. `reseeded`: it has read back what it wrote.
     pub(super) fn state(&self, reseeded: bool) -> Option<VerifyState> {
         let last = self.states.last.as_ref()?;
         let (job, seeds): (&Job, _) = (self.task.job, &self.task.seeds);

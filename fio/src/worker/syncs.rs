@@ -1,7 +1,7 @@
 //! `fsync`, `fdatasync` and `sync_file_range`: the syncs between the writes of a job, as by fio.
 //!
-//! A sync is due before the next request when the number of writes so far is a multiple of what the
-//! option says, unless the last request that ended was a sync. So a sync follows each read, too,
+//! A sync is due before the next request when the number of writes so far is a multiple of the
+//! option's value, unless the last request that ended was a sync. So a sync follows each read, too,
 //! that comes between such a write and the next one. fio's `libaio` makes a sync when it is due,
 //! and takes requests back one at a time, when the queue is full. Here they come back together, and
 //! count as ended one for each that follows. A request of an engine without a queue that fails does
@@ -39,7 +39,7 @@ pub(super) struct Syncs {
     counted_early: u32,
     /// Syncs that were made and have not ended.
     in_flight: u32,
-    /// What `sync_file_range` is for.
+    /// The state of `sync_file_range`.
     written: Option<Written>,
     /// Whether each pass ends with a sync and begins with one.
     between_passes: bool,

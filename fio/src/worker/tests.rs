@@ -1,4 +1,4 @@
-//! What a worker does, on a door that only writes down what was asked of it.
+//! Tests of a worker, on a door that only records its requests.
 
 use std::io;
 use std::sync::Mutex;
@@ -74,7 +74,7 @@ fn done_by(
     (done, asked)
 }
 
-/// What a job has done, its requests, and the buffers it has taken from the door.
+/// The result of a job, its requests, and the buffers it has taken from the door.
 fn taking(
     engine: &str,
     settings: &[&str],

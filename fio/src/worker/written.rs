@@ -1,4 +1,4 @@
-//! What has been written, so that it can be read back: for each place the last write of it.
+//! Written blocks, for reading back: for each place the last write of it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use super::super::places::Place;
 /// A file and an offset, bytes.
 type Key = (u32, u64);
 
-/// What a place holds.
+/// The last write of a place.
 struct Block {
     length: u32,
     /// The number of the write, as it is in the block.

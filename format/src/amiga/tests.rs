@@ -1,4 +1,4 @@
-//! What is read of rigid disk blocks and their chains, and what is refused.
+//! Reading of rigid disk blocks and their chains, and refusals.
 
 use super::*;
 use proptest::prelude::*;

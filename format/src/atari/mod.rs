@@ -111,7 +111,7 @@ pub struct Partition {
     pub sectors: u64,
 }
 
-/// What a root sector and its chains describe.
+/// The partitions of a root sector and its chains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Sectors of the disk, as the table has them.

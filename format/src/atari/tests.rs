@@ -1,4 +1,4 @@
-//! What is read of root sectors and their chains, and what is refused.
+//! Reading of root sectors and their chains, and refusals.
 
 use super::*;
 use proptest::prelude::*;

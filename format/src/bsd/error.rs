@@ -41,7 +41,7 @@ pub enum Error {
         /// Byte of the provider at which the label begins.
         offset: u64,
         found: u16,
-        /// What the label's bytes give.
+        /// The value computed from the label's bytes.
         expected: u16,
     },
     #[error(

@@ -58,7 +58,7 @@ pub struct Partition {
     /// File system fragment size in bytes; in labels of OpenBSD's version 1 the
     /// high 16 bits of the first sector (bytes 8 and 9) and the length.
     pub fragment_size_bytes: u32,
-    /// What the partition holds.
+    /// The type of the partition.
     pub kind: FsType,
     /// Fragments of a block of UFS (`p_frag`).
     pub fragments: u8,
@@ -75,7 +75,7 @@ pub struct Slice {
     pub start_bytes: u64,
     /// Length in bytes, from `p_size` sectors.
     pub size_bytes: u64,
-    /// What the partition holds.
+    /// The type of the partition.
     pub kind: FsType,
 }
 
@@ -95,7 +95,7 @@ pub struct Extent {
     pub start: u64,
     /// Length in the same sectors, never 0.
     pub sectors: u64,
-    /// What the partition holds.
+    /// The type of the partition.
     pub kind: FsType,
 }
 
@@ -310,7 +310,7 @@ impl Label {
         extents.filter(|extent| extent.sectors != 0)
     }
 
-    /// What the partitions' first sectors count from, in the label's sectors.
+    /// The origin of the partitions' first sectors, in the label's sectors.
     ///
     /// Labels in slices hold absolute sector numbers, labels on whole disks
     /// relative ones, and nothing in the label says which. GEOM's rule: the

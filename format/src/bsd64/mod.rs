@@ -49,7 +49,7 @@ pub enum Error {
     #[error("the disklabel64 has CRC {found:#010x} at byte 516, its bytes give {expected:#010x}")]
     Crc {
         found: u32,
-        /// What the bytes give.
+        /// The value computed from the bytes.
         expected: u32,
     },
     #[error(
@@ -70,7 +70,7 @@ pub struct Partition {
     pub offset_bytes: u64,
     /// Length in bytes; 0 when unused.
     pub size_bytes: u64,
-    /// What it holds: number and UUID.
+    /// The type: number and UUID.
     pub kind: Bsd64Type,
     /// The partition's own UUID.
     pub guid: Guid,

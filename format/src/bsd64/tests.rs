@@ -1,4 +1,4 @@
-//! What is read of disklabel64s, and what is refused.
+//! Reading of disklabel64s, and refusals.
 
 use super::*;
 use proptest::prelude::*;

@@ -7,7 +7,7 @@ use std::fmt;
 /// The number that says: look at the UUID.
 pub const FS_OTHER: u8 = 10;
 
-/// What a partition holds.
+/// The type of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bsd64Type {
     /// The number in the label (`p_fstype`).

@@ -1,5 +1,5 @@
-//! BTF, the kernel's description of its types: where a member lies in a struct, which number a
-//! type has, which argument of a tracepoint is what.
+//! BTF, the kernel's description of its types: the offset of a member in a struct, the number of a
+//! type, the types of a tracepoint's arguments.
 //!
 //! ```text
 //!   header 24 bytes:  u16 magic eb9f, u8 version 1, u8 flags, u32 header length,
@@ -141,7 +141,7 @@ impl<'a> Btf<'a> {
         Some(offset)
     }
 
-    /// Which argument of the tracepoint with that typedef (`btf_trace_block_getrq`) is a pointer
+    /// The argument of the tracepoint with that typedef (`btf_trace_block_getrq`) that is a pointer
     /// to the struct, from 0. The function's own first argument does not count.
     pub fn argument(&self, typedef: &str, of: &str) -> Option<u32> {
         let pointer = self.head(self.typedef(typedef)?)?.refers;

@@ -9,7 +9,7 @@ const MAGIC_OFFSET: u64 = 56;
 
 const HAS_JOURNAL: u32 = 0x4;
 const JOURNAL_DEVICE: u32 = 0x8;
-/// What ext2 and ext3 understand: incompatible features, and those that forbid writing.
+/// The features of ext2 and ext3: incompatible ones, and those that forbid writing.
 const EXT2_INCOMPATIBLE: u32 = 0x2 | 0x10;
 const EXT3_INCOMPATIBLE: u32 = 0x2 | 0x4 | 0x10;
 const EXT3_READ_ONLY: u32 = 0x1 | 0x2 | 0x4;

@@ -1,4 +1,4 @@
-//! Images of disks, and compressed files: what lies inside is not at the offsets where it seems.
+//! Images of disks, and compressed files: their data is not at the offsets where it seems.
 //!
 //! Sources: QEMU `docs/interop/qcow2.txt` and `block/*.c`, VMware's Virtual Disk Format 1.1 and
 //! 5.0, the VHD and VHDX specifications of Microsoft, VirtualBox `VDICore.h`, Apple's `koly` block

@@ -1,5 +1,5 @@
-//! What is on a medium: file systems, volumes, encrypted containers, disk images, partition tables,
-//! recognised by their signatures.
+//! The content of a medium: file systems, volumes, encrypted containers, disk images, partition
+//! tables, recognised by their signatures.
 //!
 //! [`identify`] reads a few blocks and answers with every structure that it recognises, because a
 //! medium may carry several: an old file system below a new one, an ISO image that is also a disk.
@@ -39,7 +39,7 @@ use crate::text::visible;
 use std::fmt;
 use view::View;
 
-/// What kind of structure it is, and so how much of the medium belongs to it.
+/// The kind of structure, which gives its extent on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentUse {
     /// A file system: the whole medium is its own.
@@ -65,7 +65,7 @@ pub struct Content {
     pub title: String,
     /// For a listing: `ext4`, `LUKS2`, `qcow2`.
     pub short: String,
-    /// What kind of structure it is.
+    /// The kind of structure.
     pub usage: ContentUse,
     /// Its label or name, where it has one. Texts that are made of it escape it.
     pub label: Option<String>,
@@ -75,7 +75,7 @@ pub struct Content {
     pub inner_bytes: Option<u64>,
     /// Where its magic numbers stand; never empty. The first place is the one to show.
     pub places: Vec<ContentPlace>,
-    /// What else is known to belong to it: the entries of a table.
+    /// Other places that belong to it: the entries of a table.
     pub body: Vec<ContentPlace>,
 }
 
@@ -172,7 +172,7 @@ impl fmt::Display for Content {
     }
 }
 
-/// What [`identify`] found, and what it could not read.
+/// The findings of [`identify`], and the sectors it could not read.
 #[derive(Clone, Debug, Default)]
 pub struct Identified {
     /// Every structure that was recognised.

@@ -31,7 +31,7 @@ pub enum Field {
     Utf16(u64, usize),
     /// A UUID of sixteen bytes.
     Uuid(u64),
-    /// What a function makes of it: the medium, where the structure begins.
+    /// A function that describes the structure: the medium, and the start of the structure.
     Made(fn(&mut View<'_>, u64) -> Option<String>),
 }
 
@@ -44,7 +44,7 @@ pub struct Signature {
     /// A medium smaller than this carries none.
     pub min_bytes: u64,
     pub magics: &'static [Magic],
-    /// What must hold besides: the medium, where the structure begins.
+    /// A further condition: the medium, and the start of the structure.
     pub check: Option<fn(&mut View<'_>, u64) -> bool>,
     pub label: Field,
     pub uuid: Field,

@@ -56,7 +56,8 @@ fn rows() -> impl Iterator<Item = &'static Signature> {
         .chain(images::SIGNATURES)
 }
 
-/// What a row's check wants besides the magic number, at an offset from where the structure begins.
+/// The bytes that a row's check needs besides the magic number, at an offset from the start of the
+/// structure.
 fn besides(row: &Signature, magic: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let nilfs2 = {
         let mut block = vec![0; 1024];
@@ -222,7 +223,7 @@ fn tables_that_are_not_listed_are_recognised() {
     }
 }
 
-/// What the functions of [`PROBES`] recognise, by libblkid's names.
+/// The structures that the functions of [`PROBES`] recognise, by libblkid's names.
 const PROBED: &[&str] = &[
     "ext2",
     "ext3",

@@ -81,7 +81,7 @@ impl<'a> View<'a> {
                     self.blocks.insert(number, block.to_vec());
                 }
             }
-            // What a medium gives in one piece only partly is asked for piece by piece.
+            // A partly readable range is read piece by piece.
             Err(_) if count > 1 => self.fetch(first, first),
             Err(error) => {
                 self.error.get_or_insert(error);

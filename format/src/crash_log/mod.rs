@@ -1,5 +1,5 @@
-//! The log of a disk that is going to crash: every write with its data, every barrier, and what the
-//! workload was promised, in the order in which they were submitted.
+//! The log of a disk that is going to crash: every write with its data, every barrier, and the
+//! promises of the workload, in the order in which they were submitted.
 //!
 //! ```text
 //! header   32 bytes   magic, size of the media, size of a sector, CRC-32
@@ -37,7 +37,7 @@ const DURABLE: u8 = 5;
 const PROMISE: u8 = 6;
 const BEGIN: u8 = 7;
 
-/// What is wrong with a log.
+/// The defects of a log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum CrashLogError {
@@ -120,7 +120,7 @@ impl Header {
     }
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "a range is named with its unit")]
 pub enum Entry {
@@ -161,7 +161,7 @@ pub enum Entry {
 /// A record without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What happened to the disk, or between the workload and its user.
+    /// An event of the disk, or a message between the workload and its user.
     pub entry: Entry,
     /// How many bytes of data follow it.
     pub stored_bytes: u32,

@@ -1,4 +1,4 @@
-//! Tests of the crash log: known bytes, round trips, and what must be refused.
+//! Tests of the crash log: known bytes, round trips, and refusals.
 
 use super::*;
 use proptest::prelude::*;

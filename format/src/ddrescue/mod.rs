@@ -16,7 +16,7 @@ use std::ops::Range;
 /// The longest map that is read, in lines that name a block.
 pub(crate) const BLOCKS_MAX: usize = 1 << 20;
 
-/// What is known of a block.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// `?`: not tried yet.
@@ -55,7 +55,7 @@ pub struct Error {
     pub problem: &'static str,
 }
 
-/// A map: blocks in order, without gaps and without overlaps. What lies outside of them was not
+/// A map: blocks in order, without gaps and without overlaps. Sectors outside of them were not
 /// tried.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Map {
@@ -131,7 +131,8 @@ impl Map {
         self.bytes[status as usize]
     }
 
-    /// Gives a range a status. What it does not reach keeps its own; a gap between was not tried.
+    /// Gives a range a status. The rest of the blocks keeps its status; a gap between was not
+    /// tried.
     pub fn set(&mut self, range: Range<u64>, status: Status) {
         if range.is_empty() {
             return;

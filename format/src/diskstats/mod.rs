@@ -1,4 +1,4 @@
-//! `/proc/diskstats` and `/sys/block/NAME/stat`: what the kernel counts of each block device.
+//! `/proc/diskstats` and `/sys/block/NAME/stat`: the kernel's counters of each block device.
 //!
 //! Source: Documentation/admin-guide/iostats.rst and Documentation/ABI/testing/procfs-diskstats of
 //! Linux. A line of `/proc/diskstats` has the numbers of the device, its name, and 11 counters;
@@ -97,7 +97,7 @@ pub enum Error {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What stands there, at most 40 characters of it.
+        /// The text there, at most 40 characters of it.
         text: String,
     },
     /// There are too many lines.

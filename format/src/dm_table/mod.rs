@@ -52,7 +52,7 @@ pub enum TableError {
     /// It ends inside a target.
     #[error("target {index} lies at byte {offset}, past the end of the table")]
     Short {
-        /// Which target, from 0.
+        /// The number of the target, from 0.
         index: u32,
         /// Where it should begin.
         offset: usize,

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// all, GEOM of 2002 at 32.
 pub const MAX_LOGICALS: usize = 1024;
 
-/// Why the chain ends before its end. What was found before it stays valid.
+/// Why the chain ends before its end. The partitions before it stay valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
@@ -31,7 +31,7 @@ pub enum Error {
     Record {
         /// Sector of the provider that was read.
         lba: u64,
-        /// What is wrong with it.
+        /// The defect.
         source: mbr::Error,
     },
     #[error("the extended boot record at sector {lba} links back to sector {next}: a loop")]
@@ -64,7 +64,7 @@ pub enum Error {
         /// First sector of the logical partition.
         start: u64,
         sectors: u64,
-        /// What does not fit.
+        /// The part that does not fit.
         reason: &'static str,
     },
 }
@@ -121,7 +121,7 @@ pub struct Logical {
     pub entry: Entry,
 }
 
-/// What one record gave.
+/// The result of one record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Step {
     /// The logical partition that the record describes.

@@ -163,7 +163,7 @@ impl Authentication {
     }
 }
 
-/// What both tables of numbers and names answer.
+/// Methods of both tables of numbers and names.
 macro_rules! numbered_and_named {
     ($type:ident) => {
         impl $type {

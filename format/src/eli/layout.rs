@@ -83,7 +83,7 @@ impl EliLayout {
         })
     }
 
-    /// What a sector takes up on the provider below, bytes.
+    /// The size of a sector on the provider below, bytes.
     pub fn stride_bytes(&self) -> u64 {
         match self.sub_sectors {
             None => u64::from(self.sector_bytes),

@@ -5,7 +5,7 @@ use crate::bytes;
 use md5::{Digest, Md5};
 use std::fmt;
 
-/// What the struct begins with.
+/// The first bytes of the struct.
 pub const MAGIC: [u8; 16] = *b"GEOM::ELI\0\0\0\0\0\0\0";
 /// Length of the struct in versions 1 to 7, bytes; version 0 has 2 bytes less.
 pub const METADATA_BYTES: usize = 511;

@@ -1,5 +1,4 @@
-//! The two copies of a GPT: reading both, choosing one, and saying what is
-//! wrong with the disk.
+//! The two copies of a GPT: reading both, choosing one, and naming the damage of the disk.
 
 use super::header::Crc;
 use super::protective::{self, MbrDamage};
@@ -52,7 +51,7 @@ pub enum Finding {
     #[error("the {side} GPT is damaged: {error}")]
     Damaged {
         side: Side,
-        /// What is wrong with it.
+        /// The defect.
         error: Error,
     },
     /// Two good copies that do not say the same; the primary is used.
@@ -90,7 +89,7 @@ pub enum Finding {
     },
 }
 
-/// What may be wrong with one entry.
+/// The defects of one entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Damage {

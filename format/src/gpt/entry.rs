@@ -20,7 +20,7 @@ pub const ATTR_BOOTFAILED: u64 = 1 << 57;
 /// One entry, used or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What the partition holds; [`Guid::UNUSED`] for an unused entry.
+    /// The type of the partition; [`Guid::UNUSED`] for an unused entry.
     pub kind: Guid,
     /// The partition's own GUID.
     pub guid: Guid,
@@ -32,7 +32,7 @@ pub struct Entry {
     pub attributes: u64,
     /// The name in UTF-16, padded with 0.
     pub name: [u16; NAME_UNITS],
-    /// What an entry longer than 128 bytes has after them.
+    /// The bytes after 128 of a longer entry.
     pub extra: Vec<u8>,
 }
 

@@ -4,8 +4,8 @@ use crate::text::begins;
 
 use super::{MAX_KEPT_ENTRIES, MAX_TABLE_SIZE_BYTES};
 
-/// What is wrong with a header or its table. `lba` is the sector that holds
-/// the header, `offset` the byte in it.
+/// The defects of a header or its table. `lba` is the sector that holds the header, `offset` the
+/// byte in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
@@ -106,7 +106,7 @@ pub enum Error {
         first: u64,
         /// Last sector of the table.
         last: u64,
-        /// What it lies over.
+        /// The structure that it overlaps.
         over: &'static str,
     },
     #[error("sector {lba}: the alternate header at byte 32 is sector {found}, the header itself")]

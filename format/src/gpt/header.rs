@@ -37,11 +37,11 @@ pub struct Header {
     pub entry_size_bytes: u32,
     /// CRC of the table's bytes.
     pub table_crc: u32,
-    /// What a header longer than 92 bytes has after them; its CRC covers it.
+    /// The bytes after 92 of a longer header; its CRC covers them.
     pub extra: Vec<u8>,
 }
 
-/// What becomes of a wrong CRC.
+/// The treatment of a wrong CRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Crc {
     Checked,
@@ -190,8 +190,8 @@ impl Header {
 
     /// The header's sector, CRC included, zeros behind it.
     ///
-    /// `table_crc` is written as it stands in the struct. What does not fit in
-    /// the sector of `extra` is left out.
+    /// `table_crc` is written as it stands in the struct. The part of `extra` that does not fit in
+    /// the sector is left out.
     pub fn encode(&self, sector_size_bytes: u32) -> Vec<u8> {
         let mut sector = vec![0; sector_size_bytes.max(512) as usize];
         let size = (HEADER_SIZE_BYTES + self.extra.len()).min(sector.len());

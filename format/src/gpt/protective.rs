@@ -1,11 +1,11 @@
-//! The MBR in front of a GPT: what a protective or a hybrid one must be, and how it follows a
-//! change of the partitions.
+//! The MBR in front of a GPT: the rules of a protective or a hybrid one, and its updates with the
+//! partitions.
 
 use super::Table;
 use crate::mbr::{Entry, Geometry, Mbr, MbrKind, PartType};
 use crate::media::Media;
 
-/// What is wrong with sector 0 of a disk with a GPT.
+/// The defects of sector 0 of a disk with a GPT.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum MbrDamage {

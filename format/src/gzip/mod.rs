@@ -94,7 +94,7 @@ pub fn header_bytes(bytes: &[u8]) -> Result<usize, Error> {
     Ok(at)
 }
 
-/// What stands behind a member's data.
+/// The trailer of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trailer {
     /// CRC-32 of the data.

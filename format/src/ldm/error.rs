@@ -3,7 +3,7 @@
 use crate::media::Unreadable;
 use crate::text::begins;
 
-/// What is wrong with it.
+/// The defects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {

@@ -1,4 +1,4 @@
-//! Where the database of a disk is, and what of its volumes is listed.
+//! The place of a disk's database, and the listed part of its volumes.
 
 use super::{Component, DATABASE_SECTORS, Database, Extent, HEADER_SECTOR, Layout, Place, Volume};
 use crate::gpt::{Entry, Gpt, types};

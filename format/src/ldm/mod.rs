@@ -1,4 +1,4 @@
-//! The database of Windows' logical disk manager: what volumes dynamic disks hold.
+//! The database of Windows' logical disk manager: the volumes of dynamic disks.
 //!
 //! ```text
 //! sector 6, and twice at the end       database, 1 MiB: the last one of the disk, or the GPT
@@ -197,7 +197,7 @@ impl Database {
     /// Reads the headers, the table of contents and all records: at most 1 MiB.
     ///
     /// # Errors
-    /// What is wrong with the first header, or with the database.
+    /// The defect of the first header, or of the database.
     pub fn read(media: Media, place: Place, read: &mut SectorRead<'_>) -> Result<Database, Error> {
         if media.sector_size_bytes != SECTOR_BYTES {
             let found = media.sector_size_bytes;

@@ -1,4 +1,4 @@
-//! What is read of databases of dynamic disks, and what is refused.
+//! Reading of databases of dynamic disks, and refusals.
 
 use super::*;
 use proptest::prelude::*;

@@ -31,8 +31,7 @@ pub struct Chs {
 }
 
 impl Chs {
-    /// What stands in an entry whose address has no CHS form: 1023, 254, 63
-    /// (bytes FE FF FF).
+    /// The value of an entry whose address has no CHS form: 1023, 254, 63 (bytes FE FF FF).
     pub const TOO_LARGE: Chs = Chs {
         cylinder: 1023,
         head: 254,

@@ -76,7 +76,7 @@ pub struct Entry {
     pub flag: u8,
     /// First sector in CHS; not used to find the partition.
     pub first_chs: Chs,
-    /// What the partition holds.
+    /// The type of the partition.
     pub kind: PartType,
     /// Last sector in CHS; not used to find the partition.
     pub last_chs: Chs,
@@ -167,7 +167,7 @@ pub(crate) fn encode_signature(sector: &mut [u8]) {
     bytes::put_u16_le(sector, SIGNATURE_OFFSET_BYTES, SIGNATURE);
 }
 
-/// What a table is for.
+/// The purpose of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MbrKind {
     /// No entry is used.
@@ -264,7 +264,7 @@ impl Mbr {
         sector
     }
 
-    /// What this table is for.
+    /// The purpose of this table.
     pub fn kind(&self) -> MbrKind {
         let used = || self.entries.iter().filter(|entry| entry.is_used());
         let protective = used()

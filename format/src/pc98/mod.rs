@@ -23,7 +23,7 @@ pub const SECTOR_BYTES: usize = 512;
 /// Entries of the table, used or not.
 pub const ENTRIES: usize = 16;
 
-/// What sector 1 begins with where it belongs to another table: an Apple map, a GPT, a BSD label.
+/// The first bytes of sector 1 if it belongs to another table: an Apple map, a GPT, a BSD label.
 const OTHER_TABLES: [&[u8]; 3] = [b"PM", b"EFI PART", b"\x57\x45\x56\x82"];
 
 const ENTRY_BYTES: usize = 32;
@@ -222,7 +222,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// What GEOM assumes of a disk that does not say.
+    /// The geometry that GEOM assumes if the disk states none.
     pub const DEFAULT: Geometry = Geometry {
         heads: 8,
         track_sectors: 17,

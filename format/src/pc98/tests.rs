@@ -1,4 +1,4 @@
-//! What is read of tables of a PC-98, and what is refused.
+//! Reading of tables of a PC-98, and refusals.
 
 use super::*;
 use proptest::prelude::*;

@@ -34,7 +34,7 @@ const MAX_PARTS: usize = 4096;
 pub struct BackupError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The defect.
     pub reason: String,
 }
 
@@ -55,7 +55,7 @@ pub struct BackupPart {
     pub attributes: Vec<String>,
 }
 
-/// What a restored table keeps besides its partitions.
+/// The parts of a table that a restore keeps besides its partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// Labels, as with gpart's `-l`.

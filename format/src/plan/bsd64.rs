@@ -200,7 +200,7 @@ impl Edit for Bsd64Table {
         Ok(())
     }
 
-    /// The copy, then the label. What stands before it in sector 0 is kept.
+    /// The copy, then the label. The bytes before it in sector 0 are kept.
     fn encode(&self) -> Vec<SectorWrite> {
         let mut data = self.sectors.clone();
         let label = self.label.encode();

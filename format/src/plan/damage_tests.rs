@@ -1,4 +1,4 @@
-//! Damaged and hybrid tables: what is refused, what follows, what is mended.
+//! Damaged and hybrid tables: refusals, later changes, and repairs.
 
 use super::*;
 use crate::gpt::Side;

@@ -39,9 +39,9 @@ pub enum Error {
     /// Neither copy of the GPT is good.
     #[error("no usable GPT; primary: {primary}; backup: {backup}")]
     Gpt {
-        /// What is wrong with the primary copy.
+        /// The defect of the primary copy.
         primary: gpt::Error,
-        /// What is wrong with the backup.
+        /// The defect of the backup.
         backup: gpt::Error,
     },
     /// The table does not fit on the media.
@@ -82,7 +82,7 @@ pub enum Error {
     #[error("{scheme}: a table has {} entries, not {found}", span(*least, *most))]
     EntryCount {
         scheme: Scheme,
-        /// What was asked for.
+        /// The requested value.
         found: u32,
         least: u32,
         most: u32,
@@ -111,7 +111,7 @@ pub enum Error {
     #[error("the {side} copy cannot be used: {error}")]
     Copy {
         side: gpt::Side,
-        /// What is wrong with it.
+        /// The defect.
         error: gpt::Error,
     },
     /// Sector 0 divides the disk in another way.
@@ -135,15 +135,15 @@ pub enum Error {
     #[error("{kind:?} is no partition type of {scheme}; give a name or !{form}")]
     UnknownType {
         scheme: Scheme,
-        /// What was asked for.
+        /// The requested type.
         kind: String,
-        /// What may follow the exclamation mark.
+        /// The text that may follow the exclamation mark.
         form: &'static str,
     },
     #[error("{scheme} has no attribute {attribute:?}{}", listed(.known))]
     UnknownAttribute {
         scheme: Scheme,
-        /// What was asked for.
+        /// The requested attribute.
         attribute: String,
         /// Those that there are.
         known: String,
@@ -160,7 +160,7 @@ pub enum Error {
     /// A label where the scheme has none, or too long.
     #[error("the label {label:?} cannot be stored: {reason}")]
     Label {
-        /// What was asked for.
+        /// The requested label.
         label: String,
         reason: &'static str,
     },
@@ -197,7 +197,7 @@ pub enum Error {
     Align,
     #[error("index {found} is not in the table, which has 1 to {most}")]
     Index {
-        /// What was asked for.
+        /// The requested value.
         found: u32,
         most: u32,
     },
@@ -205,9 +205,9 @@ pub enum Error {
         "the partition at this place has index {index}, not {found}: they are numbered in order"
     )]
     IndexOfPlace {
-        /// What was asked for.
+        /// The requested value.
         found: u32,
-        /// What it would be.
+        /// The index that it would have.
         index: u32,
     },
     #[error("index {0} is in use")]

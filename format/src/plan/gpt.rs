@@ -16,7 +16,7 @@ pub struct GptTable {
     sector0: Vec<u8>,
     table: Table,
     findings: Vec<Finding>,
-    /// What was read; nothing for a new table.
+    /// The table as it was read; nothing for a new one.
     read: Option<Gpt>,
     /// Sector 0 becomes a protective MBR whatever it holds.
     mends_sector0: bool,

@@ -1,11 +1,11 @@
-//! What tells tables and partitions apart: GUIDs, the number of an MBR, and the attributes that
-//! have no name in gpart. The system finds partitions by them (`PARTUUID=`).
+//! Identities of tables and partitions: GUIDs, the number of an MBR, and the attributes that have
+//! no name in gpart. The system finds partitions by them (`PARTUUID=`).
 
 use crate::gpt::Guid;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What tells a table from others.
+/// The identity of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskId {
     /// GUID of the disk.
@@ -14,7 +14,7 @@ pub enum DiskId {
     Number(u32),
 }
 
-/// What tells a partition from others.
+/// The identity of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartId {
     /// GUID of the partition.

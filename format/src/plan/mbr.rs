@@ -61,7 +61,7 @@ impl MbrTable {
         &self.sector0
     }
 
-    /// What the table is for.
+    /// The purpose of the table.
     pub fn kind(&self) -> MbrKind {
         self.mbr.kind()
     }

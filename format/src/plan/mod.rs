@@ -17,7 +17,7 @@
 //! # Ok::<(), ugeom_format::plan::Error>(())
 //! ```
 
-/// What every table answers from its field `media` and its scheme.
+/// Methods of every table that its field `media` and its scheme answer.
 macro_rules! media_and_scheme {
     ($scheme:ident) => {
         fn media(&self) -> Media {
@@ -87,7 +87,7 @@ impl FromStr for Scheme {
 pub struct Part {
     /// Place in the table, from 1.
     pub index: u32,
-    /// What is added to the provider's name: `s1`, `a`, `p1`.
+    /// The suffix of the provider's name: `s1`, `a`, `p1`.
     pub suffix: String,
     /// First sector of the partition on the provider.
     pub start: u64,
@@ -103,7 +103,7 @@ pub struct Part {
     pub attributes: Vec<&'static str>,
 }
 
-/// What a scheme has to answer for the common part to work.
+/// The scheme's part of an edit.
 trait Edit {
     fn media(&self) -> Media;
     fn usable(&self) -> (u64, u64);
@@ -117,7 +117,7 @@ trait Edit {
     fn lead(&self) -> u64 {
         0
     }
-    /// What starts and lengths are multiples of, in sectors.
+    /// The unit of starts and lengths, in sectors.
     fn grain(&self) -> u64 {
         1
     }
@@ -136,7 +136,7 @@ trait Edit {
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error>;
     /// Changes a partition that there is.
     fn change(&mut self, index: u32, change: &Change) -> Result<(), Error>;
-    /// What tells the table and its partitions from others.
+    /// The identities of the table and its partitions.
     fn ids(&self) -> Ids {
         Ids::default()
     }
@@ -182,7 +182,7 @@ pub enum Table {
     Vtoc8(Vtoc8Table),
 }
 
-/// What any variant holds, behind a reference of either kind.
+/// The content of any variant, behind a reference of either kind.
 macro_rules! table_of {
     ($table:expr) => {
         match $table {
@@ -208,8 +208,8 @@ impl Table {
         table_of!(self)
     }
 
-    /// A new, empty table for a media. Whatever was there before is gone when
-    /// its sectors are written; other bytes stay as they are.
+    /// A new, empty table for a media. The old table is gone when its sectors are written; other
+    /// bytes stay as they are.
     ///
     /// # Errors
     /// The media is too small, its sectors do not suit the scheme, or the
@@ -342,8 +342,8 @@ impl Table {
         space::free(&self.edit().occupied(), first, last)
     }
 
-    /// What is wrong with the table as a whole; [`Table::recover`] is needed
-    /// before it can be changed. Empty for a healthy table.
+    /// The defects of the table as a whole; [`Table::recover`] is needed before it can be changed.
+    /// Empty for a healthy table.
     pub fn damage(&self) -> Vec<String> {
         self.edit().damage()
     }

@@ -18,7 +18,7 @@ pub enum Row {
     Free(Span),
 }
 
-/// What stands in the column after the sectors, and what after it.
+/// The content of the column after the sectors, and of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Column {
     /// gpart's usual columns: index and type.

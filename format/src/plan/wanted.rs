@@ -1,11 +1,11 @@
-//! What is asked of a planner: a table, a partition, a change.
+//! The requests to a planner: a table, a partition, a change.
 
 use super::{Error, Scheme};
 use crate::media::Media;
 use crate::pc98::Geometry;
 use std::ops::RangeInclusive;
 
-/// What a new table is made of.
+/// The parameters of a new table.
 #[derive(Debug, Clone, Default)]
 pub struct Create {
     /// Number of entries, where the scheme lets one choose: 16 to 1023 for APM

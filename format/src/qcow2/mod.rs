@@ -1,5 +1,5 @@
-//! The header of a qcow2 image: what has to be known before the image is opened, above all which
-//! other files it names.
+//! The header of a qcow2 image: the facts needed before the image is opened, above all the other
+//! files that it names.
 //!
 //! ```text
 //! byte  0  "QFI\xfb"            4  version u32 (2 or 3)
@@ -101,7 +101,7 @@ pub struct Backing {
     pub format: Option<String>,
 }
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Version of the format, 2 or 3.

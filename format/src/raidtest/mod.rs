@@ -23,7 +23,7 @@ pub(crate) const ACCEPTED_BYTES_MAX: u32 = 64 << 20;
 /// The most requests that are read or generated: a file of 1 GiB.
 pub const REQUESTS_MAX: u64 = 1 << 26;
 
-/// What a request does.
+/// The direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RaidtestKind {
     /// Type 0 of the file: a read.
@@ -43,7 +43,7 @@ pub struct Request {
     pub kind: RaidtestKind,
 }
 
-/// What is wrong with a file, or with what it asks of a device.
+/// The defects of a file, or of its requests to a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
@@ -260,7 +260,7 @@ impl Shape {
     }
 }
 
-/// What a list of requests amounts to.
+/// The totals of a list of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Number of requests that read.

@@ -1,4 +1,4 @@
-//! What raidtest.c writes is read, what it cannot do is refused, and what is made up can be done.
+//! Files of raidtest.c are read, impossible ones refused, and generated ones are possible.
 
 use super::*;
 use proptest::prelude::*;

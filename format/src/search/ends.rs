@@ -66,8 +66,8 @@ pub(super) fn partitions<'a>(
     let starts: BTreeSet<u64> = contents.map(|place| place.start_bytes).collect();
     // An entry of a table states more than a file system does, what states its end more than what
     // reaches to the next one, and two signs more than one. Of two alike the one that begins first
-    // holds the other, as a file that is an image. What lies in a logical volume is no partition.
-    // What was found in the partitions of a disklabel speaks for it; without that it is an old one.
+    // holds the other, as a file that is an image. A structure in a logical volume is no partition.
+    // Structures in the partitions of a disklabel confirm it; without them it is an old one.
     places.sort_by_key(|place| {
         let listed = place.holds == Holds::Listed;
         let is_label = place.holds.is_label();
@@ -92,7 +92,7 @@ pub(super) fn partitions<'a>(
     let mut lost: Vec<Lost> = Vec::new();
     for place in places {
         let made = partition(size_bytes, sector, place, (&lost, &open));
-        // What begins where an entry of a table does is the content of that partition.
+        // A structure at the start of a table's entry is the content of that partition.
         let is_content = |entry: &Lost| {
             entry.place.holds == Holds::Listed && entry.over.is_none() && entry.first == made.first
         };

@@ -18,7 +18,7 @@ pub(super) struct Line<'a> {
     pub number: usize,
     pub first: u64,
     pub sectors: u64,
-    /// What is in it; `None` for the extended partition.
+    /// Its content; `None` for the extended partition.
     pub holds: Option<&'a Lost>,
 }
 
@@ -63,8 +63,9 @@ pub(super) fn lines<'a>(all: &[&'a Lost]) -> Vec<Line<'a>> {
     lines
 }
 
-/// Which of more than four partitions can be logical: three others at the most, and a sector before
-/// each for its record. As many as possible stay primary before them, where systems boot from.
+/// The partitions of more than four that can be logical: three others at the most, and a sector
+/// before each for its record. As many as possible stay primary before them, where systems boot
+/// from.
 fn logical(all: &[&Lost]) -> Option<Range<usize>> {
     let others = ENTRIES - 1;
     let last = all.len().checked_sub(ENTRIES + 1)?;

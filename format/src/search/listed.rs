@@ -1,4 +1,4 @@
-//! What an entry of a GPT has besides its place.
+//! The fields of a GPT entry besides its place.
 
 use crate::gpt::Guid;
 
@@ -7,7 +7,7 @@ use crate::gpt::Guid;
 pub struct Listed {
     /// Its number, from 1.
     pub index: u32,
-    /// What the partition holds.
+    /// The type of the partition.
     pub kind: Guid,
     /// GUID of the partition (`PARTUUID=`).
     pub uuid: Guid,

@@ -40,7 +40,7 @@ const MOST_SIGNS: usize = 16;
 /// Most physical volumes of LVM2 whose text is read: each may cost 4 MiB.
 const MOST_PHYSICAL: usize = 64;
 
-/// What a partition holds.
+/// The content of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the others are names of file systems")]
 pub enum Holds {
@@ -136,7 +136,7 @@ impl Holds {
 /// One structure that speaks for a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sign {
-    /// What it is: `superblock`, `copy of the superblock`.
+    /// The kind of evidence: `superblock`, `copy of the superblock`.
     pub what: &'static str,
     /// Its first byte on the medium.
     pub offset_bytes: u64,
@@ -202,7 +202,7 @@ pub struct PhysicalVolume {
     pub group: Result<Option<Group>, String>,
 }
 
-/// What a probe makes of a sector.
+/// The claim of a probe about a sector.
 struct Claim {
     holds: Holds,
     start: u64,
@@ -336,12 +336,12 @@ impl Search {
         self.physical = volumes.collect();
     }
 
-    /// What [`Search::read_groups`] found, in the order of the medium.
+    /// The physical volumes that [`Search::read_groups`] found, in the order of the medium.
     pub fn physical_volumes(&self) -> &[PhysicalVolume] {
         &self.physical
     }
 
-    /// What begins where the medium does.
+    /// The structures at the start of the medium.
     pub fn at_start(&self) -> impl Iterator<Item = &Place> {
         let places = self.found.values();
         places.filter(|place| place.start_bytes == 0)

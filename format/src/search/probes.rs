@@ -1,4 +1,4 @@
-//! The structures that a search knows: a magic number in one sector, and what they state.
+//! The structures that a search knows: a magic number in one sector, and the facts that they state.
 //!
 //! Sources: `Documentation/filesystems/ext4` and `xfs_format.h` of Linux, `btrfs_tree.h`,
 //! `f2fs_fs.h`, Microsoft's FAT and exFAT specifications, the Linux-NTFS documentation, FreeBSD's

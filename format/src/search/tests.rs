@@ -1,4 +1,4 @@
-//! Places by hand-made structures, and what hostile ones cost. Images of real programs are
+//! Places by hand-made structures, and the cost of hostile ones. Images of real programs are
 //! searched by the tests of the program.
 
 use super::*;
@@ -7,7 +7,7 @@ use crate::gpt::{self, Entry, types};
 use crate::media::Media;
 use proptest::prelude::*;
 
-/// What it holds, its first sector and its length in sectors.
+/// Its content, its first sector and its length in sectors.
 pub(super) fn extent(one: &Lost) -> (Holds, u64, u64) {
     (one.place.holds, one.first, one.sectors)
 }

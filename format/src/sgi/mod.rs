@@ -34,7 +34,7 @@ pub enum Error {
     Checksum { found: u32 },
 }
 
-/// What a partition holds.
+/// The type of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SgiType(pub u32);
 

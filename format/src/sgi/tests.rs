@@ -1,4 +1,4 @@
-//! What is read of volume headers, and what is refused.
+//! Reading of volume headers, and refusals.
 
 use super::*;
 use proptest::prelude::*;

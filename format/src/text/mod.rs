@@ -6,7 +6,7 @@
 //! become the same bytes again. Text that holds these characters already means bytes, too; a path
 //! that really has them in UTF-8 is not reached.
 //!
-//! What is shown has all of it escaped, with everything else that could speak to a terminal or
+//! The displayed text has all of it escaped, with everything else that could control a terminal or
 //! pass for another text.
 
 use std::fmt::Write;
@@ -39,7 +39,7 @@ pub fn from_bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
-        // What is invalid is 0x80 or above.
+        // Invalid bytes are 0x80 or above.
         out.extend(
             chunk
                 .invalid()

@@ -1,4 +1,4 @@
-//! Bytes through text and back, and what is shown of them.
+//! Bytes through text and back, and their display.
 
 use super::*;
 use proptest::prelude::*;

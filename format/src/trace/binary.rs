@@ -148,7 +148,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// What a request does; `None` for other events.
+/// The kind of a request; `None` for other events.
 fn kind_of(event: u32, bytes: u32) -> Option<Kind> {
     let kinds = event >> 16;
     let has = |bit: u32| kinds & bit != 0;

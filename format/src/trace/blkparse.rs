@@ -17,7 +17,7 @@ pub(super) struct Queued<'a> {
     pub(super) device: Option<&'a [u8]>,
     /// Since the beginning of the trace.
     pub(super) at_ns: u64,
-    /// What it does; a flush has neither sectors nor data.
+    /// The kind of request; a flush has neither sectors nor data.
     pub(super) kind: Kind,
     pub(super) sector: u64,
     pub(super) sectors: u64,
@@ -28,8 +28,8 @@ pub(super) struct Queued<'a> {
 pub(super) struct Columns([u8; DEVICE_COLUMNS], bool);
 
 impl Columns {
-    /// What a line says. Only requests that are queued (Q) count: what becomes of them comes later.
-    /// Other lines, and the summary at the end, say nothing of requests.
+    /// The event of a line. Only requests that are queued (Q) count: what becomes of them comes
+    /// later. Other lines, and the summary at the end, say nothing of requests.
     #[inline]
     pub(super) fn queued<'a>(
         &mut self,
@@ -148,7 +148,7 @@ fn right_aligned_five(columns: [u8; 5]) -> Option<u64> {
     right_aligned([b' ', b' ', b' ', a, b, c, d, e])
 }
 
-/// What a queued request does that reads or writes, if process, event and kind keep to the columns.
+/// The kind of a queued read or write, if process, event and kind keep to the columns.
 #[inline]
 fn transfer(rest: &[u8]) -> Option<Kind> {
     let [p, r, o, c, s, event @ .., k, i, n, d] = *rest.first_chunk::<EVENT_COLUMNS>()?;
@@ -164,7 +164,7 @@ fn transfer(rest: &[u8]) -> Option<Kind> {
     (reads | writes).then_some(if reads { Kind::Read } else { Kind::Write })
 }
 
-/// What a request does, by the letters that blkparse has for it (RWBS).
+/// The kind of a request, by the letters of blkparse (RWBS).
 fn kind_of(letters: &[u8]) -> Option<Kind> {
     let has = |letter: u8| letters.contains(&letter);
     match () {

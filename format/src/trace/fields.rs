@@ -1,6 +1,6 @@
 //! The fields of a line, one after the other.
 
-/// What is left of a line.
+/// The rest of a line.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
     comma: bool,
@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What has not been read.
+    /// The unread rest.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }

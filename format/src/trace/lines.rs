@@ -1,4 +1,4 @@
-//! What a line of a trace says.
+//! Lines of a trace as events.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Dialect, FILES_MAX, Kind, Record};
 /// Bytes of the sectors that blktrace and vscsiStats count in.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// What is known from earlier lines.
+/// The state from earlier lines.
 #[derive(Default)]
 pub(super) struct Parser {
     files: Vec<String>,
@@ -27,7 +27,7 @@ impl Parser {
         &self.files
     }
 
-    /// What a line says; nothing for one that is no request.
+    /// The request of a line; nothing for other lines.
     #[inline]
     pub(super) fn record(
         &mut self,

@@ -1,5 +1,5 @@
 //! Traces of requests: fio's iolog, versions 2 and 3, the CSV of MSR Cambridge, of Alibaba and of
-//! VMware's vscsiStats, what blkparse(1) prints, a line each, and what blktrace(8) records.
+//! VMware's vscsiStats, the lines of blkparse(1), and the recordings of blktrace(8).
 //!
 //! ```text
 //! fio version 2 iolog           fio version 3 iolog
@@ -32,7 +32,7 @@ pub const LINE_BYTES_MAX: usize = 64 << 10;
 /// The most files that a trace may name.
 pub const FILES_MAX: usize = 1 << 16;
 
-/// What a request of a trace or of a load does.
+/// The kind of a request of a trace or of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Fills a buffer from the range.
@@ -73,11 +73,11 @@ pub enum Dialect {
     Msr,
     /// The CSV of Alibaba's block traces of 2020.
     Alibaba,
-    /// What VMware's vscsiStats writes as CSV.
+    /// The CSV of VMware's vscsiStats.
     Vscsi,
-    /// What blkparse(1) prints by default.
+    /// The default output of blkparse(1).
     Blkparse,
-    /// What blktrace(8) records, and blkparse(1) with `-d` joins.
+    /// The recording of blktrace(8), also joined by blkparse(1) with `-d`.
     Blktrace {
         /// The trace is of a machine that puts the highest byte first.
         big_endian: bool,
@@ -94,7 +94,7 @@ pub enum Error {
     Unreadable {
         /// The line, or the record of a binary trace, counted from 1.
         line: u64,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Bytes are no record.
@@ -205,7 +205,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// What the next line says, if all of it is in the input's memory: it is not copied then.
+    /// The event of the next line, without a copy if all of it is in the input's memory.
     #[inline]
     fn next_in_memory(&mut self) -> Option<Result<Option<Record>, Error>> {
         // An error comes back when the line is read.

@@ -1,5 +1,5 @@
-//! fio's `local-NAME-N-verify.state`: which writes of a job had ended last when it ended, so that a
-//! later job verifies no more than what was written.
+//! fio's `local-NAME-N-verify.state`: the last writes of a job when it ended, so that a later job
+//! verifies no more than that.
 //!
 //! ```text
 //! byte 0   version: 3                        u64 little-endian, as are all numbers
@@ -53,7 +53,7 @@ pub struct Completion {
     pub offset: u64,
 }
 
-/// What a job had written when it ended.
+/// The writes of a job when it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyState {
     /// Queue depth of the job.
@@ -72,7 +72,7 @@ pub struct VerifyState {
     pub completions: Vec<Completion>,
 }
 
-/// What is wrong with a file.
+/// The defects of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
@@ -97,7 +97,7 @@ impl VerifyState {
     /// Decodes a file. Bytes beyond the length in its header are ignored, as in fio.
     ///
     /// # Errors
-    /// What is wrong, with its place.
+    /// The defect, with its place.
     pub fn decode(file: &[u8]) -> Result<Self, Error> {
         let (found, smallest) = (file.len(), FIXED_BYTES as u64);
         if found > FILE_BYTES_MAX {

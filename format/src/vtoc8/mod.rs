@@ -45,7 +45,7 @@ pub enum Error {
     #[error("the Sun label has checksum {found:#06x} at byte 510, its bytes give {expected:#06x}")]
     Checksum {
         found: u16,
-        /// What the other words give.
+        /// The value computed from the other words.
         expected: u16,
     },
     /// A cylinder without sectors: no place can be computed.
@@ -58,7 +58,7 @@ pub enum Error {
 /// One partition, as it stands in the label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Partition {
-    /// What it holds; where the label has no VTOC, that of the whole disk for `c`, 0 for others.
+    /// The type; where the label has no VTOC, that of the whole disk for `c`, 0 for others.
     pub tag: Tag,
     /// 1 for not mountable, 0x10 for read-only.
     pub flag: u16,

@@ -1,4 +1,4 @@
-//! What is read of Sun labels, and what is refused.
+//! Reading of Sun labels, and refusals.
 
 use super::*;
 use proptest::prelude::*;

@@ -3,7 +3,7 @@
 use crate::numbered;
 use std::fmt;
 
-/// What a partition holds.
+/// The type of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tag(pub u16);
 

@@ -163,7 +163,7 @@ fn checked(what: &'static str, covered: &[u8], found: u32) -> Result<(), Error> 
 pub struct Record {
     /// The block with header and checksum, without what fills it up to 4 bytes.
     pub unpadded_bytes: u64,
-    /// What it decompresses to.
+    /// The decompressed size.
     pub data_bytes: u64,
 }
 

@@ -28,7 +28,7 @@ fn a_header_of_xz_is_read_and_made_again() {
     let bytes = *b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46";
     let flags = header(&bytes).expect("a header");
     assert_eq!((flags.check(), flags.header()), (4, bytes));
-    // What follows it there: an index of no block, and the footer.
+    // The rest there: an index of no block, and the footer.
     let rest = b"\0\0\0\0\x1c\xdf\x44\x21\x1f\xb6\xf3\x7d\x01\0\0\0\0\x04YZ";
     assert_eq!(index(&rest[..8]), Ok(Vec::new()));
     let tail = *rest.last_chunk().expect("twelve bytes");

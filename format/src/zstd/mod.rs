@@ -19,7 +19,7 @@ use crate::bytes;
 pub const HEADER_BYTES_MAX: usize = 18;
 /// The header of a block, bytes.
 pub const BLOCK_HEADER_BYTES: usize = 3;
-/// What ends a seek table, bytes.
+/// The size of the footer of a seek table, bytes.
 pub const SEEK_FOOTER_BYTES: usize = 9;
 /// The most frames of a seek table that are read.
 pub const FRAMES_MAX: u32 = 1 << 20;
@@ -53,7 +53,7 @@ pub enum Error {
     SeekTable(&'static str),
 }
 
-/// What begins at a place.
+/// The kind of structure at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
     /// A frame of compressed data.
@@ -70,7 +70,7 @@ pub enum Frame {
 pub struct Header {
     /// Length of the header in bytes.
     pub header_bytes: u64,
-    /// What the frame decompresses to, where it is stated.
+    /// The decompressed size of the frame, if stated.
     pub content_bytes: Option<u64>,
     /// How much of what was decompressed is needed again.
     pub window_bytes: u64,
@@ -158,7 +158,7 @@ fn window(descriptor: u8) -> u64 {
 pub struct Block {
     /// No block follows it.
     pub is_last: bool,
-    /// What follows the header in the file, bytes.
+    /// The size of the data after the header in the file, bytes.
     pub stored_bytes: u64,
 }
 
@@ -181,7 +181,7 @@ impl Block {
     }
 }
 
-/// What the end of a file says of a seek table.
+/// The result of looking for a seek table at the end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeekFooter {
     frames: u32,
@@ -248,7 +248,7 @@ impl SeekFooter {
 pub struct SeekEntry {
     /// The frame in the file.
     pub frame_bytes: u64,
-    /// What it decompresses to.
+    /// The decompressed size.
     pub data_bytes: u64,
 }
 

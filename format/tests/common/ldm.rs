@@ -207,7 +207,7 @@ fn objects_of(order: u8, volume: &NewVolume<'_>, next: &mut u64, objects: &mut V
     }
 }
 
-/// What follows the head of a record.
+/// The body of a record.
 fn object(kind: u8, flags: u8, id: u64, name: &str, fields: &[u8]) -> Vec<u8> {
     let rest = [number(id), text(name), fields.to_vec()].concat();
     let mut body = vec![0, 0, flags, kind];

@@ -1,4 +1,4 @@
-//! What is measured: requests through a context and through a plain pool, and the calls themselves.
+//! The benchmarks: requests through a context and through a plain pool, and the calls themselves.
 
 use std::error::Error;
 use std::fs::File;
@@ -64,7 +64,7 @@ impl Case {
             Kind::Here(body) => body,
             Kind::Program(run) => return run(),
         };
-        // What the case before left in the caches is not this one's.
+        // The first call refills the caches, which the case before has used.
         body()?;
         let (usage, cpu, start) = (Usage::of_process(), process_cpu_ns(), Instant::now());
         let mut requests = 0;
@@ -259,7 +259,7 @@ fn alone(settings: Settings) -> Result<Body, Box<dyn Error>> {
     }))
 }
 
-/// What others are compared with.
+/// The base of comparisons.
 pub const NO_OP: &str = "no-op, depth 100";
 pub const NO_OP_ALONE: &str = "no-op, depth 1";
 pub const RING_NO_OP: &str = "no-op, ring, depth 32";

@@ -1,6 +1,6 @@
-//! Programs in C that do nothing but the unavoidable part of what a case does, measured beside it
-//! in the same rounds: `UGEOM_FLOORS` names the folder with their sources. They are no part of this
-//! repository; what is here is how they are called.
+//! Programs in C that do only the unavoidable part of a case, measured beside it in the same
+//! rounds: `UGEOM_FLOORS` names the folder with their sources. They are no part of this repository;
+//! what is here is how they are called.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader};

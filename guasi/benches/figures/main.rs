@@ -1,4 +1,4 @@
-//! `cargo bench -p ugeom-guasi`: what a request costs, beside a plain pool and beside doing the
+//! `cargo bench -p ugeom-guasi`: the cost of a request, beside a plain pool and beside doing the
 //! call inline, in interleaved rounds; each figure with its 95 % interval.
 //!
 //! An argument keeps the cases whose names contain it. `UGEOM_BENCH_SECONDS` sets the time (15),

@@ -9,7 +9,7 @@
 //! A device that is busy ([`Device::busy`]) gets requests in batches: one io_uring_enter(2) hands
 //! over a batch, and wakes the device's thread once.
 //!
-//! What device is behind a descriptor is asked once and then every [`LOOKUPS`] requests: a
+//! The device behind a descriptor is looked up once and then every [`LOOKUPS`] requests: a
 //! descriptor that was opened anew meanwhile only has the limit of another device.
 
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ pub(super) type DeviceNumber = u8;
 /// The device of calls that have no limit, or an unknown one.
 const NONE: DeviceNumber = 0;
 
-/// What is known of devices.
+/// The known devices.
 pub(super) struct Devices {
     /// The first stands for all without a limit.
     devices: Vec<Device>,

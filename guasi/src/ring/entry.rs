@@ -48,7 +48,7 @@ fn is_blocking(fd: RawFd) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0 }
 }
 
-/// What is known of the files of the calls that are handed over together.
+/// The known files of the calls that are submitted together.
 ///
 /// The ring ignores the offset of what has no position, where pread(2) fails with ESPIPE. A system
 /// call tells, once for the same file in a batch: later the descriptor may be another file's.

@@ -82,7 +82,7 @@ const OFFER_AGAIN: Duration = Duration::from_millis(1);
 pub(crate) struct Ring {
     rings: Pair,
     known: Probe,
-    /// What waits, by priority.
+    /// Waiting requests, by priority.
     queues: Queues,
     depth: u32,
     /// Requests in the queues and in the kernel.
@@ -102,7 +102,7 @@ pub(crate) struct Ring {
     kernel: Padded<Mutex<Kernel>>,
 }
 
-/// What the holder of both rings knows.
+/// The state of the holder of both rings.
 #[derive(Default)]
 struct Kernel {
     /// Requests that the kernel has.
@@ -431,7 +431,7 @@ impl Ring {
     }
 }
 
-/// Which call of the program moves the ring's requests on.
+/// The call of the program that moves the ring's requests on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drive {
     /// It has queued requests.
@@ -463,7 +463,7 @@ fn completion<'a>(ring: &'a IoUring, _kernel: &mut Kernel) -> cqueue::Completion
     unsafe { ring.completion_shared() }
 }
 
-/// What the kernel hands back with a completion.
+/// The value that the kernel returns with a completion.
 fn name(entry: Entry) -> u64 {
     u64::from(entry.generation) << 32 | u64::from(entry.slot)
 }

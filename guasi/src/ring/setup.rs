@@ -10,7 +10,7 @@ use ugeom_machine::uring::why_refused;
 /// Most entries of the submission ring; a longer batch is handed over in parts.
 const ENTRIES_MAX: u32 = 1024;
 
-/// What a ring is no use without.
+/// The operations that a ring must support.
 const REQUIRED: [(u8, &str); 2] = [
     (opcode::AsyncCancel::CODE, "cancel"),
     (opcode::Nop::CODE, "no-op"),

@@ -1,5 +1,5 @@
-//! Reads of what may be in the page cache: the same answers whether they run while they are
-//! submitted or later.
+//! Reads that may find their data in the page cache: the same answers whether they run while they
+//! are submitted or later.
 
 use super::*;
 

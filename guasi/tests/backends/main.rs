@@ -1,4 +1,4 @@
-//! What a context promises about system calls, by workers and by the ring: each test runs with
+//! Promises of a context about system calls, by workers and by the ring: each test runs with
 //! workers and with the ring (where the kernel allows one), and compares both with the manual.
 
 mod cached;

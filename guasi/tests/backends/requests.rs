@@ -1,4 +1,4 @@
-//! The life of one request: what calls answer, in which order, cancelling, status, waiting.
+//! The life of one request: the answers of calls, their order, cancelling, status, waiting.
 
 use super::*;
 use ugeom_guasi::Statx;

@@ -1,4 +1,4 @@
-//! What the tests of contexts wait for.
+//! Waiting in the tests of contexts.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::os::fd::AsRawFd;

@@ -1,9 +1,9 @@
-//! What two results differ in beside what was changed.
+//! Differences of two results beside the change under test.
 
 use super::Loaded;
 use ugeom_measure::units::duration_human;
 
-/// What the differences between results include besides the change, a warning each.
+/// The other changes that the differences between results include, a warning each.
 pub fn confounded(results: &[Loaded]) -> Vec<String> {
     let Some((base, others)) = results.split_first() else { return Vec::new() };
     let mut reasons = Vec::new();

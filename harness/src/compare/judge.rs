@@ -1,4 +1,4 @@
-//! The comparisons and what may be claimed of them.
+//! The comparisons and their claims.
 //!
 //! - Cases of one document ran in the same rounds: the ratio of each process, their median, its
 //!   interval from order statistics, and the sign test.
@@ -16,10 +16,10 @@ use crate::observed::Observed;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::rank::mann_whitney;
 use ugeom_measure::summary::median;
-use ugeom_measure::units::{duration_human, grouped};
+use ugeom_measure::units::{duration_measured, grouped};
 use ugeom_measure::{Center, Change, Claim, Interval, Spread};
 
-/// What to compare, and how to judge.
+/// The comparisons, and their rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareOptions {
     /// The confidence for all comparisons of a metric together.
@@ -64,7 +64,7 @@ pub struct Side {
 pub struct Source {
     /// Name of the file, as the page shows it.
     pub name: String,
-    /// Which program has written it.
+    /// The program that wrote it.
     pub format: Format,
     /// The values of each case and metric of the file.
     pub series: Vec<Series>,
@@ -127,13 +127,13 @@ impl Side {
 pub struct Compared {
     /// The name of the base: a side, or a case of a single document.
     pub base: String,
-    /// What is compared with it.
+    /// The sides or cases that are compared with it.
     pub others: Vec<String>,
     /// The files, the base's first.
     pub sources: Vec<File>,
     /// Whether the sides of a comparison ran in the same rounds.
     pub interleaved: bool,
-    /// What is in the differences beside what was changed, in plain words.
+    /// The other changes in the differences, in plain words.
     pub confounded: Vec<String>,
     /// The confidence for all comparisons of a metric together.
     pub confidence: f64,
@@ -141,7 +141,7 @@ pub struct Compared {
     pub same_within: f64,
     /// A table for each metric.
     pub metrics: Vec<Judged>,
-    /// What could not be compared, and why.
+    /// The comparisons left out, with reasons.
     pub left_out: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ pub struct Compared {
 pub struct File {
     /// Name of the file, as the page shows it.
     pub name: String,
-    /// Which program has written it.
+    /// The program that wrote it.
     pub format: Format,
     /// The side that it belongs to.
     pub side: String,
@@ -180,7 +180,7 @@ pub struct Row {
     pub side: String,
     /// The middle of the side that the other one is compared with.
     pub base: Middle,
-    /// What is compared with it.
+    /// The side that is compared with it.
     pub changed: Middle,
     /// `changed / base` with its interval and the claim; none where that cannot be known.
     pub change: Option<Change>,
@@ -199,23 +199,17 @@ pub struct Middle {
     pub n: usize,
     /// Median of the values, in the metric's unit.
     pub median: f64,
-    /// The farther of the 10th and the 90th percentile from it, as a share of it; none for fewer
-    /// than six values.
-    pub spread: Option<f64>,
+    /// The same with the 10th and the 90th percentile; none for fewer than six values.
+    pub spread: Option<Interval>,
 }
 
 impl Middle {
     fn of(values: &[f64]) -> Option<Self> {
         let middle = median(values).ok()?;
-        let interval = Spread::of(values).map(|spread| spread.interval()).ok();
-        let spread = interval.filter(|_| middle != 0.0).map(|it| {
-            let far = (it.high - middle).max(middle - it.low);
-            (far / middle).abs()
-        });
         Some(Self {
             n: values.len(),
             median: middle,
-            spread,
+            spread: Spread::of(values).map(|spread| spread.interval()).ok(),
         })
     }
 }
@@ -223,7 +217,7 @@ impl Middle {
 /// A value with its unit, for people.
 pub fn show(unit: &str, value: f64) -> String {
     match unit {
-        "ns" => duration_human(value),
+        "ns" => duration_measured(value),
         "bytes/s" => {
             let mb = value / 1e6;
             let decimals = if mb >= 1000.0 { 0 } else { 2 };
@@ -556,7 +550,8 @@ impl Compared {
     }
 
     fn judge(&mut self, metric: &str, pending: Vec<Pending>, options: &CompareOptions) {
-        let is_wanted = options.metrics.is_empty() || options.metrics.iter().any(|it| it == metric);
+        let is_wanted =
+            options.metrics.is_empty() || options.metrics.iter().any(|it| is_named(metric, it));
         let complete = |one: &&Pending| !one.base.is_empty() && !one.changed.is_empty();
         let pending: Vec<&Pending> = pending.iter().filter(complete).collect();
         let Some(first) = pending.first().filter(|_| is_wanted) else { return };
@@ -609,6 +604,12 @@ impl Compared {
     pub fn metric(&self, metric: &str) -> Option<&Judged> {
         self.metrics.iter().find(|judged| judged.metric == metric)
     }
+}
+
+/// Whether a user means `metric` by `wanted`: `iops` is also the rate of ugeom's own results, whose
+/// name in the files is an older one.
+fn is_named(metric: &str, wanted: &str) -> bool {
+    metric == wanted || (wanted == "iops" && metric == Metric::TransactionsPerSecond.id())
 }
 
 /// The order of rows: significant ones first, then by the size of the change.

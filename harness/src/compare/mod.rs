@@ -2,10 +2,12 @@
 //! are of.
 
 mod confounded;
+mod gated;
 mod judge;
 
 pub use crate::metric::Metric;
 pub use confounded::confounded;
+pub use gated::{Gated, gate};
 pub use judge::{CompareOptions, Compared, File, Judged, Middle, Row, Side, Source, between, show};
 
 use crate::HarnessError;

@@ -33,7 +33,7 @@ pub(super) fn parse(value: &Value) -> Result<Vec<Series>, String> {
     Ok(series)
 }
 
-/// What is looked at first; the other columns follow.
+/// The first columns; the others follow.
 const FIRST: [&str; 8] = [
     "r/s", "rkB/s", "r_await", "w/s", "wkB/s", "w_await", "aqu-sz", "util",
 ];

@@ -35,7 +35,7 @@ pub struct Series {
     pub metric: String,
     /// The unit of the values.
     pub unit: String,
-    /// Which values are good ones.
+    /// The direction of better values.
     pub better: Better,
     /// The values, in the order in which they were measured.
     pub values: Vec<f64>,
@@ -215,7 +215,7 @@ fn json_start(text: &str) -> Option<(usize, &str)> {
         if line.starts_with(['{', '[']) {
             return Some((number, &text[at..]));
         }
-        // What begins with anything but a note is no JSON.
+        // A text that begins with anything but a note is no JSON.
         if number > 100 {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Samples of each format, what is wrong with others, and any text.
+//! Samples of each format, faulty ones, and any text.
 
 use super::*;
 use proptest::prelude::*;

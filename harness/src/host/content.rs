@@ -1,4 +1,4 @@
-//! What a file holds, and what the kernel does to it: holes, encryption, compression.
+//! The content of a file, and the kernel's treatment of it: holes, encryption, compression.
 //!
 //! Sources: lseek(2) (`SEEK_DATA`), statx(2) (attributes), mount options of btrfs(5) and f2fs,
 //! Documentation/ABI/testing/sysfs-block-dm (`dm/uuid`).

@@ -1,4 +1,4 @@
-//! What keeps a machine from running at its speed: its battery, and limits of control groups.
+//! Limits on the speed of a machine: its battery, and limits of control groups.
 //!
 //! Sources: Documentation/ABI/testing/sysfs-class-power, Documentation/admin-guide/cgroup-v2.rst,
 //! Documentation/scheduler/sched-bwc.rst (version 1).

@@ -1,4 +1,4 @@
-//! Whether reads of a target can reach a device at all, and what lies between it and the device.
+//! Whether reads of a target can reach a device at all, and the layers between.
 //!
 //! Sources: tmpfs(5), the drivers zram, brd and null_blk.
 
@@ -51,7 +51,7 @@ impl TargetFacts {
         below.or_else(buffered)
     }
 
-    /// What stands between the target and its device, and what that changes.
+    /// The layers between the target and its device, with their effects.
     pub fn between(&self) -> Vec<String> {
         let mut found = Vec::new();
         let system = self.file_system.as_deref().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What the machine is and how busy it is: the header of every result, because a figure without
-//! its machine means nothing.
+//! The machine and its load: the header of every result, because a figure without its machine means
+//! nothing.
 //!
 //! Sources: `ugeom_machine::cpu`, proc(5), uname(2),
 //! Documentation/ABI/stable/sysfs-devices-system-cpu (governor),
@@ -64,7 +64,7 @@ pub struct Host {
     /// The cores' worth of time that a control group limits this process to; none without a limit.
     #[serde(default)]
     pub cpu_limit: Option<f64>,
-    /// What waking another thread costs; none where it was not measured.
+    /// The cost of waking another thread; none where it was not measured.
     #[serde(default)]
     pub wakeups: Option<Wakeups>,
 }
@@ -123,7 +123,7 @@ impl Host {
         self
     }
 
-    /// What may distort figures from this machine, a sentence each.
+    /// The conditions that may distort figures from this machine, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.load[0] > self.cores as f64 * 0.5 {

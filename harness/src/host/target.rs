@@ -1,5 +1,5 @@
-//! What the system tells about the file or device that is measured: where it is mounted, with what
-//! file system, and how the device below is driven.
+//! The file or device under test as the system describes it: where it is mounted, with what file
+//! system, and how the device below is driven.
 //!
 //! Sources: proc(5) (`mountinfo`), stat(2), and `ugeom_machine::block_device`.
 
@@ -13,10 +13,10 @@ use std::path::Path;
 use ugeom_machine::block_device::{BlockDevice, System};
 use ugeom_machine::mounts::Mount;
 
-/// What a temporary file is called in results.
+/// The name of a temporary file in results.
 pub const TEMPORARY_FILE: &str = "the temporary file";
 
-/// Facts about a file or a device. What the system does not tell is none.
+/// Facts about a file or a device. Facts that the system does not report are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetFacts {
     /// The path, as the user gave it.
@@ -68,7 +68,7 @@ pub struct TargetFacts {
 }
 
 impl TargetFacts {
-    /// What is known of a path; none when there is nothing there.
+    /// The facts about a path; none for a missing one.
     pub fn of(path: &Path) -> Option<Self> {
         facts(&System::default(), path)
     }

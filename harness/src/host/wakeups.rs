@@ -1,4 +1,4 @@
-//! What it costs to wake another thread and to be woken by it, on the same core and across cores.
+//! The cost of waking another thread and being woken by it, on the same core and across cores.
 //!
 //! A program that sends one request at a time to another thread (a server, a worker, a device's
 //! interrupt) pays this for each of them. In a virtual machine that gives its core back when it has
@@ -14,7 +14,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 use ugeom_machine::{clock, cpu};
 use ugeom_measure::Histogram;
-use ugeom_measure::units::duration_human;
+use ugeom_measure::units::duration_measured;
 
 /// How long each of the three ways is measured, ns.
 const MEASURE_NS: u64 = 20_000_000;
@@ -84,7 +84,7 @@ impl Wakeups {
 /// `1.40 us on the same core, 58 us across cores (0.3 us while spinning)`.
 impl fmt::Display for Wakeups {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = |trips: &Trips| duration_human(trips.median_ns as f64);
+        let words = |trips: &Trips| duration_measured(trips.median_ns as f64);
         match &self.same_core {
             Some(same) => write!(out, "{} on the same core", words(same))?,
             None => return write!(out, "not measured"),
@@ -223,7 +223,7 @@ mod tests {
         assert!(virtual_machine.placement_matters());
         assert_eq!(
             virtual_machine.to_string(),
-            "1.40 us on the same core, 58 us across cores (300 ns while spinning)"
+            "1.40 us on the same core, 58.0 us across cores (300 ns while spinning)"
         );
         let one_core = Wakeups {
             same_core: trips(1400),

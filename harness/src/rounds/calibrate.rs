@@ -149,12 +149,12 @@ fn fitting_run_ns(settings: &Settings, calibrated: f64, fixed_ns: f64, spent_ns:
     run_ns.clamp(settings.run_ns_min.min(settings.run_ns), settings.run_ns)
 }
 
-/// What a case's runs cost.
+/// The cost of a case's runs.
 #[derive(Clone, Copy)]
 struct Cost {
     /// One iteration by the case's own clock, ns.
     iteration_ns: f64,
-    /// What a run needs beside that (threads to start), ns.
+    /// The time of a run beside that (threads to start), ns.
     around_ns: f64,
 }
 

@@ -1,6 +1,6 @@
-//! What the device below a case was asked to do during a run: the counters of a kernel's device, or
-//! of a stack. They are read right before and right after the run, so that they belong to it alone
-//! as long as no other program uses the device.
+//! The load of the device below a case during a run: the counters of a kernel's device, or of a
+//! stack. They are read right before and right after the run, so that they belong to it alone as
+//! long as no other program uses the device.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +13,8 @@ pub trait Counters {
     fn read(&self) -> Option<DeviceCounts>;
 }
 
-/// What a device did since some moment. Which of these a device counts depends on its kind: the
-/// kernel counts all of them (Documentation/admin-guide/iostats.rst), a stack has no merges.
+/// The counters of a device since some moment. Which of these a device counts depends on its kind:
+/// the kernel counts all of them (Documentation/admin-guide/iostats.rst), a stack has no merges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounts {
     /// Reads that were completed.
@@ -50,7 +50,7 @@ pub struct DeviceCounts {
 }
 
 impl DeviceCounts {
-    /// What was done since `earlier`.
+    /// The difference to `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         let less = |now: u64, before: u64| now.saturating_sub(before);
         Self {

@@ -1,7 +1,7 @@
-//! The null floor: what a measurement of nothing takes, on this machine and at this moment.
+//! The null floor: the time of measuring nothing, on this machine and at this moment.
 //!
-//! Every round begins with it, so that a result says how small its steps may be before the loop
-//! around them and the clock that times them are what was measured.
+//! Every round begins with it, so that a result states the smallest step that is not the cost of
+//! the loop around it and of the clock.
 
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -50,7 +50,7 @@ impl NullFloor {
     }
 }
 
-/// What one turn of `work` takes, ns, in the middle one of [`BATCHES`] batches.
+/// The time of one call of `work`, ns, in the middle one of [`BATCHES`] batches.
 fn middle(turns: u64, mut work: impl FnMut()) -> f64 {
     let mut batches: [f64; BATCHES] = std::array::from_fn(|_| {
         let start_ns = clock::now_ns();

@@ -1,4 +1,4 @@
-//! The outcome of a measurement: whole rounds, why it ended, and what was left out.
+//! The outcome of a measurement: whole rounds, the reason for their end, and reductions.
 
 use super::{Round, RunLength, Sample, Unfinished};
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct Failure {
     pub error: String,
 }
 
-/// What was left out to fit the budget.
+/// The reductions to fit the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shortened {
     /// The length of a run that was wanted, ns.
@@ -71,9 +71,9 @@ pub struct Measured {
     pub repeated: u64,
     /// The rounds in which every case ran.
     pub rounds: Vec<Round>,
-    /// What ended the rounds: precision, the budget, or the user.
+    /// The reason for the end of the rounds: precision, the budget, or the user.
     pub ended: Ended,
-    /// What was left out to fit the budget.
+    /// The reductions to fit the budget.
     pub shortened: Shortened,
     /// The least precise case; none with fewer than two rounds.
     pub precision: Option<Precision>,
@@ -82,7 +82,7 @@ pub struct Measured {
     /// The round that was not finished, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
-    /// What ended it, when a case failed.
+    /// The failure of a case that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }

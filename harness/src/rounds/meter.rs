@@ -35,7 +35,7 @@ pub struct CpuTimes {
     pub busiest_core_ns: u64,
 }
 
-/// What the cores of the machine did, all together, ns; in the kernel's ticks.
+/// The time of all cores of the machine together, ns; in the kernel's ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shares {
     /// CPU time in user space, nanoseconds.
@@ -106,7 +106,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What was spent since `earlier`.
+    /// The time since `earlier`.
     pub fn since(&self, earlier: &Self) -> CpuTimes {
         let less = |of: fn(&CpuTimes) -> u64| of(&self.cpu).saturating_sub(of(&earlier.cpu));
         let cores = self.cores_busy_ns.iter().zip(&earlier.cores_busy_ns);
@@ -141,13 +141,13 @@ pub trait Meter {
         None
     }
 
-    /// What the reference loop takes now on these cores together, or on the current one if none is
-    /// named, ns; none where time is not real.
+    /// The present time of the reference loop on these cores together, or on the current one if
+    /// none is named, ns; none where time is not real.
     fn reference_ns(&self, _cores: &[usize]) -> Option<u64> {
         None
     }
 
-    /// What measuring nothing takes now; none where time is not real.
+    /// The present time of measuring nothing; none where time is not real.
     fn null_floor(&self) -> Option<NullFloor> {
         None
     }

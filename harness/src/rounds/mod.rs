@@ -1,5 +1,5 @@
-//! Runs cases in rounds: a round runs every case once, in random order, so that what slows a whole
-//! round down is shared by all cases and cancels in their differences.
+//! Runs cases in rounds: a round runs every case once, in random order, so that a slowdown of a
+//! whole round is shared by all cases and cancels in their differences.
 //!
 //! The rules (`docs/statistics.md` gives the reasons):
 //! - the length of a run is calibrated, 50 ms by default; each run begins with a warm-up that is
@@ -75,7 +75,7 @@ pub struct RunLength {
 /// The work of a case: it does so many iterations and says how long they took together.
 pub type Run<'a> = Box<dyn FnMut(u64) -> Result<RunResult, HarnessError> + 'a>;
 
-/// What a case does before a run and outside of it.
+/// The preparation of a case before a run and outside of it.
 pub type Prepare<'a> = Box<dyn FnMut() -> Result<(), HarnessError> + 'a>;
 
 /// One thing to measure.
@@ -90,8 +90,8 @@ pub struct Case<'a> {
     pub step: u64,
     /// The device that the work ends at, if it has counters.
     pub device: Option<Arc<dyn Counters>>,
-    /// What is done right before each counted run, such as emptying a cache; no time, CPU time or
-    /// transfer of it is counted.
+    /// The preparation of each counted run, such as emptying a cache; no time, CPU time or transfer
+    /// of it is counted.
     pub prepare: Option<Prepare<'a>>,
     /// The place of the buffer that the work reads into, which changes before each run.
     pub placement: Option<Placement>,
@@ -222,7 +222,7 @@ impl Default for Settings {
     }
 }
 
-/// What the harness is doing, for a progress bar.
+/// The harness's activity, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
     /// Whether it calibrates or measures.

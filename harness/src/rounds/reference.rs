@@ -1,5 +1,5 @@
-//! What readings of the reference loop ([`super::loops`]) tell of single runs: it decides which of
-//! them are valid; the result of a run never does.
+//! Readings of the reference loop ([`super::loops`]) decide whether a run is valid; the result of a
+//! run never does.
 
 use super::Sample;
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use crate::HarnessError;
 /// Measures the cases in rounds until they are precise, or a limit is reached.
 ///
 /// # Errors
-/// What the work of a case fails with.
+/// The error of the work of a case.
 pub fn run(
     cases: &mut [Case<'_>],
     settings: &Settings,

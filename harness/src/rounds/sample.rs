@@ -1,4 +1,4 @@
-//! What a run of a case says of itself, and what the harness keeps of it.
+//! The report of a case about a run, and the stored part of it.
 
 use super::NullFloor;
 use super::device::DeviceCounts;
@@ -6,12 +6,12 @@ use super::meter::CpuTimes;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::Histogram;
 
-/// What one run of a case took.
+/// The cost of one run of a case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunResult {
     /// The wall time of all iterations together, by the case's own clock, ns.
     pub ns_total: u64,
-    /// What was done in that time, for cases that count it.
+    /// The work in that time, for cases that count it.
     pub work: Work,
     /// The iterations that there were, where the work itself has to find that out; else as many as
     /// were asked for.
@@ -43,7 +43,7 @@ impl RunResult {
     }
 }
 
-/// What a run did.
+/// The work of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// Bytes that were moved.
@@ -70,7 +70,7 @@ impl Work {
     }
 }
 
-/// What the meter read around one run of a case, as differences.
+/// The readings of the meter around one run of a case, as differences.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Number of iterations in the run.
@@ -79,10 +79,10 @@ pub struct Sample {
     pub wall_ns: u64,
     /// CPU time of the process during the run.
     pub cpu: CpuTimes,
-    /// What was done, for cases that count it.
+    /// The work, for cases that count it.
     #[serde(default, skip_serializing_if = "Work::is_nothing")]
     pub work: Work,
-    /// What the device below did meanwhile; none for cases without one.
+    /// The load of the device below; none for cases without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceCounts>,
     /// The core on which the measuring thread ended the run; none where the system does not say.
@@ -151,7 +151,7 @@ pub struct Round {
     pub order: Vec<usize>,
     /// A sample for each case, in the order of the cases.
     pub samples: Vec<Sample>,
-    /// What measuring nothing took when the round began; none where time was not real.
+    /// The time of measuring nothing at the beginning of the round; none where time was not real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null_floor: Option<NullFloor>,
 }

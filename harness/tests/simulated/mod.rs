@@ -1,7 +1,6 @@
-//! A simulated machine with known truth, after what was measured on a real one: times vary by
-//! process, by copy of the work within a process, by round and by run, runs are skewed, source and
-//! destination of a copy collide in one place of 256, and there are phases in which the core is
-//! slower.
+//! A simulated machine with known truth, modelled on a real one: times vary by process, by copy of
+//! the work within a process, by round and by run, runs are skewed, source and destination of a
+//! copy collide in one place of 256, and there are phases in which the core is slower.
 
 use ugeom_harness::document::Document;
 use ugeom_harness::figure::{Figure, Unit};
@@ -48,7 +47,7 @@ pub struct Method {
     pub moving: bool,
     /// The core has slow phases.
     pub phases: bool,
-    /// What becomes of lengths of runs that are too short.
+    /// The treatment of runs that are too short.
     pub lengths: Lengths,
 }
 
@@ -180,7 +179,7 @@ pub fn figure(document: &Document<()>, weights: &[(&str, f64)], family: usize) -
     Figure::judged("x", "x", Unit::Ns, &center, family).expect("a figure")
 }
 
-/// What a contrast is in truth: the median over very many processes in which the core is fast.
+/// The true value of a contrast: the median over very many processes in which the core is fast.
 pub fn truth(weights: &[(&str, f64)]) -> f64 {
     let many = Method {
         processes: 8000,

@@ -92,7 +92,7 @@ pub struct Report {
 /// A command line that was understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
-    /// What does not belong to a job.
+    /// Words that do not belong to a job.
     pub report: Report,
     /// The sections of all job files, and those of the command line.
     pub sections: Vec<Section>,

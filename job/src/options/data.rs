@@ -1,4 +1,4 @@
-//! Options of content: what is written, and how it is checked.
+//! Options of content: the data of writes, and its verification.
 
 use super::bytes::bytes_pattern;
 use super::{OptionEntry, idle_switch, option, switch};

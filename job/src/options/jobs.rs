@@ -1,5 +1,4 @@
-//! Options that say what a job is called, how many there are of it, and beside which others it
-//! runs.
+//! Options of a job's name, the number of its copies, and its order beside other jobs.
 
 use super::numa::{memory_policy, node_cores};
 use super::priorities::{priority_class, priority_level};

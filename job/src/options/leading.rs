@@ -24,8 +24,8 @@ const WHOLE: [&str; 4] = ["N", "N[,...]", "PERCENT", "PERCENT[,...]"];
 /// The form of a range, of which fio reads a number on each side.
 const RANGE: &str = "MIN-MAX[,...]";
 
-/// What may be read of a value of this form that is wrong as a whole, the longest first; nothing
-/// where no part may stand for the whole.
+/// The readings of a part of a value of this form that is wrong as a whole, the longest first;
+/// nothing where no part may stand for the whole.
 pub fn parts(form: &str, value: &str) -> Vec<String> {
     if !value.starts_with(|c: char| c.is_ascii_digit()) {
         return Vec::new();

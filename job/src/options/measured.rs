@@ -1,4 +1,4 @@
-//! Options of reports: what is measured, and which logs are written.
+//! Options of reports: measurements and logs.
 
 use super::values::percentiles;
 use super::{OptionEntry, idle, idle_switch, named, option, switch};

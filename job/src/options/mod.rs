@@ -245,8 +245,8 @@ pub fn describe(name: &str) -> Result<String, JobError> {
     Ok(text)
 }
 
-/// What `--enghelp` prints: the names of the engines, `ENGINE`: its options, `ENGINE,OPTION`: that
-/// option.
+/// The output of `--enghelp`: the names of the engines, `ENGINE`: its options, `ENGINE,OPTION`:
+/// that option.
 ///
 /// # Errors
 /// There is no such engine, or it has no such option.

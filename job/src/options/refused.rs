@@ -1,6 +1,6 @@
 //! Options and engines of fio that there are none of here, each with the reason or the way.
 
-/// What fio itself is for.
+/// The advice for jobs that need fio itself.
 const ELSEWHERE: &str =
     "fio itself reaches every target of ugeom, see docs/run.md, \"fio on a stack\"";
 

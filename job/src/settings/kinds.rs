@@ -5,7 +5,7 @@
 pub struct Pattern {
     /// As the user wrote it.
     pub name: &'static str,
-    /// Which kinds of requests there are.
+    /// The kinds of requests.
     pub does: [bool; 3],
     /// Places are drawn at random.
     pub random: bool,
@@ -16,7 +16,8 @@ pub struct Pattern {
     pub modifier: i64,
 }
 
-/// What an engine does to a file before its first request. The requests themselves do nothing.
+/// The operation of an engine on a file before its first request. The requests themselves do
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOperation {
     /// open(2) with O_CREAT (`filecreate`).
@@ -27,7 +28,7 @@ pub enum FileOperation {
     Delete,
 }
 
-/// What an engine does to the range of a request instead of transferring it.
+/// The operation of an engine on the range of a request instead of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeCall {
     /// fallocate(2) of the range (`falloc`).
@@ -204,7 +205,7 @@ pub struct Verifying {
     pub loads: bool,
 }
 
-/// Which of the blocks that were written are trimmed again, of a job that verifies.
+/// The written blocks that a verifying job trims again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trimming {
     /// How many of them, percent.
@@ -213,7 +214,7 @@ pub struct Trimming {
     pub backlog: u64,
     /// How many are trimmed then; 0: as many as `backlog`.
     pub batch: u64,
-    /// What was trimmed must be zero when it is verified; else it is not verified.
+    /// Verifies that trimmed blocks are zero; else they are not verified.
     pub verifies_zero: bool,
 }
 
@@ -239,7 +240,7 @@ pub enum Piece {
     Offset,
 }
 
-/// What fills the buffers of writes.
+/// The content of the buffers of writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
     /// Random bytes, the same for all, a few of them new in each (fio's `scramble_buffers`).
@@ -253,12 +254,12 @@ pub enum Fill {
     Pattern(Vec<Piece>),
 }
 
-/// What the kernel is told about the order of requests (`fadvise_hint=`).
+/// The advice to the kernel about the order of requests (`fadvise_hint=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FadviseHint {
     /// The kernel gets no hint.
     None,
-    /// What the job does.
+    /// The order of the job.
     #[default]
     Pattern,
     /// POSIX_FADV_RANDOM: the kernel reads nothing ahead.
@@ -267,7 +268,7 @@ pub enum FadviseHint {
     Sequential,
 }
 
-/// What is not measured (`disable_slat=` and so on; `gtod_reduce=` is all of them).
+/// The times that are not measured (`disable_slat=` and so on; `gtod_reduce=` is all of them).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unmeasured {
     /// Submission latencies are not measured (`disable_slat`).
@@ -316,7 +317,7 @@ pub enum WriteSync {
     Dsync,
 }
 
-/// What `steadystate=` looks at.
+/// The quantity of `steadystate=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyOf {
     /// IOPS of the job (`iops`).
@@ -338,7 +339,7 @@ pub struct Steady {
     pub percent: bool,
 }
 
-/// Which latencies get percentiles.
+/// The latencies with percentiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percentiles {
     /// Percentiles of submission latencies (`slat_percentiles`).
@@ -349,7 +350,7 @@ pub struct Percentiles {
     pub lat: bool,
 }
 
-/// Which file the next request goes to (`file_service_type=`).
+/// The choice of the next request's file (`file_service_type=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum FileOrder {
     /// One after the other.
@@ -381,7 +382,7 @@ pub struct Zones {
     pub bytes: u64,
     /// The length of a zone; 0: as `bytes`.
     pub range_bytes: u64,
-    /// What lies between two zones.
+    /// The gap between two zones.
     pub skip_bytes: u64,
     /// `zonemode=strided`: they are used.
     pub strided: bool,
@@ -468,7 +469,7 @@ pub enum Unified {
     Both,
 }
 
-/// Which jobs end when one with `exitall` has ended.
+/// The jobs that end when one with `exitall` has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitWhat {
     /// Those of its group.
@@ -480,7 +481,7 @@ pub enum ExitWhat {
     All,
 }
 
-/// What becomes of the requests of a trace (`replay_*=`).
+/// The treatment of a trace's requests (`replay_*=`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaying {
     /// All go to this target.
@@ -510,7 +511,7 @@ impl Default for Replaying {
     }
 }
 
-/// What repeats in the content of writes (`dedupe_percentage=`, `buffer_compress_percentage=`).
+/// The repetition in the content of writes (`dedupe_percentage=`, `buffer_compress_percentage=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redundancy {
     /// Share of blocks that an earlier one repeats, percent.

@@ -1,4 +1,4 @@
-//! What a job is, once its text has been understood. The defaults are fio's.
+//! A job after its text has been understood. The defaults are fio's.
 
 mod kinds;
 
@@ -31,7 +31,7 @@ pub struct Job {
     /// gives the job another name.
     pub section: String,
     pub origin: Origin,
-    /// What was set for this job by itself, and what for all, as written: for the report.
+    /// The settings of this job itself, and of all jobs, as written: for the report.
     pub own: Vec<(String, String)>,
     pub global: Vec<(String, String)>,
     /// Where each option was set, the last one counts.
@@ -340,7 +340,8 @@ impl Job {
         self.goes_on != GoesOn::default() || listed
     }
 
-    /// What the engine does to files instead of requests; `None` for engines that transfer data.
+    /// The operation of the engine on files instead of requests; `None` for engines that transfer
+    /// data.
     pub fn file_operation(&self) -> Option<FileOperation> {
         match self.ioengine.as_str() {
             "filecreate" => Some(FileOperation::Create),
@@ -350,7 +351,7 @@ impl Job {
         }
     }
 
-    /// What the engine does to ranges of files; `None` for engines that transfer data.
+    /// The operation of the engine on ranges of files; `None` for engines that transfer data.
     pub fn range_call(&self) -> Option<RangeCall> {
         match self.ioengine.as_str() {
             "falloc" => Some(RangeCall::Allocate),

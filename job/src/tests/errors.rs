@@ -1,4 +1,4 @@
-//! What is wrong is told with its place, its reason, and what would be right.
+//! An error names its place, the reason, and the correct text.
 
 use super::{arguments, of_file};
 use crate::understand;

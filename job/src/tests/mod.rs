@@ -35,7 +35,7 @@ impl Environment for Fixed {
     }
 }
 
-/// What a command line is, with these files beside it.
+/// The jobs of a command line, with these files beside it.
 pub fn arguments(arguments: &[&str], files: &[(&str, &str)]) -> Result<Arguments, JobError> {
     let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
     let mut shelf = Shelf(files.iter().map(owned).collect());

@@ -1,4 +1,4 @@
-//! Whatever is read, the answer is jobs or an error with a place, soon.
+//! Any text gives jobs or an error with a place, soon.
 
 use proptest::prelude::*;
 
@@ -47,7 +47,8 @@ proptest! {
 
     #[test]
     fn one_setting_is_read_the_same_from_a_file_and_from_an_argument(line in line()) {
-        // What the command line takes for itself, and what does not begin a setting, is no setting.
+        // Options of the command line itself, and words that do not begin a setting, are no
+        // settings.
         prop_assume!(!line.starts_with(['[', ';', '#']) && !line.starts_with("include"));
         prop_assume!(!line.starts_with("name") && !line.contains(['$', '\n', '\r']));
         let line = line.trim();

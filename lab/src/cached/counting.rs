@@ -1,5 +1,5 @@
-//! What the caches count while cases read through them: from their geoms' own figures, before and
-//! after each run, outside the time that is measured.
+//! The counters of the caches while cases read through them: from their geoms' own figures, before
+//! and after each run, outside the time that is measured.
 
 use super::names;
 use super::orders::Order;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_harness::Case;
 use ugeom_stack::Stack;
 
-/// What all caches have counted, by part, way and order.
+/// The counts of all caches, by part, way and order.
 #[derive(Clone, Default)]
 pub struct Ledger {
     rows: Arc<Mutex<Vec<Counted>>>,
@@ -20,7 +20,7 @@ impl Ledger {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was counted so far, in the order in which the cases were made.
+    /// The counts so far, in the order in which the cases were made.
     pub fn rows(&self) -> Vec<Counted> {
         self.lock().clone()
     }
@@ -65,7 +65,7 @@ impl Counted {
         (&self.part, &self.way, self.order) == (&other.part, &other.way, other.order)
     }
 
-    /// What the cache of a stack has counted since it began.
+    /// The counts of a stack's cache since it began.
     fn now(stack: &Stack) -> Self {
         let tree = stack.tree();
         let cache = tree.geoms.iter().find(|geom| geom.class == names::CACHE);

@@ -1,4 +1,4 @@
-//! The section of the report about what the caches counted.
+//! The section of the report about the caches' counters.
 
 use super::names;
 use super::orders::Order;
@@ -27,7 +27,7 @@ pub fn section(page: &mut Page, document: &Document) {
     ));
 }
 
-/// What is printed in a row each.
+/// The rows of the table.
 fn rows(document: &Document) -> Vec<Counted> {
     let mut rows: Vec<Counted> = Vec::new();
     for counted in &document.subject.caches {
@@ -64,7 +64,7 @@ fn table(title: &str, rows: &[&Counted]) -> Printed {
     printed
 }
 
-/// What reading ahead of a sequential reader has brought, in words.
+/// The effect of read-ahead for a sequential reader, in words.
 pub fn reading_ahead(document: &Document) -> String {
     let ahead = names::ahead(&names::class("hash", MAIN_BLOCK_BYTES));
     let caches = document.subject.caches.iter();

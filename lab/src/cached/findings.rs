@@ -129,8 +129,8 @@ fn id(way: &str) -> String {
     way.replace(' ', ".")
 }
 
-/// What random order costs more than sequential, and what of it is memory and what lookup: for each
-/// size of a read a family.
+/// The cost of random order over sequential, divided into memory and lookup: for each size of a
+/// read a family.
 fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
     let mut out = Vec::new();
     for &read in &subject.reads_bytes {
@@ -199,7 +199,7 @@ fn orders(table: &Table, subject: &Subject) -> Vec<Figure> {
     out
 }
 
-/// What reading ahead brings to a sequential reader while buffers are recycled.
+/// The gain of read-ahead for a sequential reader while buffers are recycled.
 fn ahead(table: &Table, subject: &Subject) -> Vec<Figure> {
     let plain = names::class("hash", MAIN_BLOCK_BYTES);
     let figure = |read: &u64| {
@@ -349,7 +349,7 @@ fn lookups(table: &Table, subject: &Subject) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// What the bench itself costs.
+/// The cost of the bench itself.
 fn floors(table: &Table) -> Vec<Figure> {
     let floors = [
         (

@@ -34,7 +34,7 @@ pub struct Sources {
     pub mapping: Arc<Mapping>,
     /// The caches of the hits, by their names.
     pub caches: Vec<(String, Target)>,
-    /// What all caches count.
+    /// The counts of all caches.
     pub ledger: Ledger,
     file: Arc<File>,
     device: Option<Arc<dyn Counters>>,

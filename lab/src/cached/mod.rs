@@ -39,7 +39,7 @@ pub use orders::Order;
 pub use page::page;
 pub use subject::{Counted, Document, EXPERIMENT, Extent, Subject};
 
-/// What the user asked for.
+/// The user's options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedOptions {
     /// The file to read; none for a temporary one.
@@ -166,7 +166,7 @@ impl Experiment for Cached {
         Ok(document)
     }
 
-    /// What the caches counted is added up; what the process read from devices, too.
+    /// The counts of the caches are added up; the reads of the process from devices, too.
     fn join(whole: &mut Document, others: &[Document]) {
         for other in others {
             let (sum, more) = (&mut whole.subject, &other.subject);
@@ -248,7 +248,7 @@ fn halved(bytes: u64, fits: impl Fn(u64) -> bool) -> u64 {
     found.unwrap_or(smallest).max(smallest)
 }
 
-/// What will be measured, as far as the memory allows.
+/// The planned measurement, as far as the memory allows.
 fn planned(options: &CachedOptions, host: &Host) -> Subject {
     let extent = extent(options);
     let usual_bytes = match extent {

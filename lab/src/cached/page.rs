@@ -1,5 +1,5 @@
-//! The report of an experiment about cached reads: tables of the three parts, the profile, what
-//! was published, and what can be concluded. It is made from the document alone.
+//! The report of an experiment about cached reads: tables of the three parts, the profile, the
+//! published figures, and the conclusions. It is made from the document alone.
 
 use super::counts;
 use super::findings::{Table, class_ways, recycled_ways};
@@ -74,7 +74,7 @@ fn main_way(index: &str) -> String {
     names::class(index, MAIN_BLOCK_BYTES)
 }
 
-/// What a random read of 4 KiB takes in each way, and why random is slower.
+/// The time of a random read of 4 KiB in each way, and the reason for slow random reads.
 fn answer(document: &Document) -> String {
     let time = |way: &str| time(document, way);
     let (Some(class), Some(pread), Some(copy)) =

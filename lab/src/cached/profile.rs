@@ -23,7 +23,7 @@ struct Step {
 
 /// A profile: what was read how, and its table.
 pub struct Profile {
-    /// What was read, and how.
+    /// The data that was read, and the way.
     pub title: String,
     steps: Vec<Step>,
 }

@@ -1,6 +1,6 @@
-//! What was published in 2006: Bruce Evans, "Re: Cached file read performance",
-//! freebsd-performance, 23 December 2006. An Athlon XP2700 at 2,025 MHz; a file read over and over
-//! from memory, buffers recycled for nearly every read.
+//! The publication of 2006: Bruce Evans, "Re: Cached file read performance", freebsd-performance,
+//! 23 December 2006. An Athlon XP2700 at 2,025 MHz; a file read over and over from memory, buffers
+//! recycled for nearly every read.
 
 /// A published speed of cached reads of 16 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The cache's own steps without a request around them: what is left of a read when steps are left
-//! out. And lookups alone, against the least that a lookup can cost.
+//! The cache's own steps without a request around them: the cost of a read when steps are left out.
+//! And lookups alone, against the least that a lookup can cost.
 
 use super::names;
 use super::orders::Order;
@@ -96,7 +96,7 @@ pub fn hit<I: Index>(
                 let at = offset + done as u64;
                 let (block, within) = (at >> shift, (at & mask) as usize);
                 let piece = (length - done).min(mask as usize + 1 - within);
-                // What is not copied is not asked for either.
+                // Without a copy no data is requested.
                 let wanted = if copied { piece } else { 0 };
                 let outcome = store.read(block, within, wanted, |slot| {
                     if copied {

@@ -1,4 +1,4 @@
-//! What an experiment about cached reads measured, as its document keeps it.
+//! The description of cached reads in a document.
 
 use super::names;
 use super::orders::{ORDERS, Order};
@@ -22,7 +22,8 @@ pub struct Subject {
     pub file: Option<String>,
     /// How much of it is read, and the capacity of each cache, bytes.
     pub size_bytes: u64,
-    /// What was asked for, bytes: more when the memory does not hold it, or the budget.
+    /// The requested size, bytes: more than the size used when the memory or the budget is too
+    /// small.
     pub size_wanted_bytes: u64,
     /// Sizes of a read, bytes.
     pub reads_bytes: Vec<u64>,
@@ -40,22 +41,22 @@ pub struct Subject {
     pub index_blocks_small: u64,
     /// Memory of the cache beyond its blocks, for each block, bytes.
     pub overhead_bytes_a_block: f64,
-    /// What of the file was in memory, before and after, in per cent.
+    /// The share of the file in memory, before and after, in per cent.
     pub resident_percent: [f64; 2],
-    /// What this process read from devices while it measured, bytes; none where the system does not
-    /// tell.
+    /// Bytes that this process read from devices during the measurement; none where the system does
+    /// not report it.
     #[serde(default)]
     pub own_read_bytes: Option<u64>,
-    /// What the caches counted over all their reads.
+    /// The counts of the caches over all their reads.
     pub caches: Vec<Counted>,
     /// The servers through which the cache was read, too.
     #[serde(default)]
     pub through: Vec<String>,
-    /// What was left out, and why, in plain words.
+    /// The cases left out, with reasons.
     pub left_out: Vec<String>,
 }
 
-/// What a cache counted while it was read in one order, blocks.
+/// The counts of a cache while it was read in one order, blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counted {
@@ -115,7 +116,7 @@ impl Counted {
 pub enum Extent {
     /// The whole matrix (`--full`).
     Whole,
-    /// What answers the question in 15 seconds.
+    /// The cases that answer the question in 15 seconds.
     Short,
 }
 
@@ -144,7 +145,7 @@ impl Extent {
         }
     }
 
-    /// What this leaves out, in plain words.
+    /// The cases that this leaves out, in plain words.
     pub fn left_out(self) -> Vec<String> {
         match self {
             Self::Whole => Vec::new(),

@@ -19,9 +19,9 @@ fn short() -> Common {
     }
 }
 
-/// What a read costs on a machine of the test's own, ns: the copy at 10 bytes a ns, twice as slow
-/// from random places where `memory` is set, and a lookup of 5 ns, or of 300 ns from random places
-/// where `memory` is not set.
+/// The cost of a read on a simulated machine, ns: the copy at 10 bytes a ns, twice as slow from
+/// random places where `memory` is set, and a lookup of 5 ns, or of 300 ns from random places where
+/// `memory` is not set.
 fn cost_ns(case: &str, memory: bool) -> f64 {
     let bytes = if case.contains(" 4k ") {
         4096.0
@@ -77,7 +77,7 @@ fn cases(subject: &Subject) -> Vec<String> {
     cases
 }
 
-/// What the caches counted: of the blocks that were read ahead 95 % were used.
+/// The counts of the caches: of the blocks read ahead 95 % were used.
 fn counted() -> Vec<Counted> {
     let hits = ["hash 16k", "splay 16k"].map(|way| Counted {
         part: names::HITS.to_owned(),

@@ -31,7 +31,7 @@ pub fn compute(document: &mut Document) {
     figures.extend(processor(document, &times));
     figures.extend(by_cpu(document));
     let noise = noise(&times, subject.bottom());
-    // What was found by other means than samples (bytes that were read) stays.
+    // Findings that do not come from samples (bytes that were read) stay.
     let known = |old: &Figure| figures.iter().any(|new: &Figure| new.id == old.id);
     let kept = document.figures.iter().filter(|old| !known(old));
     let kept: Vec<Figure> = kept.cloned().collect();
@@ -71,7 +71,7 @@ fn absolute(id: &str, what: &str, unit: Unit, spread: Option<Spread>) -> Option<
     Some(Figure::absolute(id, what, unit, &spread?))
 }
 
-/// What GEOM costs, and a layer of it.
+/// The cost of GEOM, and of a layer of it.
 fn costs(table: &Observed, subject: &Subject) -> Vec<Figure> {
     let bottom = subject.bottom();
     let mut out = Vec::new();
@@ -170,7 +170,7 @@ fn queued(table: &Observed, subject: &Subject) -> Family {
     )]
 }
 
-/// What is the same in truth.
+/// The cases that are identical in truth.
 fn same(table: &Observed, subject: &Subject) -> Family {
     let bottom = subject.bottom();
     let control = ("control", "the control: /dev/zero");
@@ -429,8 +429,8 @@ fn by_cpu(document: &Document) -> Vec<Figure> {
     let means = typical(&table).into_iter();
     figures.extend(means.filter(|figure| figure.id == "null.read"));
     let process = cpu_of(document, |sample| sample.cpu.process_ns);
-    // What two threads could read if each had a core for itself: their CPU time for a read is
-    // spent side by side.
+    // The read rate of two threads with a core each: their CPU time for a read is spent side by
+    // side.
     let ratio = process.ratio_of_threads(names::NULL_ONE, names::NULL_TWO);
     let what = "two threads against one on zero:clear=0";
     let scaling = absolute("null.scaling", what, Unit::Times, ratio);

@@ -1,4 +1,4 @@
-//! Stacks of N equal layers: which are measured, and what figures and tables call them.
+//! Stacks of N equal layers: the measured numbers, and their names in figures and tables.
 
 use super::names;
 use super::stacks::TIME;

@@ -1,4 +1,5 @@
-//! The cases of the experiment without a target: the memory disk of 2002 and what explains it.
+//! The cases of the experiment without a target: the memory disk of 2002 and the cases that explain
+//! it.
 
 use super::image::Image;
 use super::layered::LAYERED;
@@ -276,7 +277,7 @@ fn show(matrix: &mut Matrix) {
     }
 }
 
-/// What the bench itself costs.
+/// The cost of the bench itself.
 pub(super) fn floors(matrix: &mut Matrix) {
     let depths = matrix.subject.depths.clone();
     let calls = depths.iter().map(|depth| *depth as usize);

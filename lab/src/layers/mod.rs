@@ -1,9 +1,9 @@
 //! `ugeom lab layers`: what does GEOM cost, and what does each layer of it cost?
 //!
 //! The experiment of 2002 on today's machine: a 512-byte read from the first sector of a memory
-//! disk, of its slice and of the partition in that slice, with GEOM and without; and then what
-//! explains the figures: sizes, stacks of N layers, statistics, dispatch. `docs/lab-layers.md` is
-//! the page for users.
+//! disk, of its slice and of the partition in that slice, with GEOM and without; and then cases
+//! that explain the figures: sizes, stacks of N layers, statistics, dispatch. `docs/lab-layers.md`
+//! is the page for users.
 
 mod findings;
 #[cfg(test)]
@@ -38,7 +38,7 @@ pub use findings::compute;
 pub use page::page;
 pub use subject::{Disk, Document, EXPERIMENT, Link, Subject};
 
-/// What the user asked for.
+/// The user's options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayersOptions {
     /// The target to measure; none for the memory disk of the experiment's own.
@@ -225,7 +225,7 @@ fn through(matrix: &mut Matrix, servers: &[ServerKind], stack: &Stack, provider:
     }
 }
 
-/// What the system tells of the file or device at the bottom of a target.
+/// The system's facts about the file or device at the bottom of a target.
 fn target_facts(options: &LayersOptions) -> Option<TargetFacts> {
     let file = targets::bottom_file(options.target.as_ref()?)?;
     TargetFacts::of(&file)

@@ -1,5 +1,5 @@
-//! The report of an experiment about layers: the question, the answer, one table, warnings, and
-//! what the figures mean.
+//! The report of an experiment about layers: the question, the answer, one table, warnings, and the
+//! meaning of the figures.
 
 use super::findings::{disk_served, size_margin_ns};
 use super::names;
@@ -94,7 +94,7 @@ fn answer(document: &Document) -> String {
     text + &of_a_disk(document)
 }
 
-/// What GEOM adds: a share of the time without it, or a factor from 2 on.
+/// GEOM's cost: a share of the time without it, or a factor from 2 on.
 fn added(document: &Document, cost: &Figure, share: &Figure) -> String {
     let cpu = document.figure("by_cpu.geom.cost");
     let cpu = cpu.map_or(String::new(), |cpu| format!(", {} CPU time", cpu.amount()));
@@ -116,7 +116,7 @@ fn added(document: &Document, cost: &Figure, share: &Figure) -> String {
     format!("GEOM adds {wall} wall{cpu} to a read of {bottom}, {share}")
 }
 
-/// What GEOM is of a disk's time, unless no disk was read.
+/// GEOM's share of a disk's time, unless no disk was read.
 fn of_a_disk(document: &Document) -> String {
     let disk = &document.subject.disk;
     if document.subject.target.is_some() && !disk_served(document) {
@@ -240,7 +240,7 @@ fn ns(row: &published::Row) -> String {
     value(row.moments.mean, Unit::Ns)
 }
 
-/// What limits the answer and is not of the machine.
+/// The limits of the answer beside those of the machine.
 fn warnings(document: &Document) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(aa) = document
@@ -274,7 +274,7 @@ fn warnings(document: &Document) -> Vec<String> {
     out
 }
 
-/// What the figures mean, a line or two each.
+/// The meaning of the figures, a line or two each.
 fn findings(document: &Document) -> Vec<String> {
     let lines = [
         layers(document),
@@ -416,7 +416,7 @@ fn served(document: &Document) -> Option<String> {
     })
 }
 
-/// What cannot be concluded.
+/// The conclusions that the figures do not allow.
 fn limits(document: &Document) -> Vec<String> {
     let subject = &document.subject;
     let mut lines = Vec::new();

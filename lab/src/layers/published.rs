@@ -1,4 +1,4 @@
-//! What was published on 6 October 2002, as data: the eight rows of the GEOM benchmarks, and the
+//! The publication of 6 October 2002, as data: the eight rows of the GEOM benchmarks, and the
 //! judgement that today's figures get, applied to them.
 //!
 //! Source: Poul-Henning Kamp, "GEOM benchmarks", to current@freebsd.org, Message-ID
@@ -78,7 +78,7 @@ pub const ROWS: [Row; 8] = [
 /// pooled) and without that assumption (Welch).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What the step is, in plain words.
+    /// The step, in plain words.
     pub what: String,
     /// The mean of the row that it starts from, ns.
     pub base_ns: f64,

@@ -1,4 +1,4 @@
-//! The sections behind the first screen: every read, what is added, stacks of N layers, sizes,
+//! The sections behind the first screen: every read, every step, stacks of N layers, sizes,
 //! dispatch, the mail of 2002, every figure.
 
 use super::layered::LAYERED;
@@ -34,7 +34,7 @@ fn seen(times: &Observed, name: &str) -> Option<Seen> {
     Some(Seen::from(&times.typical(name)?))
 }
 
-/// What the answer is about: GEOM itself, and each layer.
+/// The plot of the answer: GEOM itself, and each layer.
 pub(super) fn picture(document: &Document) -> Rows {
     let bytes = document.subject.read_bytes;
     let title = format!("Added to a read of {bytes} bytes");
@@ -119,7 +119,7 @@ fn reads_words(page: &mut Page, document: &Document) {
     ));
 }
 
-/// What GEOM and each layer cost, by wall time and by CPU time.
+/// The cost of GEOM and of each layer, by wall time and by CPU time.
 fn steps(page: &mut Page, document: &Document) {
     let title = "What GEOM itself, one more layer and statistics add to a read";
     let series = ["wall time", "CPU time"];
@@ -278,7 +278,7 @@ fn dispatch(page: &mut Page, document: &Document) {
 
 /// Every figure with its interval.
 fn figures(page: &mut Page, document: &Document) {
-    let columns = ["figure", "what", "seen", "difference"].map(Column::text);
+    let columns = ["figure", "quantity", "measured", "difference"].map(Column::text);
     let mut table = Table::new("", columns);
     for figure in &document.figures {
         let significant = match figure.significant {
@@ -304,7 +304,7 @@ fn judged(figure: &Figure) -> Cell {
     Cell::figure(figure).shown_as(format!("{}{verdict}", figure.amount()))
 }
 
-/// What is compared, in 2002 and now.
+/// The comparisons, in 2002 and now.
 fn shapes(document: &Document) -> Vec<[String; 3]> {
     let Ok([geom, mbr, bsd, control]) = published::steps() else { return Vec::new() };
     let now = |id: &str| {
@@ -381,7 +381,7 @@ fn then_and_now(page: &mut Page, document: &Document) {
 fn every_case(page: &mut Page, times: &Observed) {
     let columns = [Column::text("case"), Column::number("time", "ns")];
     let columns = columns.into_iter();
-    let columns = columns.chain(["least", "most"].map(|name| Column::number(name, "ns")));
+    let columns = columns.chain(["min", "max"].map(|name| Column::number(name, "ns")));
     let mut table = Table::new("", columns);
     for name in times.cases() {
         let Some(spread) = times.typical(name) else { continue };

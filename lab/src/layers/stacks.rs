@@ -15,7 +15,7 @@ use ugeom_stack::{
 /// The size of the memory disk, bytes: that of 2002.
 pub(super) const MD_BYTES: u64 = 1 << 20;
 
-/// What the memory disk is filled with before its tables are written: like the disk of 2002, it is
+/// The initial content of the memory disk below its tables: like the disk of 2002, it is
 /// initialised, so that a read copies bytes that are there.
 const FILLING: u8 = 0x5A;
 

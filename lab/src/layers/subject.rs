@@ -1,4 +1,4 @@
-//! What an experiment about layers measured, as its document keeps it.
+//! The description of layers in a document.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Subject {
     /// The servers through which the deepest provider was read.
     #[serde(default)]
     pub through: Vec<String>,
-    /// What was left out, and why, in plain words.
+    /// The cases left out, with reasons.
     pub left_out: Vec<String>,
 }
 

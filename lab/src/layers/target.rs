@@ -151,8 +151,8 @@ impl Chain {
     }
 }
 
-/// What needs a stack of its own. A device that cannot be opened twice goes without, and it is
-/// said.
+/// The cases that need a separate stack. A device that cannot be opened twice goes without, and it
+/// is said.
 fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
     let (bottom, deepest) = (
         matrix.subject.bottom().to_owned(),

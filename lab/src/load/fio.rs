@@ -9,7 +9,7 @@ use ugeom_harness::{Case, Length, RunResult, Work};
 /// Requests of one run: some 0.4 s, of which fio tells milliseconds.
 const REQUESTS: u64 = 1_000_000;
 
-/// What fio keeps account of.
+/// The accounting of fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Account {
     /// The latency of every request, as fio does when nothing else is said.
@@ -18,7 +18,7 @@ pub enum Account {
     Reduced,
 }
 
-/// What of fio's JSON is used.
+/// The used part of fio's JSON.
 #[derive(Deserialize)]
 struct Output {
     jobs: Vec<JobOutput>,

@@ -1,5 +1,5 @@
-//! What the load generator was to reach: what recording a latency costs, and how many requests it
-//! sends beside fio's null engine, measured in the same rounds.
+//! The targets of the load generator: the cost of recording a latency, and its request rate beside
+//! fio's null engine, measured in the same rounds.
 
 mod fio;
 

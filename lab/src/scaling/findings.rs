@@ -23,7 +23,7 @@ const RATE_GOAL: f64 = 20e6;
 /// stack at least this share of what they do with a stack each.
 const SCALING_GOAL: f64 = 0.95;
 
-/// Which rows are compared.
+/// The rows that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
     /// A rung of the ladder against the one before.

@@ -13,15 +13,15 @@ const SPIN_NS: u64 = 20_000;
 pub struct Knob {
     /// The first part of the names of its cases.
     pub id: String,
-    /// What it is, in a few words.
+    /// The knob, in a few words.
     pub what: String,
-    /// What to write to have it: `--set` arguments.
+    /// The `--set` arguments that select it.
     pub set: String,
     /// The name of the published row, for those that have one.
     pub published: Option<String>,
 }
 
-/// What is set in one way to work.
+/// The settings of one mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Setting {
     pub dispatch: Dispatch,

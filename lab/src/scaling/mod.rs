@@ -34,7 +34,7 @@ pub use report::report;
 pub(crate) use subject::case_name;
 pub use subject::{Document, EXPERIMENT, Subject};
 
-/// What the user asked for.
+/// The user's options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScalingOptions {
     /// The columns: how many workers; none for 1, as many as there are cores, 4, 8 and 16.
@@ -48,7 +48,7 @@ pub struct ScalingOptions {
 /// The most workers that can be asked for; each is a thread.
 pub const WORKERS_MAX: u64 = 256;
 
-/// What is measured: a device that touches no data.
+/// The measured target: a device that touches no data.
 const TARGET: &str = "zero:clear=0";
 
 /// The size of the published device, gzero: 1 EiB.

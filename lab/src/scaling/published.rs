@@ -1,5 +1,5 @@
-//! What was published, as data: "GEOM theoretical performance and scalability limits", the table
-//! of requests a second through `gzero`, and ministat's lines, each step against the one before.
+//! The publication, as data: "GEOM theoretical performance and scalability limits", the table of
+//! requests a second through `gzero`, and ministat's lines, each step against the one before.
 //!
 //! A machine of 2 packages with 2 cores each (Xeon X5272, 3.4 GHz); `raidtest test -r` with three
 //! runs a step; the lines belong to the column of 4 processes. Single runs were not published,
@@ -28,7 +28,7 @@ pub struct Row {
     pub line: Option<Line>,
 }
 
-/// What ministat printed about a row and the one before.
+/// The output of ministat about a row and the one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Line {
     /// "No difference proven". Its pooled deviation was not printed.

@@ -139,7 +139,7 @@ fn summary(document: &Document, rates: &Observed, judgement: &Judgement) -> Tabl
     table
 }
 
-/// What of the share of linear is the machine's, and what the workers'.
+/// The parts of the machine and of the workers in the share of linear.
 fn shares(document: &Document) -> Option<String> {
     let amount = |id: &str| document.figure(id).map(Figure::amount);
     let (workers, machine) = (amount("scaling")?, amount("scaling.machine")?);
@@ -282,7 +282,7 @@ fn step_columns(rounds: u64) -> [Column; 4] {
         Column::text("row"),
         Column::text("ministat, 3 runs"),
         Column::text(&format!("ministat, {rounds} runs")),
-        Column::text("ours: processes, one family"),
+        Column::text("ugeom: processes, one family"),
     ]
 }
 
@@ -331,7 +331,7 @@ fn steps(page: &mut Page, document: &Document, rates: &Observed, judgement: &Jud
 /// A knob buys nothing when what it could buy at the most is less than this share.
 const NOTHING_SHARE: f64 = 0.05;
 
-/// What a knob that was taken away has bought.
+/// The gain of a knob that was switched off.
 fn worth(step: &Step) -> &'static str {
     let is_small = step
         .ratio
@@ -346,7 +346,7 @@ fn worth(step: &Step) -> &'static str {
 
 fn taken_away(page: &mut Page, document: &Document, judgement: &Judgement) {
     page.heading("All knobs but one");
-    let columns = ["without", "workers", "IOPS, ours", "meaning"].map(Column::text);
+    let columns = ["without", "workers", "IOPS, ugeom", "meaning"].map(Column::text);
     let mut table = Table::new("", columns);
     for knob in &document.subject.taken_away {
         let steps = judgement.steps.iter();
@@ -395,7 +395,7 @@ fn published(page: &mut Page) {
     page.heading("GEOM's limits as published, IOPS");
     let columns = PROCESSES.map(|count| Column::number(&count.to_string(), "/s"));
     let columns = [Column::text("row")].into_iter().chain(columns);
-    let words = ["printed", "this code"].map(Column::text);
+    let words = ["as published", "recomputed"].map(Column::text);
     let mut table = Table::new("", columns.chain(words));
     let mut before = None;
     for row in &ROWS {

@@ -1,4 +1,4 @@
-//! What the experiment about scaling measured, as its document keeps it.
+//! The description of scaling in a document.
 
 use super::knobs::Knob;
 use serde::{Deserialize, Serialize};

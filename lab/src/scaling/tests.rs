@@ -1,4 +1,4 @@
-//! What is measured, what becomes of it, and what the report says. The speed is not tested here.
+//! The measurement, its results, and the report. The speed is not tested here.
 
 use super::findings::Against;
 use super::knobs::{FINAL, POOLS_AWAY, REGISTRY_AWAY};

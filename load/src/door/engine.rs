@@ -26,7 +26,7 @@ impl EngineDoor {
     /// Answers with the reason for the choice of the engine, too.
     ///
     /// # Errors
-    /// What the engine, or a file, cannot be used for.
+    /// The reason why the engine, or a file, cannot be used.
     pub fn open(
         choice: Choice,
         options: EngineOptions,
@@ -43,7 +43,7 @@ impl EngineDoor {
     /// A door of an engine that is open, with a slot for each buffer.
     ///
     /// # Errors
-    /// What a file cannot be used for.
+    /// The reason why a file cannot be used.
     pub fn with(
         mut engine: Box<dyn Engine<Memory>>,
         buffers: Vec<Buffer>,

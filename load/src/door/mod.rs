@@ -1,5 +1,5 @@
-//! What requests go to: an engine with files, a stack, calls of the system or of this program, or
-//! nothing at all.
+//! The targets of requests: an engine with files, a stack, calls of the system or of this program,
+//! or nothing at all.
 //!
 //! ```text
 //!   Direct   does a request within a call              StackCalls, Calls, and every door below but
@@ -35,7 +35,7 @@ pub use ugeom_format::trace::Kind;
 pub struct Request {
     /// Reads, writes, discards or syncs.
     pub kind: Kind,
-    /// Which of the door's files.
+    /// The number of the door's file.
     pub file: u32,
     /// Where, bytes from the beginning of the file.
     pub offset: u64,
@@ -71,10 +71,9 @@ pub struct Event {
     pub result: Result<u64, Errno>,
 }
 
-/// What a door knows of a failure besides its number.
+/// The door's explanation of a failure besides its number.
 pub trait Explain {
-    /// Which layer failed the last request that failed, where and why; none where it is not layers
-    /// that do requests.
+    /// The layer, place and reason of the last failed request; none where no layers do requests.
     fn explain(&mut self) -> Option<IoError> {
         None
     }
@@ -113,7 +112,7 @@ pub trait Door: Explain {
     /// files ignore it.
     ///
     /// # Errors
-    /// What a file cannot be used for.
+    /// The reason why a file cannot be used.
     fn renew(&mut self, files: Vec<Arc<File>>) -> Result<(), Errno> {
         let _ = files;
         Ok(())
@@ -125,7 +124,7 @@ pub trait Door: Explain {
     /// When the system cannot be asked any more.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// What threads of the door's own have used so far; exactly when everything has `ended`.
+    /// The usage of the door's own threads so far; exactly when everything has `ended`.
     fn helpers_usage(&mut self, ended: bool) -> Usage {
         let _ = ended;
         Usage::default()

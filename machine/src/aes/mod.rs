@@ -100,7 +100,7 @@ pub struct XtsKey {
     tweak: RoundKeys,
 }
 
-/// What one call works on: whole sectors, the first of them at an offset.
+/// The input of one call: whole sectors, the first of them at an offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Sectors {
     /// Where the first sector lies, bytes; its low 64 bits are the tweak.

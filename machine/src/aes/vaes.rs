@@ -226,7 +226,7 @@ unsafe fn xts_sector<const ROUNDS: usize, const ENCRYPT: bool>(
     }
 }
 
-/// What is left of a sector, at most `N` registers of it.
+/// The rest of a sector, at most `N` registers of it.
 ///
 /// # Safety
 /// As [`xts_sector`]; `length` is below [`GROUP_BYTES`].

@@ -1,6 +1,6 @@
-//! Which block devices a path ends at: the disk that a file's file system lies on, through
-//! partitions, loop devices and devices that are put together from others (LVM, RAID, encryption),
-//! as far as the system tells.
+//! The block devices below a path: the disk that a file's file system lies on, through partitions,
+//! loop devices and devices that are put together from others (LVM, RAID, encryption), as far as
+//! the system reports them.
 //!
 //! Sources: stat(2), proc(5) for `mountinfo`, sysfs(5), Documentation/ABI/stable/sysfs-block and
 //! Documentation/ABI/testing/sysfs-block of Linux.
@@ -58,7 +58,7 @@ impl BlockDevice {
     /// Chooses the scheduler of its queue: one of [`Queue::schedulers`].
     ///
     /// # Errors
-    /// What the kernel says: EINVAL for one that it does not have, EACCES to all but root.
+    /// The error of the kernel: EINVAL for one that it does not have, EACCES to all but root.
     pub fn set_scheduler(&self, name: &str) -> io::Result<()> {
         let file = self.folder.join("queue/scheduler");
         // Not made where there is none: that would only fail later.
@@ -226,8 +226,8 @@ impl System {
         })
     }
 
-    /// What a device stands on: the disk of a loop device's file, the parts of a device that is
-    /// put together.
+    /// The devices below a device: the disk of a loop device's file, the parts of a composed
+    /// device.
     fn under(&self, device: &BlockDevice) -> Vec<BlockDevice> {
         let backing = fs::read_to_string(device.folder.join("loop/backing_file"));
         let file = backing.ok().and_then(|path| {

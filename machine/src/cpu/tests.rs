@@ -1,4 +1,4 @@
-//! Tests of what the machine says about itself.
+//! Tests of the machine's description of itself.
 
 use super::*;
 

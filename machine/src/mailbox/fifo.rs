@@ -19,7 +19,7 @@ pub type Link<N> = AtomicPtr<N>;
 /// - `link` returns a pointer that is valid for as long as the node is, to a word that nothing
 ///   but the queue uses between `into_node` and `from_node`.
 pub unsafe trait Handle: Send + Sized {
-    /// What the pointer points to.
+    /// The node that the pointer points to.
     type Node;
 
     /// Gives the value up for a pointer.

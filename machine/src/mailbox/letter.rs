@@ -1,4 +1,4 @@
-//! What the tests of the mailbox post: a value in a box, linked by a word of its own.
+//! The messages of the mailbox's tests: a value in a box, linked by a word of its own.
 
 use super::{Handle, Link};
 use std::ptr::{self, NonNull};

@@ -166,7 +166,7 @@ impl<H: Handle> Mailbox<H> {
     /// With a spin, descriptors are looked at after it.
     ///
     /// # Errors
-    /// What ppoll(2) says (ENOMEM, EINVAL for too many descriptors).
+    /// The error of ppoll(2) (ENOMEM, EINVAL for too many descriptors).
     pub fn park(&self, fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
         let timeout = match (self.spin_ns, timeout) {
             (0, timeout) => timeout,

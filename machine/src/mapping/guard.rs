@@ -37,7 +37,7 @@ thread_local! {
 /// Size of a page, bytes: known before the first signal.
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 
-/// What SIGBUS meant before.
+/// The earlier action of SIGBUS.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Size of a page, bytes.
@@ -48,7 +48,7 @@ pub fn page_bytes() -> usize {
 /// Makes the process catch SIGBUS, once. To be called before [`run`].
 ///
 /// # Errors
-/// What sigaction(2) says.
+/// The error of sigaction(2).
 pub fn install() -> io::Result<()> {
     static DONE: OnceLock<Result<(), i32>> = OnceLock::new();
     let done = DONE.get_or_init(|| {

@@ -1,5 +1,5 @@
-//! Huge pages for what is written densely: before the first write to a block of 2 MiB it is decided
-//! whether the block gets one.
+//! Huge pages for dense writes: before the first write to a block of 2 MiB it is decided whether
+//! the block gets one.
 //!
 //! A random read of 1 GiB of small pages misses the processor's translations nearly every time; of
 //! huge pages it does not. A huge page takes 2 MiB for one sector, though, so a block gets one only

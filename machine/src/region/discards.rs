@@ -15,7 +15,7 @@ pub(super) struct Discards {
     one_at_a_time: Mutex<()>,
     /// Odd while a discard is in flight.
     sequence: AtomicU64,
-    /// What the present or last one covers, in bytes.
+    /// The range of the present or last one, in bytes.
     start: AtomicU64,
     end: AtomicU64,
 }

@@ -54,7 +54,7 @@ mod kernel {
 
     const HUGE_BYTES: usize = super::HUGE_BYTES as usize;
 
-    /// What lengths of mappings are rounded up to, bytes.
+    /// The unit of lengths of mappings, bytes.
     const PAGE_BYTES: usize = 4096;
 
     /// Maps `len` zero bytes, without reserving memory for them; they begin at a huge page if they

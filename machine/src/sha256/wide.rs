@@ -144,8 +144,7 @@ fn ended(begin: &[Lanes], bytes: usize) -> [Lanes; 16] {
     block
 }
 
-/// As `sha_ni::hmacs`, of sixteen messages. What is left of keys on the stack is the caller's to
-/// overwrite.
+/// As `sha_ni::hmacs`, of sixteen messages. The caller overwrites the remains of keys on the stack.
 ///
 /// # Safety
 /// All messages are valid for `length` bytes.

@@ -3,8 +3,8 @@
 //!
 //! The states are those of the slab. Around them stands what a cache does: a line of its index with
 //! a version (odd while it changes) and the entry of the block in the buffer. A reader finds the
-//! entry, leases the buffer, and keeps the lease only when the version is what it was. Who evicts
-//! takes the entry out, enters another block as busy, fills the buffer, and makes it known.
+//! entry, leases the buffer, and keeps the lease only when the version is what it was. An evicting
+//! thread takes the entry out, enters another block as busy, fills the buffer, and makes it known.
 
 use super::state::State;
 use loom::cell::UnsafeCell;
@@ -80,7 +80,7 @@ impl Shared {
         }
         self.change(|| self.entry.store(0, Ordering::Release));
         self.change(|| self.entry.store(NEW | BUSY, Ordering::Release));
-        // A reader may have leased it since, who will see that the version has changed.
+        // A reader may have leased it since, and will see that the version has changed.
         if !self.state.take() {
             self.change(|| self.entry.store(0, Ordering::Release));
             return false;

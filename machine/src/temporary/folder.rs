@@ -51,7 +51,7 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        // What cannot be removed is left, in the folder for such things.
+        // A folder that cannot be removed stays in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -26,7 +26,7 @@ fn unused() -> String {
 /// out.
 ///
 /// # Errors
-/// What fsync(2) of the folder failed with. A file system that has none for folders is no error.
+/// The error of fsync(2) of the folder. A file system that has none for folders is no error.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path
         .parent()

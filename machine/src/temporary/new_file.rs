@@ -92,7 +92,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some((temporary, _)) = &self.names {
-            // What cannot be removed is left under a name that tells what it is.
+            // A file that cannot be removed stays under a recognisable name.
             let _ = fs::remove_file(temporary);
         }
     }

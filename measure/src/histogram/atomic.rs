@@ -79,9 +79,9 @@ impl AtomicHistogram {
         self.max.store(0, Relaxed);
     }
 
-    /// What has been counted so far. Number and percentiles come from one pass over the buckets;
-    /// the mean may be off by the few values that were recorded during that pass, but it always
-    /// lies where the buckets allow.
+    /// The counts so far. Number and percentiles come from one pass over the buckets; the mean may
+    /// be off by the few values that were recorded during that pass, but it always lies where the
+    /// buckets allow.
     pub fn snapshot(&self) -> Histogram {
         let filled: Vec<(u64, u64)> = self
             .counts

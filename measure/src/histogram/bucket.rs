@@ -1,4 +1,4 @@
-//! Which bucket a value falls into, and which values a bucket holds.
+//! The bucket of a value, and the range of values of a bucket.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What limits a device: how long a transfer takes as a function of its size.
+//! Limits of a device: the time of a transfer as a function of its size.
 //!
 //! ```text
 //!   t(b) = (a^p + (b/W)^p)^(1/p)        rate   W |            ________   slope 1: W

@@ -2,7 +2,7 @@
 
 use super::{LINE_BYTES_MAX, VALUES_MAX, VALUES_MIN};
 
-/// What is wrong with a data set. Lines count from 1.
+/// The defects of a data set. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "messages name the fields")]
@@ -11,7 +11,7 @@ pub enum Error {
     NotANumber {
         name: String,
         line: u64,
-        /// What stands there, shortened.
+        /// The text there, shortened.
         text: String,
     },
     /// It holds an infinity or a NaN, with which the original crashes.
@@ -19,7 +19,7 @@ pub enum Error {
     NotFinite {
         name: String,
         line: u64,
-        /// What stands there, shortened.
+        /// The text there, shortened.
         text: String,
     },
     #[error("{name}: there is no column {column}: the longest line has {widest}")]

@@ -1,5 +1,4 @@
-//! ministat(1) to the letter: what its data sets are, what it computes from them, and the text and
-//! the plot that it prints.
+//! ministat(1) to the letter: its data sets, its statistics, and its text and plot.
 //!
 //! ```text
 //! x iguana                                                    names
@@ -17,8 +16,8 @@
 //!
 //! Two versions were published, and they do not agree ([`Version`]). Sources: ministat(1) and the
 //! behaviour of FreeBSD's program; the classic one is compared byte by byte with Debian's package.
-//! What is undefined in the original (it reads or writes outside of its memory) is an [`Error`] or
-//! [`PlotError`] here.
+//! Undefined behaviour of the original (it reads or writes outside of its memory) is an [`Error`]
+//! or [`PlotError`] here.
 
 mod data;
 mod error;
@@ -54,7 +53,7 @@ pub const VALUES_MIN: usize = 3;
 /// The symbols of the first to the seventh set.
 pub const SYMBOLS: [char; SETS_MAX] = ['x', '+', '*', '%', '#', '@', 'O'];
 
-/// Which of the two programs of this name.
+/// The version of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Version {

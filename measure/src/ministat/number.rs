@@ -1,4 +1,4 @@
-//! A number as strtod(3) reads it: what C programs take for one.
+//! A number as strtod(3) reads it.
 
 /// The number that all of `token` spells, perhaps an infinity or a NaN; none when it is no number.
 pub(super) fn parse(token: &[u8]) -> Option<f64> {
@@ -23,7 +23,7 @@ pub(super) fn parse(token: &[u8]) -> Option<f64> {
     }
 }
 
-/// What isspace(3) calls white space in the C locale.
+/// The white space of isspace(3) in the C locale.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }

@@ -5,7 +5,7 @@ use super::printf::{column, plain};
 use super::statistics::{Difference, Statistics};
 use super::{Confidence, DataSet, SETS_MAX, SYMBOLS, Version};
 
-/// What to compute and to print.
+/// The computation and the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MinistatOptions {
     /// The program whose output is reproduced.

@@ -1,10 +1,10 @@
-//! What ministat computes from a data set, and from two of them.
+//! The statistics of ministat for a data set, and for two of them.
 
 use super::{Confidence, DataSet, Version};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// One line of the table. What overflowed is infinite or NaN, as the original prints it.
+/// One line of the table. An overflow is infinite or NaN, as the original prints it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// The number of values.

@@ -1,6 +1,6 @@
 //! Times, kept in nanoseconds.
 
-use super::size::three_digits;
+use super::size::{short_digits, three_digits};
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,11 +91,24 @@ pub fn duration_exact(ns: u64) -> String {
     }
 }
 
-/// Writes a time for people, with three digits: `0.84 ns`, `5.02 us`, `28.4 ms`, `90 s`. What is
-/// not a finite number is written as such.
+/// Writes a known time for people, with up to three digits: `5.02 us`, `28.4 ms`, `90 s`. A value
+/// that is not finite is written as such.
 pub fn duration_human(ns: f64) -> String {
+    written(ns, short_digits)
+}
+
+/// Writes a measured time for people, with three digits that count, zeros included: `5.00 us`,
+/// `90.0 s`. So both ends of an interval have the same precision.
+pub fn duration_measured(ns: f64) -> String {
+    match ns.abs() < 0.005 {
+        true => "0 ns".to_owned(),
+        false => written(ns, three_digits),
+    }
+}
+
+fn written(ns: f64, digits: fn(f64) -> String) -> String {
     const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    // What rounds to 0 has no sign.
+    // A time that rounds to 0 has no sign.
     let sign = if ns <= -0.005 { "-" } else { "" };
     let length = ns.abs();
     // 999.5 would print as 1000.
@@ -103,7 +116,7 @@ pub fn duration_human(ns: f64) -> String {
         .iter()
         .find(|(_, unit)| length < 999.5 * unit)
         .unwrap_or(&UNITS[3]);
-    format!("{sign}{} {}", three_digits(length / unit.1), unit.0)
+    format!("{sign}{} {}", digits(length / unit.1), unit.0)
 }
 
 #[cfg(test)]
@@ -128,6 +141,17 @@ mod tests {
             (f64::INFINITY, "inf s"),
         ] {
             assert_eq!(duration_human(ns), text);
+        }
+        for (ns, text) in [
+            (0.0, "0 ns"),
+            (1.0, "1.00 ns"),
+            (999.6, "1.00 us"),
+            (27.04, "27.0 ns"),
+            (-0.003, "0 ns"),
+            (9e10, "90.0 s"),
+            (8.64e13, "86400 s"),
+        ] {
+            assert_eq!(duration_measured(ns), text);
         }
         assert_eq!(duration_exact(1_500_000_000), "1500ms");
         assert_eq!(

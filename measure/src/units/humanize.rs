@@ -17,7 +17,7 @@ pub enum Scale {
 pub struct Humanize<'a> {
     /// The width of the buffer in bytes, of which the terminating zero of the original takes one.
     pub width_bytes: usize,
-    /// What is written behind the prefix.
+    /// The text after the prefix.
     pub suffix: &'a str,
     /// How far to divide.
     pub scale: Scale,

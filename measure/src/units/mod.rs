@@ -21,7 +21,7 @@ mod number;
 mod read;
 mod size;
 
-pub use duration::{TimeUnit, duration_exact, duration_human};
+pub use duration::{TimeUnit, duration_exact, duration_human, duration_measured};
 pub use error::UnitError;
 pub use humanize::{Humanize, Scale, diskinfo_size, humanize_number};
 pub use read::{

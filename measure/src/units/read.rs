@@ -50,7 +50,7 @@ const NUMBER: UnitError = form(
 );
 const TRUTH: UnitError = form("yes or no", "1, yes, true, on or 0, no, false, off");
 
-/// What the units of sizes mean in one place.
+/// The meaning of the units of sizes in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeUnits {
     /// Bytes of the unit `s`; `None`: there is no such unit.
@@ -103,7 +103,7 @@ impl SizeUnits {
 }
 
 /// Bytes from `512`, `4k`, `1.5g`, `8s`. A bare number counts bytes; the letters k, m, g, t, p, e
-/// are powers of 1024, also with `b` behind them. What `kib` and `s` are, `units` says.
+/// are powers of 1024, also with `b` behind them. `units` defines `kib` and `s`.
 ///
 /// # Errors
 /// Not a number with such a unit, more than 2^64 - 1 bytes, or a fraction of a byte.

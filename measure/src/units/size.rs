@@ -61,22 +61,26 @@ pub fn size_human(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    format!("{} {}", three_digits(value), UNITS[unit])
+    format!("{} {}", short_digits(value), UNITS[unit])
 }
 
-/// A number below 1,024 with three digits, or four when it has as many before the point; a fraction
-/// of zeros is left out.
+/// [`three_digits`] without a fraction of zeros.
+pub(super) fn short_digits(value: f64) -> String {
+    let text = three_digits(value);
+    match text.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole.to_owned(),
+        _ => text,
+    }
+}
+
+/// A number below 1,024 with three digits, or four when it has as many before the point.
 pub(super) fn three_digits(value: f64) -> String {
-    let text = if value < 9.995 {
+    if value < 9.995 {
         format!("{value:.2}")
     } else if value < 99.95 {
         format!("{value:.1}")
     } else {
         format!("{value:.0}")
-    };
-    match text.split_once('.') {
-        Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole.to_owned(),
-        _ => text,
     }
 }
 

@@ -1,10 +1,12 @@
-//! What a comparison has to say, as a page.
+//! The page of a comparison.
 
+use crate::digits::significant;
 use crate::foreign::quantity;
 use crate::text::{columns, counted};
 use crate::{Axis, Cell, Column, Page, Rows, Table, Value};
 use std::path::Path;
-use ugeom_harness::compare::{Compared, Judged, Metric, Middle, Row, show};
+use ugeom_harness::compare::{Compared, Gated, Judged, Metric, Middle, Row, show};
+use ugeom_harness::figure::{Unit, amount, value};
 use ugeom_measure::{Claim, Interval};
 
 /// So many comparisons are plotted: the significant ones first, then by the size of the change.
@@ -42,7 +44,7 @@ pub fn page(compared: &Compared) -> Page {
             continue;
         }
         page.push(table(compared, judged));
-        page.push(plot(compared, judged));
+        page.push(plot(compared, judged).beside_table());
     }
     let left_out = compared.left_out.iter();
     page.list(left_out.map(|what| format!("Left out: {what}.")));
@@ -83,18 +85,51 @@ fn answer(compared: &Compared) -> String {
             continue;
         }
         let mean = judged.geometric_mean.map_or(String::new(), |mean| {
-            format!("; geometric mean {:+.1} %", (mean - 1.0) * 100.0)
+            format!("; geometric mean {}", change_of(mean, 1))
         });
-        sentences.push(format!(
-            "{}: of {}, {faster} better, {slower} worse{mean}.",
+        sentences.push(capital(&format!(
+            "{}: of {comparisons}, {faster} better, {slower} worse{mean}.",
             what(judged),
-            comparisons
-        ));
+        )));
     }
     if !unchanged.is_empty() {
         sentences.push(format!("No significant change: {}.", unchanged.join(", ")));
     }
     sentences.join(" ")
+}
+
+/// A sentence that begins with a capital letter.
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// A ratio as a change in per cent, or as a factor from 2 on.
+fn change_of(ratio: f64, decimals: usize) -> String {
+    match ratio {
+        0.5..2.0 => format!("{:+.decimals$} %", (ratio - 1.0) * 100.0),
+        0.0..0.5 => format!("{} x", significant(ratio, 3)),
+        _ => value(ratio, Unit::Times),
+    }
+}
+
+/// The outcome of a gate in front of the answer, with the row that decides it.
+pub fn gated(page: &mut Page, gated: &Gated<'_>, limit: f64) {
+    let why = match gated.worst {
+        Some((judged, row)) => {
+            let words = words(row);
+            let words = words.trim_start_matches("~ ");
+            format!("{} of {}: {words}", what(judged), row.case)
+        }
+        None => "nothing was compared".to_owned(),
+    };
+    page.answer = format!(
+        "{}: {why}; limit +{} %. {}",
+        gated.outcome.word(),
+        limit * 100.0,
+        page.answer
+    );
 }
 
 /// A row's name: the case, and the side where there are several.
@@ -115,7 +150,7 @@ fn heading(name: &str, otherwise: &str) -> String {
 fn table(compared: &Compared, judged: &Judged) -> Table {
     let changed = match (&compared.others[..], compared.interleaved) {
         ([one], false) => heading(one, "changed"),
-        (_, true) => "it".to_owned(),
+        (_, true) => "this case".to_owned(),
         _ => "changed".to_owned(),
     };
     let columns = [
@@ -142,7 +177,7 @@ fn table(compared: &Compared, judged: &Judged) -> Table {
             Cell::text("geometric mean"),
             Cell::empty(),
             Cell::empty(),
-            Cell::text(format!("{:+.2} %", (mean - 1.0) * 100.0)),
+            Cell::text(change_of(mean, 2)),
             Cell::empty(),
             Cell::empty(),
         ]);
@@ -150,24 +185,42 @@ fn table(compared: &Compared, judged: &Judged) -> Table {
     table
 }
 
-/// The verdict, with benchstat's mark for what is not significant.
+/// The verdict, with benchstat's mark for a change that is not significant. Its interval stands
+/// here, too: it shows how large the change can be.
 fn words(row: &Row) -> String {
-    match row.claim {
-        Claim::Open => format!("~ {}", row.words),
+    match (row.claim, row.change) {
+        (Claim::Open, Some(change)) if change.covers && change.claim() == Claim::Open => {
+            format!("~ not significant: {}", amount(&change.ratio, Unit::Times))
+        }
+        (Claim::Open, _) => format!("~ {}", row.words),
         _ => row.words.clone(),
     }
 }
 
-/// `12.3 ms ±2 %`.
+/// `12.3 ms [12.1 to 14.0]`.
 fn middle(judged: &Judged, middle: &Middle) -> Cell {
     let value = show(&judged.unit, middle.median);
-    let text = match middle.spread {
-        Some(spread) => format!("{value} ±{:.0} %", spread * 100.0),
-        None => value,
+    let (text, value) = match middle.spread {
+        Some(spread) => {
+            let ends = [spread.low, spread.high].map(|end| show(&judged.unit, end));
+            let ends = ends.map(|end| match unit_of(&end) == unit_of(&value) {
+                true => end.trim_end_matches(unit_of(&value)).to_owned(),
+                false => end,
+            });
+            let [low, high] = ends;
+            let text = format!("{value} {}", spread.ends(low, high));
+            (text, Value::Interval(spread))
+        }
+        None => (value, Value::Number(middle.median)),
     };
-    let mut cell = Cell::text(text).with_value(Value::Number(middle.median));
+    let mut cell = Cell::text(text).with_value(value);
     cell.unit = Some(judged.unit.clone());
     cell
+}
+
+/// The unit behind a number, with the blank before it.
+fn unit_of(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.,".contains(c))
 }
 
 /// A value of a metric, with its own unit in words and that of the metric behind it.

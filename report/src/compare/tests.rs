@@ -3,10 +3,11 @@
 use super::*;
 use serde_json::Value;
 use ugeom_harness::HarnessError;
-use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare};
+use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare, gate};
 use ugeom_harness::document::Document;
 use ugeom_harness::host::Host;
 use ugeom_harness::{Measured, Round, Sample, Settings, Work};
+use ugeom_measure::gate::Outcome;
 
 /// A result of processes of one round; `ns` gives the time of a case in a round.
 fn result(name: &str, cases: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u64) -> Loaded {
@@ -104,8 +105,66 @@ fn two_results_are_compared_case_by_case_and_metric_by_metric() {
         ..CompareOptions::default()
     };
     let changed = compare(&results, &options).unwrap();
+    let rates = CompareOptions {
+        metrics: vec!["iops".to_owned()],
+        ..CompareOptions::default()
+    };
+    let rates = compare(&results, &rates).unwrap();
+    assert_eq!(rates.metrics[0].metric, "transactions_per_second");
     let time = changed.metric("time").unwrap();
     assert_eq!((time.rows.len(), time.compared), (1, 2));
+}
+
+#[test]
+fn the_gate_fails_above_the_limit_and_passes_below_it() {
+    let cases = ["md0", "md0s1"];
+    let before = result("before.json", &cases, 20, |case, round| {
+        10_000 + wobble(case, round)
+    });
+    let after = result("after.json", &cases, 20, |case, round| {
+        10_000 + 1000 * case as u64 + wobble(case, round + 3)
+    });
+    let compared = compare(&[before, after], &CompareOptions::default()).unwrap();
+    // Within the interval of the change, and with no row, there is no decision.
+    let within = compared.metric("time").unwrap().rows[0].change.unwrap();
+    let within = within.ratio.estimate - 1.0;
+    let nothing = Compared {
+        metrics: Vec::new(),
+        ..compared.clone()
+    };
+    for (compared, limit, outcome) in [
+        (&compared, 0.05, Outcome::Fail),
+        (&compared, 0.2, Outcome::Pass),
+        (&compared, within, Outcome::Undecided),
+        (&nothing, 0.05, Outcome::Undecided),
+    ] {
+        let answer = gate(compared, limit);
+        assert_eq!(answer.outcome, outcome, "{limit}");
+        let mut page = page(compared);
+        gated(&mut page, &answer, limit);
+        assert!(page.answer.starts_with(outcome.word()), "{}", page.answer);
+    }
+    let answer = gate(&compared, 0.05);
+    assert_eq!(answer.worst.unwrap().1.case, "md0s1");
+}
+
+#[test]
+fn an_interval_stands_once() {
+    let side = |name: &str, step: u64| {
+        result(name, &["md0"], 20, move |_, round| {
+            10_000 + 40 * wobble(step as usize, round)
+        })
+    };
+    let compared = compare(
+        &[side("a.json", 0), side("b.json", 1)],
+        &CompareOptions::default(),
+    )
+    .unwrap();
+    let row = &compared.metric("time").unwrap().rows[0];
+    assert_eq!(row.claim, Claim::Open, "{}", row.words);
+    let text = told(&compared);
+    assert!(text.contains("~ not significant: 1.0"), "{text}");
+    assert!(!text.contains("change against the base"), "{text}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) struct Spread {
     pub high: f64,
     /// The values that are written, from the lower end.
     pub ticks: Vec<Tick>,
-    /// What stands beside the axis.
+    /// The text beside the axis.
     pub title: String,
 }
 

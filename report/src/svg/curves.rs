@@ -79,7 +79,7 @@ fn looks(curves: &[Curve]) -> Vec<Look<'_>> {
 }
 
 impl Look<'_> {
-    /// What stands for the curve in the legend.
+    /// The sample of the curve in the legend.
     fn sample(&self, pen: &mut Pen, (x, y): Spot) {
         let end = x + SAMPLE - MARGIN;
         self.line(pen, &[(x, y), (end, y)]);

@@ -52,7 +52,7 @@ pub(super) const NARROW: Layout = Layout {
     is_narrow: true,
 };
 
-/// Which end of a text stands at its spot.
+/// The end of a text that stands at its spot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -60,7 +60,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// What an interval's line is drawn along.
+/// The direction of an interval's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Along {
     X,
@@ -88,7 +88,7 @@ impl Pen {
         Self { out, layout }
     }
 
-    /// What was drawn, as an element of this height.
+    /// The drawing, as an element of this height.
     pub fn finished(self, title: &str, height: f64) -> String {
         let Layout { class, width, .. } = self.layout;
         format!(

@@ -76,7 +76,7 @@ fn behind(plot: &Rows) -> f64 {
     }
 }
 
-/// What stands for a series in the legend.
+/// The sample of a series in the legend.
 fn sample(pen: &mut Pen, shape: RowShape, position: usize, (x, y): Spot) {
     let end = x + SAMPLE - MARGIN;
     match shape {

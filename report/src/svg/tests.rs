@@ -308,7 +308,7 @@ fn plots(values: &[[f64; 4]]) -> Vec<Plot> {
 }
 
 proptest::proptest! {
-    /// Whatever values a result holds, a plot is drawn or it is not.
+    /// A plot is drawn or it is not, for any values of a result.
     #[test]
     fn any_values_are_drawn_or_not(
         values in proptest::collection::vec(

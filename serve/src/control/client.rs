@@ -82,7 +82,7 @@ impl Client {
         &self.facts
     }
 
-    /// What each layer has done.
+    /// The counters of each layer.
     ///
     /// # Errors
     /// `Gone`: the server has ended; `Refused`, `Message`.
@@ -167,7 +167,7 @@ impl Client {
 pub fn running() -> Vec<Found> {
     let mut found = Vec::new();
     for folder in place::folders() {
-        // What lies where others can put things is not to be trusted.
+        // Sockets in a folder that others can write to are not trusted.
         if place::is_private(&folder).is_err() {
             continue;
         }

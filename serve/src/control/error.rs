@@ -12,7 +12,7 @@ pub enum ControlError {
     Message {
         /// Whose line: `a question`, `an answer`.
         what: &'static str,
-        /// What is wrong with it.
+        /// The defect.
         problem: String,
     },
     #[error("the control socket {}: {problem}", path.display())]
@@ -43,7 +43,7 @@ pub enum ControlError {
     #[error("{what}: {source}")]
     System {
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

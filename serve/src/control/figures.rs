@@ -1,4 +1,4 @@
-//! From a look at the stack to what is said about it.
+//! From a look at the stack to a message.
 
 use super::message::{Consumer, Counted, Figures, Layer, OperationTotals, Spread, Times, Timing};
 use crate::shown::Shown;

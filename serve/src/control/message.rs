@@ -16,13 +16,13 @@ pub(super) const QUESTION_BYTES_MAX: usize = 4096;
 /// The longest answer that a client reads, bytes: some ten thousand providers.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// What a client asks.
+/// A client's question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Question {
-    /// Which server answers here: see [`ServerFacts`].
+    /// Asks for the facts of the server: see [`ServerFacts`].
     Server {},
-    /// What does each layer do?
+    /// Asks for the counters of each layer.
     Figures {
         /// Whether consumers are listed as well as providers.
         #[serde(default)]
@@ -32,13 +32,13 @@ pub enum Question {
     Passages {},
 }
 
-/// What a server says.
+/// A server's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// The answer to [`Question::Server`].
     Server(ServerFacts),
-    /// What each layer does.
+    /// The counters of each layer.
     Figures(Box<Figures>),
     /// When requests of the FUSE mount were in the server.
     Passages {
@@ -61,7 +61,7 @@ pub struct ServerFacts {
     pub version: String,
     /// Process id of the server.
     pub pid: u32,
-    /// What it serves, as its command line has it.
+    /// The targets, as on its command line.
     pub target: String,
     /// The number of the kernel's FUSE connection, if it has a mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct Timing {
     pub counts: bool,
     /// One request in this many is timed from now on; 0 for none.
     pub one_in: u32,
-    /// What one reading of the clock costs, ns; a request that is timed needs two a layer.
+    /// The cost of one reading of the clock, ns; a request that is timed needs two a layer.
     pub clock_ns: f64,
     /// How long this look took, ns, in a thread that serves no other client.
     pub look_ns: u64,
@@ -265,7 +265,7 @@ fn line(message: &impl Serialize) -> String {
 }
 
 impl Figures {
-    /// What readers rely on: numbers are used once, buckets ascend and hold what is said.
+    /// Invariants for readers: numbers are used once, buckets ascend and hold the stated values.
     fn check(&self) -> Result<(), String> {
         let mut ids: Vec<u64> = self.providers.iter().map(|layer| layer.id).collect();
         ids.sort_unstable();

@@ -22,10 +22,9 @@
 //! the middle of a question, is left after ten seconds. Other users cannot connect; one that got
 //! the socket all the same is told so and left (root may look).
 //!
-//! The files: `message` what is said, `figures` from a look at the stack to a message, `place`
-//! where sockets lie, `server` the thread that answers, `watch` what it counts and how often it
-//! looks, `client` the other end, `openmetrics` figures as text for
-//! Prometheus.
+//! The files: `message` the messages, `figures` from a look at the stack to a message, `place` the
+//! place of sockets, `server` the thread that answers, `watch` the statistics and the rate of
+//! samples, `client` the other end, `openmetrics` figures as text for Prometheus.
 
 mod client;
 mod error;

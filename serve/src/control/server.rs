@@ -28,14 +28,14 @@ const SILENCE_MAX_NS: u64 = 10_000_000_000;
 /// How long nothing is accepted after the system had no descriptor for it.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What the server says of itself, and where.
+/// The facts of the server.
 #[derive(Clone)]
 pub struct ControlSettings {
     /// Where the socket lies; [`super::default_path`] knows a good place.
     pub path: PathBuf,
     /// The version of the program.
     pub version: String,
-    /// What is served, as the command line has it.
+    /// The targets, as on the command line.
     pub target: String,
     /// The passages of the FUSE mount, if there is one.
     pub passages: Option<Arc<Passages>>,
@@ -307,7 +307,7 @@ impl Answering {
     }
 }
 
-/// What became of an answer.
+/// The result of sending an answer.
 enum Sent {
     All,
     Waits,

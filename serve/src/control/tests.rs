@@ -57,7 +57,7 @@ impl Watched {
         }
     }
 
-    /// What is counted, once it is as it should be.
+    /// Whether the statistics become as they should.
     fn counts_as(&self, wanted: impl Fn(Statistics) -> bool) {
         let end = Instant::now() + Duration::from_secs(60);
         while !wanted(self.target.stack.options().statistics) {
@@ -193,7 +193,7 @@ fn time_is_taken_only_while_somebody_looks() {
         panic!("{figures:?}");
     };
     let below = nop.times.read.sum_ns - nop.times.exclusive_ns;
-    // What is not nop's own is md's, but for what is lost by whole ns.
+    // The time that is not nop's is md's, but for the loss by whole ns.
     let lost = below.abs_diff(md.times.read.sum_ns);
     assert!(lost <= nop.times.read.samples, "{figures:?}");
     drop(second);

@@ -1,4 +1,4 @@
-//! What is counted while the server is watched, and how often samples are taken.
+//! The statistics while the server is watched, and the rate of samples.
 
 use super::figures;
 use super::message::{Answer, Figures, Timing};
@@ -19,11 +19,11 @@ const ONE_IN_AT_FIRST: u32 = 16;
 /// However large the load is, one request in so many is timed.
 const ONE_IN_MAX: u32 = 1024;
 
-/// What is counted, and what was seen last.
+/// The statistics, and the last observation.
 pub(crate) struct Watch {
     stack: Stack,
     shown: Shown,
-    /// What was counted before the first sample.
+    /// The statistics before the first sample.
     before: Statistics,
     clock_ns: f64,
     /// Requests that had ended at the last look, and when that was.
@@ -103,7 +103,7 @@ impl Watch {
     pub(crate) fn rest(&mut self) {
         self.seen = None;
         self.last = None;
-        // What another watch has chosen is left to it.
+        // The choice of another watch stays.
         let chosen = self.before == Statistics::Counts;
         if chosen && self.stack.options().statistics != self.before {
             self.stack.set_statistics(self.before);
@@ -121,7 +121,7 @@ fn sampling(rate: u64) -> u32 {
     one_in
 }
 
-/// What a reading of the clock costs: the least of many short loops.
+/// The cost of a reading of the clock: the least of many short loops.
 fn clock_cost_ns() -> f64 {
     const READINGS: u64 = 64;
     let loops = (0..64).map(|_| {

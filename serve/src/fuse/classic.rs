@@ -182,7 +182,7 @@ pub(super) struct Worker {
     over: bool,
 }
 
-/// What a read has brought.
+/// The result of a read.
 enum Got {
     Request,
     Nothing,

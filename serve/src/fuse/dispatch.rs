@@ -1,5 +1,4 @@
-//! The dispatcher: what is done with each request. Both transports have the same one, a thread
-//! each.
+//! The dispatcher of requests. Both transports have the same one, a thread each.
 //!
 //! ```text
 //!   READ, WRITE, FSYNC        a bio on the thread's own channel; the answer when it has completed
@@ -41,7 +40,7 @@ const COMPLAINTS_MAX: usize = 100;
 /// A request that is in the stack.
 struct Operation {
     ticket: Ticket,
-    /// What it is there, until it has completed.
+    /// The bio there, until it has completed.
     bio: Option<BioId>,
     /// The part of the sectors that was asked for, bytes.
     skip: usize,

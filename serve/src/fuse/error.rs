@@ -12,7 +12,7 @@ pub enum FuseError {
     #[error("{}: {problem}", directory.display())]
     Place {
         directory: PathBuf,
-        /// What is wrong with it, in plain words.
+        /// The defect, in plain words.
         problem: String,
     },
     /// The kernel, or fusermount3, refuses the mount.
@@ -21,7 +21,7 @@ pub enum FuseError {
         directory: PathBuf,
         /// Why, in plain words.
         problem: String,
-        /// What the system said, if it was asked.
+        /// The error of the system, if it was called.
         #[source]
         source: Option<io::Error>,
     },

@@ -1,5 +1,5 @@
-//! The directory: a file for each provider, and what is known of it. All of it is asked of the
-//! stack at the moment of the question, since providers come and go.
+//! The directory: a file for each provider, with its attributes. All of it is asked of the stack at
+//! the moment of the question, since providers come and go.
 
 use super::Settings;
 use crate::ranges::Ranges;
@@ -15,7 +15,7 @@ use ugeom_format::wire::fuse::{
 };
 use ugeom_stack::Stack;
 
-/// What is best read and written at a time, bytes.
+/// The preferred I/O size, bytes.
 const BLOCK_BYTES: u32 = 4096;
 
 /// The files of a mount.
@@ -95,7 +95,7 @@ impl Files {
         }
     }
 
-    /// What there is now, the default one first.
+    /// The present files, the default one first.
     fn seen(&self) -> Vec<Seen> {
         let mut seen = self.shown.of_tree(&self.stack.tree());
         seen.retain(|it| it.view.error.is_none() && file_name(&it.view.name).is_some());

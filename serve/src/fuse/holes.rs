@@ -1,4 +1,4 @@
-//! Holes and zeroes: what fallocate(2) and lseek(2) mean for a provider.
+//! Holes and zeroes: fallocate(2) and lseek(2) on a provider.
 
 use super::handles::Handle;
 use rustix::io::Errno;

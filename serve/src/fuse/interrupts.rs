@@ -1,7 +1,7 @@
 //! Requests whose asker has got a signal.
 //!
 //! The kernel says so of every signal, and goes on to wait for the answer, also when the asker was
-//! killed: a reader of a slow device could then not die. So the requests of those who were killed
+//! killed: a reader of a slow device could then not die. So the requests of a killed thread
 //! are cancelled, as far as layers can do that, and answered with EINTR. All others are left alone:
 //! programs do not expect that reading a disk is interrupted.
 //!
@@ -25,7 +25,7 @@ const ON_ITS_WAY_NS: u64 = 1_000_000_000;
 #[derive(Default)]
 pub(super) struct Interrupts(Mutex<Vec<Arc<Listener>>>);
 
-/// What a thread is told.
+/// The requests of a thread to stop waiting.
 struct Listener {
     any: AtomicBool,
     uniques: Mutex<Vec<u64>>,
@@ -33,7 +33,7 @@ struct Listener {
 }
 
 impl Interrupts {
-    /// What the calling thread hears. Writing to `wake` wakes it.
+    /// The interrupts for the calling thread. Writing to `wake` wakes it.
     pub fn listen(&self, wake: OwnedFd) -> Interrupted {
         let listener = Arc::new(Listener {
             any: AtomicBool::new(false),
@@ -62,7 +62,7 @@ impl Interrupts {
     }
 }
 
-/// What a request is found to be.
+/// The state of a request that was found.
 pub(super) enum Found {
     /// No request of that number is in flight here.
     Unknown,

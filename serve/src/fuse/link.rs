@@ -1,10 +1,10 @@
-//! What the dispatcher needs of a transport: memory for the data of a request, and a way to answer.
+//! The dispatcher's view of a transport: memory for the data of a request, and a way to answer.
 
 use rustix::io::Errno;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::lease::Lease;
 
-/// Which request is answered.
+/// The answered request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     /// The number that the kernel gave the request.
@@ -15,7 +15,7 @@ pub(super) struct Ticket {
     pub thread: u32,
 }
 
-/// What is answered when all went well.
+/// The reply to a successful request.
 pub(super) enum Reply<'a> {
     /// A reply in these bytes.
     Bytes(&'a [u8]),

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Reads and writes go past the page cache, in pieces of up to 1 MiB. **What clients see follows
-//! GEOM**: a file is its provider held open, for reading or for both, from open(2) on; who is
-//! refused gets GEOM's error there. Files come and go with their providers.
+//! GEOM**: a file is its provider held open, for reading or for both, from open(2) on; a
+//! refused open gets GEOM's error. Files come and go with their providers.
 //!
 //! A server that ends takes the mount away, also when it is in use: descriptors that are still
 //! open then fail with ENOTCONN. When it is killed, a shell that waits for that does the same.
@@ -93,7 +93,7 @@ const NUDGE: Duration = Duration::from_millis(5);
 /// How to serve files.
 #[derive(Clone)]
 pub struct Settings {
-    /// What to mount on: an empty directory.
+    /// The mount point: an empty directory.
     pub directory: PathBuf,
     /// Whether the files may be opened for writing, but for those that are shown read-only.
     pub writable: bool,
@@ -111,7 +111,7 @@ pub struct Settings {
     pub ended: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// What all threads of a server share.
+/// State shared by all threads of a server.
 struct Shared {
     files: Files,
     log: Log,
@@ -170,7 +170,7 @@ impl Server {
     /// See [`FuseError`]; nothing is mounted then.
     pub fn start(stack: &Stack, shown: &Shown, settings: &Settings) -> Result<Self, FuseError> {
         match Self::start_with(stack, shown, settings) {
-            // What was agreed on with the kernel cannot be taken back, but a new mount can be made.
+            // Features agreed on with the kernel stay for this mount, but a new mount can be made.
             Err(FuseError::Transport(why)) if settings.transport == Transport::Auto => {
                 let classic = Settings {
                     transport: Transport::Classic,

@@ -19,7 +19,7 @@ use ugeom_machine::{fuse, mounts};
 /// The program that mounts without root (fusermount3(1)).
 const HELPER: &str = "fusermount3";
 
-/// What that program may do for whom (fusermount3(1)).
+/// The configuration of fusermount3(1), with its permissions.
 const CONFIGURATION: &str = "/etc/fuse.conf";
 
 /// How long a mount whose server was killed may take to go, before it is said to have to be taken
@@ -27,8 +27,8 @@ const CONFIGURATION: &str = "/etc/fuse.conf";
 const GOING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a guard does, with the directory as its argument: it waits for the end of its input, and
-/// takes the mount away if its server is gone.
+/// The script of a guard, with the directory as its argument: it waits for the end of its input,
+/// and unmounts if its server is gone.
 const GUARD_OF_ROOT: &str = r#"read -r _; [ -e "$1" ] || umount -l "$1""#;
 const GUARD: &str = r#"read -r _; [ -e "$1" ] || fusermount3 -u -z -- "$1""#;
 
@@ -122,7 +122,7 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
     Ok(path)
 }
 
-/// What is said of a mount whose server is gone, or is just going.
+/// Whether an error is that of a mount whose server is gone, or is just going.
 fn is_dead(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::NOTCONN | Errno::CONNABORTED))
@@ -212,7 +212,7 @@ impl Mount {
         let mut command = Command::new(HELPER);
         command.args(how).arg("--").arg(&self.directory);
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        // What it says against a busy mount is no news: the next attempt is a lazy one.
+        // An error about a busy mount is expected: the next attempt is a lazy one.
         command.stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     }
@@ -224,7 +224,7 @@ impl Drop for Mount {
     }
 }
 
-/// What lets other users use the mount.
+/// The option that lets other users use the mount.
 fn others(allow_other: bool) -> &'static str {
     if allow_other { ",allow_other" } else { "" }
 }

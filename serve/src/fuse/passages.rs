@@ -49,7 +49,7 @@ impl Passages {
         }
     }
 
-    /// What was noted since the last call, and how many there was no room for so far.
+    /// The records since the last call, and the number of lost ones so far.
     pub(crate) fn take(&self) -> (Vec<Passage>, u64) {
         let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::new();

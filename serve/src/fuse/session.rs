@@ -1,4 +1,4 @@
-//! The beginning of a mount: what kernel and server agree on.
+//! The beginning of a mount: the features that kernel and server agree on.
 
 use super::classic::send;
 use super::dispatch::TRANSFER_BYTES_MAX;
@@ -16,7 +16,7 @@ const PAGE_BYTES: u32 = 4096;
 /// The most background requests in flight; libaio's and io_uring's are among them.
 const BACKGROUND: u16 = 512;
 
-/// What is always wanted.
+/// The features that are always requested.
 const WANTED: u64 = init_flag::ASYNC_READ
     | init_flag::BIG_WRITES
     | init_flag::ASYNC_DIO

@@ -1,4 +1,4 @@
-//! The slow path: threads for what a worker must not wait for.
+//! The slow path: threads for work that would block a worker.
 //!
 //! One of them opens and closes providers, which may make classes taste, with I/O; it also answers
 //! what is asked about files while something is being closed, so that a program that has closed a
@@ -26,10 +26,10 @@ use ugeom_stack::{Channel, Delta, Unaligned};
 /// Threads for what takes several steps.
 const HELPERS: usize = 4;
 
-/// What a file is opened with: past the page cache, with writes side by side.
+/// The flags of opening a file: past the page cache, with writes side by side.
 const OPENED: u32 = open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES;
 
-/// What the opening thread is asked.
+/// The requests to the opening thread.
 pub(super) enum OpenerRequest {
     Open { node: u64, flags: u32 },
     Release(u64),
@@ -40,7 +40,7 @@ pub(super) enum OpenerRequest {
     FileSystem,
 }
 
-/// What a helper is asked.
+/// The requests to a helper.
 pub(super) enum HelperRequest {
     /// Writes the first bytes of the buffer.
     Write {

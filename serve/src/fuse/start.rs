@@ -67,7 +67,7 @@ pub(super) struct Hand {
     pub reads: bool,
 }
 
-/// What is needed to start threads.
+/// The parameters of new threads.
 pub(super) struct Start<'a> {
     pub shared: &'a Arc<Shared>,
     pub session: &'a Arc<OwnedFd>,

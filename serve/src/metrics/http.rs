@@ -11,7 +11,7 @@ pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// The media type of OpenMetrics 1.0.
 const OPENMETRICS: &str = "application/openmetrics-text";
 
-/// What a client has sent so far.
+/// The state of a client's request so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
     /// The header has not ended.

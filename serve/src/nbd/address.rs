@@ -202,7 +202,7 @@ impl Socket {
         }
     }
 
-    /// Accepts a client without waiting: its socket, who it is for the log, and whose it is.
+    /// Accepts a client without waiting: its socket, its name for the log, and its owner.
     pub(crate) fn accept(&self) -> io::Result<(OwnedFd, String, Peer)> {
         match self {
             Self::Unix(listener) => {

@@ -1,4 +1,4 @@
-//! Which clients see which exports: the rules of `--allow`, and what is known of a client.
+//! Export permissions: the rules of `--allow`, and the identity of a client.
 //!
 //! A user of this machine is known by the uid that the kernel reports for its Unix socket, a client
 //! with TLS by the names in its certificate. Those count only behind a verified chain: without
@@ -128,7 +128,7 @@ impl Rule {
     }
 }
 
-/// What is known of a client.
+/// The identity of a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Identity {
     /// Its user on this machine, over a Unix socket.

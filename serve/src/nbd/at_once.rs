@@ -13,7 +13,7 @@ use ugeom_format::wire::nbd::ExtendedRequest;
 use ugeom_stack::Finished;
 use ugeom_stack::unaligned::Span;
 
-/// What became of a READ.
+/// The result of a READ.
 pub(super) enum AtOnce {
     /// It completed at once, with this data.
     Read(Body),

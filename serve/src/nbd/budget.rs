@@ -1,4 +1,4 @@
-//! What requests in flight cost, and how much of that a connection and all of a worker's may have.
+//! The cost of requests in flight, and the shares of a connection and of all of a worker's.
 
 use super::Limits;
 use super::operation::STATUS_EXTENTS;
@@ -6,29 +6,29 @@ use crate::buffers::Buffers;
 use ugeom_format::wire::nbd::{ExtendedRequest, command};
 use ugeom_stack::unaligned::{PIECE_BYTES, Span};
 
-/// What a request costs of the budget beside its data, bytes: about what is kept for it.
+/// The cost of a request beside its data, bytes: about the memory of its state.
 pub(super) const REQUEST_COST_BYTES: usize = 256;
 
-/// What a BLOCK_STATUS costs, bytes: its stretches as they are found, and as they are sent.
+/// The cost of a BLOCK_STATUS, bytes: its extents as they are found, and as they are sent.
 const STATUS_COST_BYTES: usize = STATUS_EXTENTS * 24;
 
-/// What every connection may have in flight whatever the others have, bytes.
+/// The bytes that every connection may have in flight at any time.
 const GUARANTEED_BYTES: usize = (64 << 10) + REQUEST_COST_BYTES;
 
-/// What a connection may have in flight before it has shown that it reads its replies, bytes.
+/// The bytes that a connection may have in flight before it has shown that it reads its replies.
 const FIRST_WINDOW_BYTES: usize = 2 << 20;
 
 /// Lengths of the parts of a request for which there is no room as a whole, bytes: the first that
 /// there is room for.
 const PART_BYTES: [u64; 3] = [1 << 20, 256 << 10, 64 << 10];
 
-/// What one connection has in flight.
+/// The requests in flight of one connection.
 pub(super) struct Account {
     /// Requests that were read and whose replies are not sent.
     pub requests: usize,
     /// Bytes, as [`Limits`] count them.
     bytes: usize,
-    /// What it may have in flight while there is room, bytes. It grows by what was answered, so
+    /// The bytes that it may have in flight while there is room. It grows by what was answered, so
     /// that memory goes to clients that read.
     window_bytes: usize,
 }
@@ -44,7 +44,7 @@ impl Account {
     }
 }
 
-/// What all connections of a worker have in flight.
+/// The requests in flight of all connections of a worker.
 ///
 /// Each connection has a small stretch that is always there. Beyond it the bytes are shared by the
 /// connections that have requests in flight, to equal parts, and none gets much more than what its
@@ -158,14 +158,14 @@ impl Budget {
     }
 }
 
-/// What a request costs of the budget, bytes: the memory that it may take at a time.
+/// The cost of a request, bytes: the memory that it may take at a time.
 pub(super) fn cost(request: &ExtendedRequest, sector_bytes: u32) -> usize {
     let sector = u64::from(sector_bytes);
     let range = request.offset_bytes..request.offset_bytes + request.length_bytes;
     let span = Span::new(&range, sector);
     let data = match request.command {
         command::READ => Buffers::size_of(span.sectors),
-        // What changes in part is read into two buffers more.
+        // A partly changed sector is read into two more buffers.
         command::WRITE if !span.is_whole() => {
             Buffers::size_of(span.sectors) + 2 * Buffers::size_of(sector as usize)
         }

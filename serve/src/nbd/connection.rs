@@ -1,5 +1,5 @@
-//! One client's connection in the transmission phase: what it has sent, what it is owed, and
-//! whether what it asks for is in order.
+//! One client's connection in the transmission phase: its input, its pending replies, and the
+//! validation of its requests.
 
 use super::Limits;
 use super::budget::{Account, cost};
@@ -33,7 +33,7 @@ pub(super) struct Admission {
     pub stream: Stream,
     pub who: String,
     pub session: Session,
-    /// What it has sent already.
+    /// Bytes that it has sent already.
     pub early: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Incoming {
 pub(super) struct Connection {
     /// Its number among all connections of the server.
     pub id: u64,
-    /// What the control thread sees of it.
+    /// Its state for the control thread.
     presence: Arc<Presence>,
     pub stream: Stream,
     pub source: Source,
@@ -153,7 +153,7 @@ impl Connection {
         (idle && asks_nothing && !self.closing).then_some("it was idle for too long")
     }
 
-    /// What is wrong with a request: the error, and the reason in plain words.
+    /// The error of a request, with the reason in plain words.
     pub fn problem(&self, request: &ExtendedRequest) -> Option<(u32, &'static str)> {
         use command_flag::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};
         let export = &self.chosen.export;
@@ -287,8 +287,8 @@ impl Connection {
         self.presence.note(self.progress_ns, self.operations > 0);
     }
 
-    /// What the reactor is to watch for: input unless there is no room for it, and room for output
-    /// that waits.
+    /// The events that the reactor watches for: input unless there is no room for it, and room for
+    /// output that waits.
     pub fn interest(&self) -> Interest {
         let reads = !self.closing && !self.held_back;
         Interest::of(reads, !self.output.is_empty())

@@ -1,4 +1,4 @@
-//! A worker's connections: from bytes to requests, and from what has ended to replies.
+//! A worker's connections: from bytes to requests, and from completions to replies.
 //!
 //! ```text
 //!   read     bytes of a socket become requests, which begin as operations or are refused
@@ -25,7 +25,7 @@ use ugeom_engine::reactor::{Interest, Reactor, Source, Waker};
 use ugeom_format::wire::nbd::{ExtendedRequest, command};
 use ugeom_machine::clock;
 
-/// What a worker reports to the control thread.
+/// A worker's report to the control thread.
 pub(super) enum News {
     /// A connection has ended; its provider is to be closed.
     Ended {
@@ -84,7 +84,7 @@ pub(super) struct Connections {
     pub(super) home: Home,
 }
 
-/// What reading a socket once has come to.
+/// The result of reading a socket once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Read {
     Nothing,
@@ -114,7 +114,7 @@ impl Connections {
         self.sources.is_empty()
     }
 
-    /// Which connection a source of the reactor is.
+    /// The connection of a source of the reactor.
     pub fn find(&self, source: Source) -> Option<usize> {
         self.sources.get(&source).copied()
     }
@@ -384,7 +384,7 @@ impl Connections {
     ) {
         let Some(connection) = self.slots[index].as_mut() else { return };
         if request.command == command::FLUSH {
-            // What ends after this is not covered by it: see `answer`.
+            // A write that ends after this is not covered: see `answer`.
             connection.dirty = false;
         }
         connection.operations += 1;
@@ -497,7 +497,7 @@ impl Connections {
     }
 
     /// Ends the connection of that number, if it has nothing in the stack: another gets its place.
-    /// What it has written is made durable as at any end.
+    /// Its writes are made durable as at any end.
     pub fn make_room(&mut self, id: u64, operations: &mut Operations) {
         let is_it = |it: &Option<Connection>| it.as_ref().is_some_and(|it| it.id == id);
         if let Some(index) = self.slots.iter().position(is_it) {

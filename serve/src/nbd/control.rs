@@ -59,7 +59,7 @@ struct Pending {
     input: Vec<u8>,
     output: Vec<u8>,
     deadline: Timer,
-    /// What was agreed on, once the last answer is on its way.
+    /// The agreed session, once the last answer is on its way.
     session: Option<Box<Session>>,
     /// TLS begins when the last answer is sent.
     securing: bool,

@@ -22,7 +22,7 @@ pub(super) struct Divided {
     pub in_order: bool,
 }
 
-/// What the end of a part means for its request.
+/// The effect of a part's end on its request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PartEnd {
     /// Other parts are still in flight.

@@ -10,7 +10,7 @@ pub enum ServeError {
     #[error("`{address}` is not an address: {problem}; write unix:PATH or tcp:HOST:PORT")]
     Address {
         address: String,
-        /// What is wrong with it.
+        /// The defect.
         problem: String,
     },
     /// An address that cannot be listened to.
@@ -19,7 +19,7 @@ pub enum ServeError {
         address: String,
         /// Why not, in plain words.
         problem: String,
-        /// What the system said, if it was asked.
+        /// The error of the system, if it was called.
         #[source]
         source: Option<io::Error>,
     },
@@ -27,13 +27,13 @@ pub enum ServeError {
     #[error("the rule `{rule}`: {problem}")]
     Rule {
         rule: String,
-        /// What is wrong with it.
+        /// The defect.
         problem: String,
     },
     /// A socket from outside that cannot be served.
     #[error("an inherited socket: {problem}")]
     Given {
-        /// What is wrong with it.
+        /// The defect.
         problem: String,
     },
     /// The system refused something that every server needs.

@@ -1,5 +1,5 @@
-//! What there is to serve: the providers of the stack as they are at the moment of the question,
-//! and those of them that a client sees.
+//! The present exports: the providers of the stack at the moment of the question, and those of them
+//! that a client sees.
 
 use super::Settings;
 use super::allow::{Identity, Rule};
@@ -244,7 +244,7 @@ impl Visible<'_> {
     }
 }
 
-/// What people should know of a provider: type and label, and its fault if it has one.
+/// The description of a provider for people: type and label, and its fault if it has one.
 fn describe(view: &ProviderView) -> String {
     let fact = |name: &str| view.fact(name).filter(|value| !value.is_empty());
     let parts = [fact("type"), fact("label"), view.mark.as_deref()];

@@ -29,12 +29,12 @@ pub(super) enum ReplyStyle {
     Extended,
 }
 
-/// What a BLOCK_STATUS tells.
+/// The contexts of a BLOCK_STATUS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contexts {
     /// Holes and zeroes: `base:allocation`.
     pub allocation: bool,
-    /// Which layer has it: `qemu:allocation-depth`.
+    /// The depth of the layer that has the data: `qemu:allocation-depth`.
     pub depth: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Handshake {
     contexts: (String, Contexts),
 }
 
-/// What the handshake has come to.
+/// The state of the handshake.
 pub(super) enum Step {
     /// More bytes are needed.
     More,
@@ -90,7 +90,7 @@ pub(super) enum Step {
     Start(Box<Session>),
 }
 
-/// What was agreed on.
+/// The agreed session.
 pub(super) struct Session {
     pub chosen: Chosen,
     pub style: ReplyStyle,
@@ -110,14 +110,14 @@ impl Handshake {
         (handshake, Greeting { flags: FLAGS }.encode().to_vec())
     }
 
-    /// TLS begins. What was agreed on before may be another's work, and is forgotten.
+    /// TLS begins. Earlier negotiation may be an attacker's, and is dropped.
     pub fn secured(&mut self) {
         self.security = Security::Established;
         self.style = ReplyStyle::Simple;
         self.contexts = Default::default();
     }
 
-    /// Goes on with what has come. What was used is taken from `input`; answers are appended to
+    /// Goes on with what has come. Used bytes are taken from `input`; answers are appended to
     /// `out`.
     pub fn advance(
         &mut self,

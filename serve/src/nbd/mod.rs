@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Opening and closing may make classes taste, which does I/O, so they happen on the control
-//! thread; what workers do never waits. A worker reads all that a socket has with one call, gives
-//! every request to the stack, and sends what is finished with one call, replies and data of many
+//! thread; workers never wait. A worker reads all that a socket has with one call, gives every
+//! request to the stack, and sends what is finished with one call, replies and data of many
 //! requests together.
 //!
 //! **Limits push back.** A connection whose requests or bytes in flight reach their limit is not
@@ -78,7 +78,7 @@ use ugeom_stack::Stack;
 /// Where lines for the log go.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What a server grants at most.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at a time. When there are more, the longest idle one of the peer with most of
@@ -101,8 +101,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// What suits a machine of today: 1024 connections, 512 of one peer, 1024 requests and 64 MiB
-    /// each, 256 MiB in all, 10 s for a handshake, 30 s of silence, 24 h without a request.
+    /// The defaults: 1024 connections, 512 of one peer, 1024 requests and 64 MiB each, 256 MiB in
+    /// all, 10 s for a handshake, 30 s of silence, 24 h without a request.
     fn default() -> Self {
         Self {
             connections: 1024,
@@ -126,7 +126,7 @@ pub struct Tls {
     pub required: bool,
 }
 
-/// What a server listens on, what it shows to which clients, and its limits.
+/// The addresses of a server, its exports for each client, and its limits.
 #[derive(Clone)]
 pub struct Settings {
     /// Sockets to listen on, all with the same exports.
@@ -135,7 +135,7 @@ pub struct Settings {
     pub given: Given,
     /// TLS for clients, if there is any.
     pub tls: Option<Tls>,
-    /// Which clients see which exports; without rules every client sees all.
+    /// The rules of export permissions; without rules every client sees all.
     pub allow: Vec<Rule>,
     /// Whether exports are opened for writing, but for those that are shown read-only.
     pub writable: bool,
@@ -144,7 +144,7 @@ pub struct Settings {
     /// How long a worker polls for more requests before it sleeps, which takes a core and saves
     /// clients that wait for each answer the time of a wake-up.
     pub spin: Duration,
-    /// What is granted at most.
+    /// The limits.
     pub limits: Limits,
     /// Locks that servers of the same stack share.
     pub ranges: Ranges,

@@ -1,5 +1,5 @@
-//! One request on its way through the stack: the tasks that it is divided into, and what each of
-//! them has to do one after another. How they go through the stack is in `operations`.
+//! One request on its way through the stack: its tasks, and the steps of each. How they go through
+//! the stack is in `operations`.
 //!
 //! ```text
 //!   READ          [look for holes]  read a piece of at most 1 MiB each, whole sectors
@@ -31,7 +31,7 @@ pub(super) const STATUS_EXTENTS: usize = 1024;
 /// Stretches that are looked at to find out whether a ZERO has left a hole.
 pub(super) const CHECK_EXTENTS: usize = 16;
 
-/// What a task does.
+/// The work of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskKind {
     /// Asks for holes, and then reads what is none.
@@ -56,7 +56,7 @@ pub(super) enum TaskKind {
     Cache,
 }
 
-/// What makes durable what a connection has written, when it has ended.
+/// The FLUSH that makes the writes of an ended connection durable.
 pub(super) const LAST_FLUSH: ExtendedRequest = ExtendedRequest {
     flags: 0,
     command: command::FLUSH,
@@ -93,7 +93,7 @@ pub(super) struct Task {
     pub kind: TaskKind,
     pub span: Span,
     pub buffer: Option<Buffer>,
-    /// What a layer has lent in place of filling the buffer.
+    /// The memory that a layer has lent in place of filling the buffer.
     pub lease: Option<Lease>,
     pub claimed: Option<ClaimedSpan>,
     /// Bytes done of what goes piece after piece.

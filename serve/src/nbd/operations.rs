@@ -539,7 +539,7 @@ impl Operations {
         self.ended.push_back(number);
     }
 
-    /// What has ended and is to be answered; see [`Self::recycle`].
+    /// The next ended request to answer; see [`Self::recycle`].
     pub fn next_ended(&mut self) -> Option<Ended> {
         let number = self.ended.pop_front()?;
         let operation = &mut self.slots[number as usize];

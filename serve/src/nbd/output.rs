@@ -17,7 +17,7 @@ pub(super) const HEAD_BYTES_MAX: usize = 40;
 /// memory.
 const SEALED_BYTES: usize = 64 << 10;
 
-/// What follows the head of a reply.
+/// The part of a reply after its head.
 pub(super) enum Body {
     Nothing,
     /// A part of a buffer.
@@ -98,7 +98,7 @@ pub(super) struct Output {
     sealed: usize,
 }
 
-/// What sending has come to.
+/// The result of sending.
 #[derive(Default)]
 pub(super) struct Sent {
     /// Bytes of the budget that are free again.
@@ -142,7 +142,7 @@ impl Output {
     /// Sends as much as the socket takes.
     ///
     /// # Errors
-    /// What the socket says, but for "not now".
+    /// The error of the socket, but for "not now".
     pub fn send(&mut self, stream: &mut Stream, buffers: &mut Buffers) -> Result<Sent, Errno> {
         if stream.is_secure() {
             return self.send_sealed(stream, buffers);

@@ -112,7 +112,7 @@ struct Member {
     leaving: bool,
 }
 
-/// What is to be done with a new connection.
+/// The decision about a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// There is a place.

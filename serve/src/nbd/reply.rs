@@ -1,4 +1,4 @@
-//! What a request is answered with.
+//! Replies to requests.
 
 use super::handshake::{ALLOCATION_ID, Contexts, DEPTH_ID, ReplyStyle};
 use super::operation::{Ended, Task, TaskKind};
@@ -139,7 +139,7 @@ fn put_status(
     }
 }
 
-/// Which layer has each stretch: this one, or none where there is a hole.
+/// The depth of each extent: this layer, or none for a hole.
 fn depths(stretches: &[ExtendedStatus]) -> Vec<ExtendedStatus> {
     let mut depths: Vec<ExtendedStatus> = Vec::new();
     for stretch in stretches {

@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Reads of one connection in a row before the others are checked.
 const TURNS_OF_ONE: u32 = 8;
 
-/// What the control thread asks of a worker.
+/// The control thread's orders to a worker.
 pub(super) enum Order {
     Admit(Box<Admission>),
     /// End the connection of that number, if it is still idle: another gets its place.
@@ -48,7 +48,7 @@ impl std::task::Wake for Granted {
     }
 }
 
-/// What a worker does next.
+/// The next step of a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// Moves what has just come.

@@ -219,7 +219,7 @@ impl Finished {
     /// The bytes done, or the errno. [`crate::Channel::explain`] has the whole story.
     ///
     /// # Errors
-    /// What the layers failed it with.
+    /// The error of the layers.
     #[inline]
     pub fn result(&self) -> Result<u64, Errno> {
         let body = self.bio.body();
@@ -255,7 +255,7 @@ impl Finished {
         self.bio.body().cookie
     }
 
-    /// Which bio this was.
+    /// The id of this bio.
     pub fn id(&self) -> BioId {
         self.bio.id()
     }

@@ -26,7 +26,7 @@ pub use request::{FanOut, Next, Request};
 pub(crate) use shared_pool::SharedPool;
 pub use slot::MAX_DEPTH;
 
-/// What a bio asks for. The order is GEOM's; ZERO and EXTENTS are additions of ugeom.
+/// The command of a bio. The order is GEOM's; ZERO and EXTENTS are additions of ugeom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Command {
@@ -146,8 +146,8 @@ impl Flags {
         Self(self.0 & !other.0)
     }
 
-    /// What a clone takes over from its parent (GEOM: `ORDERED` and how the data is mapped; the
-    /// mark is needed for the time of fan-outs).
+    /// The fields that a clone takes over from its parent (GEOM: `ORDERED` and how the data is
+    /// mapped; the mark is needed for the time of fan-outs).
     pub(crate) const fn for_clone(self) -> Self {
         let kept = Self::FUA.0 | Self::ORDERED.0 | Self::NO_HOLE.0;
         Self(self.0 & (kept | Self::MARKED.0 | Self::WATCHED.0))
@@ -162,7 +162,8 @@ impl Flags {
         }
     }
 
-    /// What a geom's own request takes over from the one that it is made for: only the mark.
+    /// The fields that a geom's own request takes over from the one that it is made for: only the
+    /// mark.
     pub(crate) const fn for_own(self) -> Self {
         Self(self.0 & Self::MARKED.0)
     }

@@ -92,7 +92,7 @@ impl Bio {
         slot.cancelled.store(false, Ordering::Relaxed);
     }
 
-    /// Which bio this is, as [`crate::Channel::cancel`] and [`crate::Geom::cancel`] name it.
+    /// The id of this bio, as [`crate::Channel::cancel`] and [`crate::Geom::cancel`] take it.
     #[inline]
     pub fn id(&self) -> BioId {
         id_of(self.slot)

@@ -1,4 +1,4 @@
-//! What a bio carries beside plain data: attribute questions and answers, lists of extents.
+//! The payload of a bio beside plain data: attribute questions and answers, lists of extents.
 
 use ugeom_machine::buffer::{IoMemory, Segment};
 
@@ -20,7 +20,7 @@ impl std::fmt::Display for AttributeValue {
     }
 }
 
-/// What a stretch of media holds.
+/// The content of a range of media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtentKind {
     /// Data, or not known to be anything else.
@@ -36,7 +36,7 @@ pub enum ExtentKind {
 pub struct Extent {
     /// Its length in bytes, at least 1.
     pub length_bytes: u64,
-    /// What these bytes hold below: data, or nothing that is allocated.
+    /// The content of these bytes below: data, or nothing that is allocated.
     pub kind: ExtentKind,
 }
 

@@ -149,7 +149,7 @@ impl Drop for Slots {
 /// The bios of one thread.
 pub(crate) struct Pool {
     home: Arc<Home>,
-    /// What [`Slot::keeper`] says of slots that are this pool's own: the address of `home`.
+    /// The value of [`Slot::keeper`] in slots that are this pool's own: the address of `home`.
     own: usize,
     slots: Slots,
     /// The pool of all threads, and how many slots this one has asked of it.

@@ -16,7 +16,7 @@ use ugeom_machine::lease::Lease;
 use ugeom_machine::mailbox::Fifo;
 use ugeom_machine::returning::Returning;
 
-/// What becomes of a request. Only the methods of [`Request`] make one.
+/// The fate of a request. Only the methods of [`Request`] make one.
 ///
 /// Two plain words, so that it travels in registers: what to do, and where. The offset goes from
 /// layer to layer this way and not through the bio's memory, whose latency each layer would pay.
@@ -125,7 +125,7 @@ impl<'a> Request<'a> {
         self.body().length
     }
 
-    /// Which provider of the geom was asked, by its position in the geom's plan.
+    /// The port: the position of the requested provider in the geom's plan.
     #[inline]
     pub fn port(&self) -> u16 {
         self.body().port
@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
         &mut body.hops[last].scratch
     }
 
-    /// Which bio this is.
+    /// The id of this bio.
     pub fn id(&self) -> BioId {
         id_of(self.slot)
     }
@@ -245,7 +245,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What is filled now counts, not what was lent before.
+    /// The data filled in now counts, not the memory lent before.
     #[cold]
     fn take_back(&mut self) {
         drop(self.take_lease());

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 struct Guarded {
     slots: Slots,
-    /// What the threads have asked for, together.
+    /// The sum of the threads' reservations.
     reserved: usize,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct SharedPool {
     nowhere: Arc<Home>,
 }
 
-/// What a slot's `keeper` says while `home` has it: no slot of this pool is ever a thread's own,
+/// The value of a slot's `keeper` while `home` has it: no slot of this pool is ever a thread's own,
 /// whose mark is the (even) address.
 fn keeper(home: &Arc<Home>) -> usize {
     Arc::as_ptr(home).addr() | 1

@@ -14,7 +14,7 @@ use ugeom_machine::mailbox::Link;
 /// attached, so that the path fits into the bio and no hop ever allocates.
 pub const MAX_DEPTH: usize = 32;
 
-/// What has to happen to a bio next; read by the thread that finds it in its mailbox.
+/// The next step of a bio; read by the thread that finds it in its mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
@@ -78,7 +78,7 @@ pub(crate) struct Body {
     pub stage: Stage,
     /// errno, 0 when all is well.
     pub error: u16,
-    /// Which provider of the geom is asked.
+    /// The requested provider of the geom.
     pub port: u16,
     // -- second cache line --
     pub generation: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Body {
     pub children_live: u32,
     pub children_since_ticks: u64,
     pub children_ticks: u64,
-    /// What was asked for when the end of the media cut it, 0 when it was not cut; bytes.
+    /// The requested length if the end of the media cut it, else 0; bytes.
     pub asked: u64,
     /// How long the hop below took, for the exclusive time of the one above, ticks.
     pub below_ticks: u64,

@@ -214,7 +214,7 @@ impl Channel {
         self.launched(home)
     }
 
-    /// What remains to be done after a start, when that is not nothing.
+    /// The remaining work after a start, if any.
     #[inline(never)]
     fn launched(&mut self, home: Option<Bio>) -> Option<Bio> {
         self.in_flight_now += 1;
@@ -273,8 +273,8 @@ impl Channel {
         for id in self.cx.home.cancelled() {
             self.cx.collect_cancelled(id);
         }
-        // What moves may leave requests with a geom's own state, which starts them when it is
-        // polled: a round that moves nothing comes last, so that this thread can sleep then.
+        // A round may leave requests with a geom's own state, which starts them when it is polled:
+        // a round that moves nothing comes last, so that this thread can sleep then.
         loop {
             self.cx.poll_locals();
             self.cx.collect_due();

@@ -23,7 +23,7 @@ impl Channel {
     /// Reads into `into` at `offset`; fewer bytes at the end of the media only.
     ///
     /// # Errors
-    /// What the layers failed it with, and which of them, where, and why.
+    /// The error of the layers, and which of them, where, and why.
     #[inline]
     pub fn read(
         &mut self,

@@ -1,5 +1,5 @@
-//! The blocks of all threads: where they are, what they sum up to, and which places count for
-//! several consumers at once.
+//! The blocks of all threads: their places, their sums, and the places that count for several
+//! consumers at once.
 
 use super::{CounterBlock, Totals, new_block};
 use std::collections::{BTreeMap, HashMap};
@@ -117,7 +117,7 @@ impl Registry {
         totals
     }
 
-    /// What was counted at this very place.
+    /// The counts at this very place.
     fn own_totals(&self, place: u32) -> Totals {
         let mut totals = self.ended.get(place as usize).cloned().unwrap_or_default();
         for block in &self.blocks {

@@ -115,7 +115,7 @@ impl Topology {
         Ok((consumer, entry))
     }
 
-    /// What a consumer knows of the losses below it.
+    /// The mark of a consumer in the losses below it.
     pub(crate) fn mark_of(&self, consumer: ConsumerId) -> Arc<Mark> {
         let consumer = self.consumers.get(&consumer);
         consumer.map_or_else(Arc::default, |consumer| Arc::clone(&consumer.mark))

@@ -1,8 +1,8 @@
 //! The topology: geoms, providers, consumers, and how they hang together.
 //!
-//! Everything here is plain data changed under the topology lock; nothing does I/O. What has to
-//! happen afterwards (tasting, spoiling, orphaning) is put into a list of events that
-//! [`crate::stack`] works off, in the thread that made the change.
+//! Everything here is plain data changed under the topology lock; nothing does I/O. Later work
+//! (tasting, spoiling, orphaning) is put into a list of events that [`crate::stack`] works off, in
+//! the thread that made the change.
 
 mod change;
 mod open;
@@ -49,7 +49,7 @@ pub(crate) struct GeomObject {
     pub wither: bool,
     /// Made because it was asked for: tasting does not make it again.
     pub asked_for: bool,
-    /// What it has lost of what it had acknowledged.
+    /// The lost part of its acknowledged writes.
     pub losses: Arc<Losses>,
 }
 
@@ -86,11 +86,11 @@ pub(crate) struct ConsumerObject {
     /// Where its geom submits requests of its own, if it does. Never used again: the geom's thread
     /// may know it for longer than the consumer lives, and must then reach nothing.
     pub own_entry: Option<u32>,
-    /// What it knows of the losses of the geom below.
+    /// Its mark in the losses of the geom below.
     pub mark: Arc<Mark>,
 }
 
-/// What has to be done after a change.
+/// The work after a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Let the classes taste it.
@@ -152,7 +152,7 @@ impl Topology {
         }
     }
 
-    /// What a provider was called that is gone.
+    /// The name of a provider that is gone.
     pub(crate) fn former_name(&self, id: ProviderId) -> String {
         let found = self.former.iter().find(|(it, _)| *it == id);
         found.map_or_else(

@@ -17,7 +17,7 @@ use ugeom_machine::direct::Direct;
 const NOWHERE: u32 = u32::MAX;
 
 impl Topology {
-    /// The topology as of now, for the data path. What runs of layers count is entered in
+    /// The topology as of now, for the data path. The counters of runs of layers are entered in
     /// `registry`.
     pub(crate) fn snapshot(
         &mut self,

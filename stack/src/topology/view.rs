@@ -1,4 +1,4 @@
-//! The topology as values to look at: what `show`, `diskinfo` and the configuration dumps print.
+//! The topology as values to look at, for `show`, `diskinfo` and the configuration dumps.
 
 use super::{ConsumerId, GeomId, GeomObject, ProviderId, Topology};
 use crate::access::Counts;
@@ -29,7 +29,7 @@ pub struct GeomView {
     pub config: Vec<Fact>,
     /// Its connections to providers below.
     pub consumers: Vec<ConsumerView>,
-    /// What it offers to the layers above.
+    /// The providers for the layers above.
     pub providers: Vec<ProviderView>,
 }
 

@@ -34,7 +34,7 @@ mod sync {
     pub use std::sync::{Condvar, Mutex, MutexGuard};
 }
 
-/// What a claim is for.
+/// The purpose of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// Others may share the range, except for exclusive claims.
@@ -123,7 +123,7 @@ impl Queue {
         entry.is_none_or(|entry| entry.in_the_way == 0)
     }
 
-    /// Takes a claim out. True when another one is granted by that; those who are to be woken then
+    /// Takes a claim out. True when another one is granted by that; the wakers to call then
     /// are appended to `wakers`.
     fn remove(&mut self, ticket: u64, wakers: &mut Vec<Waker>) -> bool {
         let place = self.place(ticket);

@@ -65,7 +65,7 @@ proptest! {
 fn many_threads_never_share_a_byte_with_a_writer() {
     const BYTES: usize = 32;
     let lock = Arc::new(RangeLock::new());
-    // What is being done to each byte: -1 a writer, n readers.
+    // The users of each byte: -1 a writer, n readers.
     let users: Arc<Vec<AtomicI32>> = Arc::new((0..BYTES).map(|_| AtomicI32::new(0)).collect());
     let work = |seed: u64| {
         let (lock, users) = (Arc::clone(&lock), Arc::clone(&users));

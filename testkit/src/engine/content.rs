@@ -1,4 +1,4 @@
-//! Checks of what operations do: the right bytes in the right place, and their number.
+//! Checks of operations: the right bytes in the right place, and their number.
 
 use std::fs;
 use std::path::Path;

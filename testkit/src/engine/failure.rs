@@ -1,4 +1,4 @@
-//! Checks of what cannot be done: each comes back as a completion with the system's reason.
+//! Checks of impossible operations: each comes back as a completion with the system's reason.
 
 use std::path::Path;
 

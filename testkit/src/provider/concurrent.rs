@@ -9,7 +9,7 @@ use ugeom_stack::{Command, Errno, Finished, Stack};
 /// How long anything may take that should take next to nothing. Only a hang reaches it.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the sector `number` holds in these cases.
+/// The content of the sector `number` in these cases.
 fn pattern(number: u64, sector: u64) -> Vec<u8> {
     let word = (number ^ 0x5bd1_e995)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -1,4 +1,4 @@
-//! Cases about what a provider does with data.
+//! Cases about the data of a provider.
 
 use super::{Bench, Deleted};
 use ugeom_stack::{Command, Errno, Extent, ExtentKind};

@@ -1,4 +1,4 @@
-//! Cases about the limits of a provider: its sectors, the end of its media, what it refuses.
+//! Cases about the limits of a provider: its sectors, the end of its media, its refusals.
 
 use super::Bench;
 use ugeom_stack::{Command, Delta, Errno};

@@ -8,7 +8,7 @@ use ugeom_stack::{Command, Cx, Extent, ExtentKind, Geom, Next, Plan, ProviderPla
 
 const MEDIA_BYTES: u64 = 64 << 10;
 
-/// What is wrong with a memory.
+/// The fault of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,

@@ -1,5 +1,4 @@
-//! `ugeom ab`: targets, job files and commands against each other, the sentence, and what goes
-//! wrong.
+//! `ugeom ab`: targets, job files and commands against each other, the sentence, and failures.
 
 use crate::disks;
 use crate::run::{

@@ -31,6 +31,28 @@ fn help_goes_to_stdout_and_lists_every_command() {
 }
 
 #[test]
+fn the_help_of_help_is_that_of_the_command_above() {
+    let program = ugeom(&["help"]).quiet();
+    for asked in [["help", "--help"], ["help", "-h"]] {
+        assert_eq!(ugeom(&asked).quiet(), program, "{asked:?}");
+    }
+    let part = ugeom(&["help", "part"]).quiet();
+    assert_eq!(ugeom(&["part", "help", "--help"]).quiet(), part);
+}
+
+#[test]
+fn a_number_out_of_range_is_answered_with_the_range() {
+    for (wrong, range) in [
+        (&["serve", "md:1m", "--threads", "0"][..], "1 to 256"),
+        (&["ab", "md:1m", "--depth", "5000"], "1 to 4096"),
+    ] {
+        let text = ugeom(wrong).failed(2);
+        let advice = format!(": write a number from {range}\n");
+        assert!(text.contains(&advice), "{wrong:?}: {text}");
+    }
+}
+
+#[test]
 fn the_version_is_that_of_the_package() {
     assert_eq!(
         ugeom(&["-V"]).quiet(),

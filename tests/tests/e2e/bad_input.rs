@@ -1,5 +1,4 @@
-//! What can be wrong with a target: each a clear error and the right exit code, and never a panic
-//! or a hang.
+//! Wrong targets: each gives a clear error and the right exit code, and never a panic or a hang.
 
 use crate::disks;
 use crate::run::{UGEOM, command, end, has, run, ugeom, ugeom_with};
@@ -41,6 +40,16 @@ fn a_file_that_is_not_there_is_named() {
         error,
         "ugeom: opening /no/such/disk: No such file or directory\n"
     );
+}
+
+#[test]
+fn a_missing_file_beside_one_whose_name_it_begins_with_is_named() {
+    let (_folder, path) = disks::partitioned_image(2048, 63, 100);
+    let missing = format!("{}x", disks::text(&path));
+    let error = ugeom(&["show", &missing]).failed(2);
+    let text = "x: no such file or directory, and disk.img has no provider `x`";
+    has(&error, &disks::text(&path));
+    has(&error, text);
 }
 
 #[test]

@@ -28,6 +28,8 @@ fn saved_results_are_compared_and_said_to_be_of_different_times() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // Each interval stands once, in the table.
+    assert!(!text.contains("change against the base"), "{text}");
     let one_cell = ["--case", "direct/md0", "--metric", "time", "--json"];
     let json = json_of(ugeom(&[&["compare", &before, &after], &one_cell[..]].concat()).quiet());
     assert_eq!(json["interleaved"], false);
@@ -52,6 +54,11 @@ fn what_is_no_result_is_1_and_wrong_usage_is_2() {
     assert!(
         stderr.contains(&file) && stderr.contains("no object"),
         "{stderr}"
+    );
+    let history = ugeom(&["history", "show", "/no/such"]).failed(1);
+    has(
+        &history,
+        "/no/such: no history; `ugeom history add /no/such RESULT",
     );
     let missing = ugeom(&["compare", "/no/such.json"]).failed(1);
     has(&missing, "/no/such.json: No such file");

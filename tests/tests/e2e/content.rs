@@ -1,4 +1,4 @@
-//! What a disk carries is listed, and not overwritten by mistake.
+//! The content of a disk is listed, and not overwritten by mistake.
 
 use crate::disks;
 use crate::run::{UGEOM, command, has, json_of, run, ugeom, ugeom_with, words_of};

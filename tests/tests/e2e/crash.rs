@@ -1,5 +1,5 @@
-//! `ugeom crash`: what forgets to sync is caught, what syncs survives, what is reported can be
-//! replayed, and nothing is left behind.
+//! `ugeom crash`: a missing sync is caught, synced data survives, reports can be replayed, and
+//! nothing is left behind.
 
 use crate::run::{Ended, UGEOM, command, end_within, has, json_of, ugeom, wait_for};
 use std::path::Path;
@@ -237,7 +237,7 @@ pub fn assert_no_loops_beside(before: &[String]) {
     assert_eq!(loops, Vec::<String>::new());
 }
 
-/// What is there of runs whose files lie in `folder`: mounts, processes.
+/// The leftovers of runs whose files lie in `folder`: mounts, processes.
 pub fn left(folder: &Path) -> Vec<String> {
     let name = folder.to_str().expect("UTF-8");
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");

@@ -1,6 +1,6 @@
-//! What xfstests checks with dm-log-writes, with `ugeom crash`: a file as it was at each mark
-//! (generic/455; with reflinks generic/457; with writes by mmap(2) generic/470), and a file system
-//! in order at each barrier (generic/482).
+//! The checks that xfstests makes with dm-log-writes, with `ugeom crash`: a file as it was at each
+//! mark (generic/455; with reflinks generic/457; with writes by mmap(2) generic/470), and a file
+//! system in order at each barrier (generic/482).
 
 use crate::crash::{can_mount, crash, states};
 use crate::crash_known::survived;

@@ -1,4 +1,4 @@
-//! Servers of encrypted images that are killed again and again, over NBD and over FUSE: what a
+//! Servers of encrypted images that are killed again and again, over NBD and over FUSE: data that a
 //! FLUSH, a FUA or an fsync has acknowledged is there afterwards, decrypted.
 
 use crate::disks;
@@ -44,7 +44,7 @@ impl Encrypted {
         }
     }
 
-    /// What is inside, read by another process than the killed one.
+    /// The content, read by another process than the killed one.
     fn check(&self, durable: &Durable) {
         let length = (BLOCKS * BLOCK_BYTES as u64).to_string();
         let read = ugeom(&["read", &self.target, "--length", &length]);

@@ -271,7 +271,7 @@ fn a_killed_server_leaves_no_mount_and_no_program_hangs() {
         let file = open.expect("an open file");
         let writer = std::thread::spawn(move || {
             let mut kept = 0_u64;
-            // What fsync(2) has acknowledged must be in the image.
+            // Writes that fsync(2) has acknowledged must be in the image.
             while file.write_all_at(&(kept + 1).to_ne_bytes(), 0).is_ok()
                 && file.sync_data().is_ok()
             {

@@ -4,8 +4,8 @@ use crate::run::{UGEOM, run_lines, tool};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// What reads, changes or syncs files, by strace(1): the call, without the descriptor and the data,
-/// and the numbers behind them. Syncs in a row are one: fio syncs again when it closes.
+/// The calls that read, change or sync files, by strace(1): the call, without the descriptor and
+/// the data, and the numbers behind them. Syncs in a row are one: fio syncs again when it closes.
 fn calls(strace: &str, program: &[&str], folder: &Path, line: &str) -> Vec<String> {
     let all = "trace=pread64,pwrite64,fsync,fdatasync,unlink";
     let traced = ["-f", "-s", "0", "-e", all, "-o", "calls"];

@@ -113,7 +113,7 @@ fn the_kernel_gets_the_advice_that_fio_gives() {
     as_fio(&lines, |program, job| advice(strace, program, job));
 }
 
-/// What all threads of a process have read so far.
+/// The bytes read by all threads of a process so far.
 fn bytes_read(id: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{id}/io")).expect("its counters");
     let read = text.lines().find_map(|line| line.strip_prefix("rchar: "));
@@ -346,7 +346,7 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
     as_fio(&lines, made);
 }
 
-/// What a line of output begins: terse fields, JSON, or the report of a job.
+/// The kind of a line of output: terse fields, JSON, or the report of a job.
 fn parts(program: &[&str], options: &str) -> Vec<(String, usize)> {
     let folder = folder(&[]);
     let job = "--name=j --rw=write --size=64k";

@@ -16,8 +16,8 @@ fn folder(names: &[&str]) -> tempfile::TempDir {
     folder
 }
 
-/// What a program did: its exit code; requests, bytes and completion latencies of reads, writes and
-/// trims; sizes and modes of the files that it left.
+/// The result of a program: its exit code; requests, bytes and completion latencies of reads,
+/// writes and trims; sizes and modes of the files that it left.
 fn did(program: &[&str], line: &str, names: &[&str]) -> (i32, Vec<u64>, Vec<String>) {
     let folder = folder(names);
     std::fs::write(folder.path().join("job"), JOB_FILE).expect("a job file");
@@ -80,12 +80,12 @@ unlink=0
 /// Files that are there before.
 const ALL: &[&str] = &["j.0.0", "j.0.1", "j.0.2"];
 
-/// Jobs, and the files that are there before. What begins with the name of an engine is a job of
+/// Jobs, and the files that are there before. A name that begins with that of an engine is a job of
 /// three files.
 const JOBS: &[(&str, &[&str])] = &[
     ("job", &[]),
     ("job --section=delete --openfiles=4", &[]),
-    // What has no size: one request a file.
+    // Operations without a size: one request a file.
     ("filecreate", &[]),
     ("filecreate --size=24k --bs=2k", ALL),
     ("filecreate --size=10k", &[]),
@@ -151,7 +151,7 @@ fn files_are_counted_and_left_as_by_fio() {
         let ours = did(&[UGEOM, "run"], &line, names);
         let is_language = ours.1.is_empty();
         assert_eq!((ours.0, &ours.2), (theirs.0, &theirs.2), "{line}");
-        // What ugeom refuses before any job begins has no result.
+        // A job that ugeom refuses before it begins has no result.
         assert!(
             ours.1 == theirs.1 || (is_language && ours.0 == 1),
             "{line}\n{ours:?}\n{theirs:?}"

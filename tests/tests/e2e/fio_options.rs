@@ -5,7 +5,7 @@ use crate::run::{
 };
 use std::path::Path;
 
-/// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
+/// The result of a program for a job: whether it succeeded, requests and bytes of reads, writes and
 /// trims, its error and how many there were, and the names and sizes of the files that it left.
 #[derive(Debug, PartialEq, Eq)]
 struct Did {
@@ -268,7 +268,7 @@ fn a_timed_job_checks_each_pass_where_fio_does() {
     }
 }
 
-/// What the normal output has about issued requests, syncs included.
+/// The issued requests in the normal output, syncs included.
 fn syncs(program: &[&str], line: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let text = run_lines(program, &folder, &[line]).text();

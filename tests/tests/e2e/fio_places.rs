@@ -110,7 +110,7 @@ fn run_job(program: &[&str], job: &str, more: [&str; 2]) -> tempfile::TempDir {
     folder
 }
 
-/// What a program asked for: file, kind, offset and length of each request, files apart.
+/// The requests of a program: file, kind, offset and length of each, files apart.
 fn requests(program: &[&str], job: &str) -> Vec<String> {
     let folder = run_job(program, job, ["--write_iolog=log", "--output=result"]);
     let mut lines = Vec::new();

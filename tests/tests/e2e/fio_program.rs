@@ -1,4 +1,4 @@
-//! Options of the program, and what a job may do: the same files and exit codes from `ugeom run`
+//! Options of the program, and permissions of a job: the same files and exit codes from `ugeom run`
 //! and fio.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

@@ -1,4 +1,4 @@
-//! What a job sets for its thread: `ugeom run` and fio make the same system calls.
+//! The settings of a job's thread: `ugeom run` and fio make the same system calls.
 
 use std::path::Path;
 

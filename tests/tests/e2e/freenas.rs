@@ -264,7 +264,7 @@ fn a_pool_inside_geli_is_imported_and_read() {
 
     let Some((mut served, decrypted)) = disk.served_with(&["--rw"]) else { return };
     let folder = decrypted.parent().expect("a folder");
-    // What the pool names itself lies below the folder that -R gives.
+    // The pool's own mount points lie below the folder that -R gives.
     let read = r#"zpool import -d "$1" -R "$2" tank && cat "$2$3/file" && export_tank"#;
     let arguments = [&disks::text(folder), &disk.path("import"), &pool];
     let arguments = arguments.map(String::as_str);

@@ -1,4 +1,4 @@
-//! `ugeom geli` in the manner of geli(8), with GRUB as the judge of what is written.
+//! `ugeom geli` in the manner of geli(8), with GRUB as the judge of written data.
 
 use crate::disks;
 use crate::run::{command, has, other, part, run, ugeom, ugeom_with, words_of};
@@ -38,7 +38,7 @@ pub fn files(bytes: u64) -> Files {
     }
 }
 
-/// What GRUB reads of the image.
+/// The bytes that GRUB reads from the image.
 fn grub(files: &Files, bytes: usize) -> Vec<u8> {
     let out = files.folder.path().join("out");
     let blocks = format!("(crypto0)0+{}", bytes / 512);
@@ -148,8 +148,8 @@ fn init_destroys_nothing_unasked() {
     );
 }
 
-/// A new provider with tags is tasted in silence, though none of its sectors can be read yet; who
-/// reads one gets the error and its offset.
+/// A new provider with tags is tasted in silence, though none of its sectors can be read yet; a
+/// read gets the error and its offset.
 #[test]
 fn a_new_authenticated_provider_is_opened_without_noise() {
     let files = files(1 << 20);
@@ -193,8 +193,8 @@ fn several_providers_get_keys_of_their_own() {
     has(&fifth.stderr, "Not fully done.");
 }
 
-/// What `resize_test.sh` of FreeBSD does not have: a backup and a key find the metadata of a
-/// provider that has grown.
+/// Cases beyond `resize_test.sh` of FreeBSD: a backup and a key find the metadata of a provider
+/// that has grown.
 #[test]
 fn a_provider_that_has_grown_is_found_by_its_backup_and_its_key() {
     let files = files(1 << 20);
@@ -258,7 +258,7 @@ fn flags_are_set_and_cleared() {
     assert_eq!(flags(), "0x380");
     let before = geli(&["dump", &saved]);
     has(&before, "     flags: 0x242\n");
-    // What changes nothing saves nothing.
+    // An action without a change saves nothing.
     fs::remove_file(&saved).expect("removes");
     geli(&["configure", "--backup-file", &saved, "-g", image]);
     assert!(!Path::new(&saved).exists());

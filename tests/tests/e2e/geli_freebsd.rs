@@ -1,8 +1,8 @@
 //! FreeBSD's own scripts that test GELI, run as they are on `ugeom geli` and the layer `eli`.
 //!
 //! Only the places of devices are changed in them. The programs that they call are those of
-//! `freebsd/tools.sh`. What cannot apply: `attach_d_test.sh` and `detach_l_test.sh` (7 checks)
-//! detach when a program closes the device, which takes a topology that is running.
+//! `freebsd/tools.sh`. Cases that cannot apply: `attach_d_test.sh` and `detach_l_test.sh` (7
+//! checks) detach when a program closes the device, which takes a topology that is running.
 //!
 //! `UGEOM_FREEBSD_GELI=1` runs all combinations of ciphers and sector sizes; otherwise some.
 

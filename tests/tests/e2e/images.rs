@@ -1,5 +1,5 @@
-//! Images of virtual machines as targets, beside qemu's own programs: what is read is what qemu
-//! reads, what is written passes `qemu-img check`, names in an image reach no other files.
+//! Images of virtual machines as targets, beside qemu's own programs: reads are equal to qemu's,
+//! written images pass `qemu-img check`, names in an image reach no other files.
 
 use crate::run::{
     Ended, UGEOM, command, has, other, run, run_in, ugeom, ugeom_with, wait_for, wait_for_lock,
@@ -55,7 +55,7 @@ impl Bench {
         self.img(&all.concat()).code == 0
     }
 
-    /// What qemu reads in an image.
+    /// The bytes that qemu reads from an image.
     fn as_qemu_reads(&self, name: &str, format: &str) -> Vec<u8> {
         let ended = self.img(&["convert", "-f", format, "-O", "raw", name, "again.img"]);
         assert_eq!(ended.code, 0, "{name}: {}", ended.stderr);

@@ -1,5 +1,5 @@
-//! Damaged images of virtual machines: what is missing is not read as zeroes, what is sound is
-//! read, headers that qemu refuses are refused.
+//! Damaged images of virtual machines: missing data is not read as zeroes, sound data is read,
+//! headers that qemu refuses are refused.
 
 use crate::run::{Ended, UGEOM, command, has, other, run, ugeom};
 use crate::serve::noise;

@@ -1,5 +1,5 @@
-//! What a qcow2 image holds besides the bytes that are written stays: neighbours in the same
-//! cluster, older data at a power cut, snapshots, bitmaps.
+//! The rest of a qcow2 image survives writes: neighbours in the same cluster, older data at a power
+//! cut, snapshots, bitmaps.
 
 use crate::images_killed::Image;
 use crate::images_killed::QCOW2_MENDED;

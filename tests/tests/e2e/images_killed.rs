@@ -1,5 +1,5 @@
-//! qcow2 images whose server is killed in the middle of writes, or whose file cannot grow: what was
-//! acknowledged as durable is there, and no structure is damaged.
+//! qcow2 images whose server is killed in the middle of writes, or whose file cannot grow: durable
+//! writes are there, and no structure is damaged.
 //!
 //! `UGEOM_IMAGE_KILLS=1000` sets the number of kills of one image; the default is some few.
 
@@ -193,7 +193,7 @@ fn a_file_that_cannot_grow_leaves_a_sound_image() {
             let error = written.failed(1);
             has(&error, "a.qcow2");
             let disk = image.sound(blocks);
-            // What was not written is what was there: zeroes.
+            // Unwritten sectors keep their content: zeroes.
             for (old, new) in disk.chunks(512).zip(data.chunks(512)) {
                 assert!(old == new || old.iter().all(|byte| *byte == 0), "{options}");
             }

@@ -1,5 +1,5 @@
-//! `ugeom trace` beside what is known of a load: a delay that was planted in a layer, fio's own
-//! latencies, and the replay of what was recorded.
+//! `ugeom trace` beside the known facts of a load: a delay that was planted in a layer, fio's own
+//! latencies, and the replay of a recording.
 
 use crate::run::{UGEOM, command, has, json_of, run, wait_for, words_of};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use ugeom_testkit::{LoopDevice, program, skip};
 /// The delay of each read, ns.
 const DELAY_NS: f64 = 2e6;
 const READS: u64 = 50;
-/// What COMMAND runs, with the device in $0: fio's latencies go to $1.
+/// The script of COMMAND, with the device in $0: fio's latencies go to $1.
 const LOAD: &str = "fio --name=x --filename=$0 --rw=randread --direct=1 --bs=4k \
     --number_ios=50 --output-format=json --output=$1 >&2";
 

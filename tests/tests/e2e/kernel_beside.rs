@@ -1,5 +1,5 @@
-//! `ugeom trace` beside other tools on the same run, which files requests are for, what requests of
-//! io_urings wait for, and what is left when a trace breaks off.
+//! `ugeom trace` beside other tools on the same run, the files of requests, the waits of io_uring
+//! requests, and the state after a trace that breaks off.
 
 use crate::run::{UGEOM, command, has, json_of, run};
 use serde_json::Value;
@@ -47,7 +47,7 @@ fn traced(device: &str, load: &dyn Fn() -> Command) -> Option<(Value, String)> {
             skip(ended.stderr.trim());
             return None;
         }
-        // What the load prints comes before the result.
+        // The output of the load comes before the result.
         let text = ended.text();
         let begin = text.rfind("\n{\n").map_or(0, |at| at + 1);
         last = json_of(&text[begin..]);

@@ -1,5 +1,5 @@
-//! `ugeom lab`: that it measures, stops, and puts its results where they belong. What the figures
-//! are worth is tested where they are computed.
+//! `ugeom lab`: that it measures, stops, and puts its results where they belong. The quality of the
+//! figures is tested where they are computed.
 
 use crate::disks;
 use crate::run::{
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
-/// What a debug build says before it measures.
+/// The message of a debug build before it measures.
 fn expected_stderr() -> &'static str {
     if cfg!(debug_assertions) {
         "ugeom: warning: this is a debug build, its figures are meaningless: \
@@ -19,7 +19,7 @@ fn expected_stderr() -> &'static str {
     }
 }
 
-/// What a command said on stderr, without the lines of progress that a busy machine makes.
+/// The stderr of a command, without the lines of progress that a busy machine makes.
 fn said(stderr: &str) -> String {
     let lines = stderr.split_inclusive('\n');
     lines

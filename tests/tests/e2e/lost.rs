@@ -1,5 +1,5 @@
-//! Data that is lost, and who hears of it: clients of a server whose upstream forgets, and the
-//! exit code of commands.
+//! Reports of lost data: to clients of a server whose upstream loses it, and by the exit code of
+//! commands.
 
 use crate::disks;
 use crate::run::{UGEOM, command as process, end, has, run, ugeom, ugeom_with};
@@ -30,7 +30,7 @@ pub fn write(stream: &mut UnixStream, block: u64, byte: u8) {
     assert_eq!(error.expect("a reply"), 0, "written, perhaps later");
 }
 
-/// What the image holds for certain, of what one client was promised.
+/// The certain content of the image, from the promises to one client.
 fn check(image: &Path, promised: &BTreeMap<u64, u8>, seed: u64) {
     let bytes = std::fs::read(image).expect("the image");
     for (block, byte) in promised {
@@ -150,7 +150,7 @@ fn a_cache_that_writes_back_writes_again_what_its_upstream_has_forgotten() {
     let Some(mut upstream) = Upstream::start(BYTES) else { return };
     let own = tempfile::tempdir().expect("a folder");
     let socket = own.path().join("nbd");
-    // What is dirty goes below at once, and is not flushed there.
+    // Dirty data is written below at once, and not flushed there.
     let target = format!("{} | cache:4m,write=back,idle=1ms", upstream.target());
     let mut served = Served::start(own, &target, &["--rw", "--no-taste", "--threads", "2"]);
     let mut clients = [connect(&socket), connect(&socket)].map(|it| it.expect("a connection"));

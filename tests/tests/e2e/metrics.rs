@@ -70,7 +70,7 @@ struct Measured {
     _server: Server,
     /// Where the metrics are, as the server reports it.
     url: String,
-    /// What was printed before that.
+    /// The lines printed before that.
     before: String,
     _stderr: BufReader<ChildStderr>,
 }

@@ -1,4 +1,4 @@
-//! A real block device, a file system mounted from it, and what ugeom may do to them.
+//! A real block device, a file system mounted from it, and ugeom's access to them.
 
 use crate::disks;
 use crate::run::{

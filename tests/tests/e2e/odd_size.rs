@@ -101,7 +101,7 @@ fn an_odd_image_is_a_file_of_its_own_size() {
     }
 }
 
-/// What is written stays within the image, which keeps its size; every byte of it can be written.
+/// Writes stay within the image, which keeps its size; every byte of it can be written.
 #[test]
 fn an_odd_image_is_written_to_its_last_byte() {
     let Some(nbdcopy) = program("nbdcopy") else { return };

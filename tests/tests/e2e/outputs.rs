@@ -1,4 +1,4 @@
-//! The files of results: what was there stays where the new one cannot be written, and nothing that
+//! The files of results: the old one stays where the new one cannot be written, and nothing that
 //! ugeom did not write is overwritten.
 
 use crate::disks::text;

@@ -1,5 +1,5 @@
-//! Compressed disks as targets: what is inside is listed and read, nothing is overwritten, damage
-//! is named with its place, and a small file that holds much takes no memory.
+//! Compressed disks as targets: their content is listed and read, nothing is overwritten, damage is
+//! named with its place, and a small file that holds much takes no memory.
 
 use crate::run::{Ended, UGEOM, command, has, run, ugeom, ugeom_with};
 use crate::serve::noise;

@@ -203,7 +203,7 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     refused(&["delete", &disk], 2);
 }
 
-/// What other programs make of a table: they call it sound, and list these partitions with their
+/// The view of other programs on a table: they call it sound, and list these partitions with their
 /// first and last sector.
 fn judged(disk: &str, scheme: &str, expected: &[(u32, u64, u64)]) {
     let run = |program: &str, arguments: &[&str]| {

@@ -1,5 +1,5 @@
-//! Damaged GPTs: what is listed, what `part recover` writes and keeps, with sfdisk, sgdisk and xxd
-//! as judges.
+//! Damaged GPTs: the listing, and the writes and backups of `part recover`, with sfdisk, sgdisk and
+//! xxd as judges.
 
 use crate::disks;
 use crate::run::{UGEOM, has, json_of, other, part, run_in, ugeom, words_of};

@@ -1,5 +1,5 @@
-//! `ugeom part list` and `status` in the form of geom(8), and what `show` says of a table whose
-//! places depend on the disk.
+//! `ugeom part list` and `status` in the form of geom(8), and the output of `show` for a table
+//! whose places depend on the disk.
 
 use crate::disks::{empty_image, text};
 use crate::run::{has, part, part_refused, ugeom};

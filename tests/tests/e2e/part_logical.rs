@@ -1,4 +1,5 @@
-//! Logical partitions by the verbs of gpart: what an extended boot record allows, and what not.
+//! Logical partitions by the verbs of gpart: the changes that an extended boot record allows, and
+//! refusals.
 
 use crate::disks;
 use crate::run::{has, part, part_refused, ugeom, ugeom_with};
@@ -35,7 +36,7 @@ impl Logical {
         std::fs::read(&self.path).expect("the image")
     }
 
-    /// What a verb says that is refused, and writes nothing.
+    /// The message of a verb that is refused, and writes nothing.
     fn refuses(&self, arguments: &[&str]) -> String {
         let before = self.bytes();
         let said = ugeom_with(&[&["part"], arguments].concat(), b"EBR 256\n").failed(1);

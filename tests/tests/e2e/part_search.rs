@@ -122,8 +122,8 @@ fn offered(found: &Value) -> Vec<(u64, u64, String)> {
         .collect()
 }
 
-/// What is offered: all that was made, where it is, with as many sectors as `sizes` allows for the
-/// sectors of its partition.
+/// The offered table: all partitions that were made, in their place, with as many sectors as
+/// `sizes` allows for the sectors of its partition.
 fn all_offered(
     disk: &str,
     made: &[(u64, u64, &str)],
@@ -179,7 +179,7 @@ fn file_systems_are_found_where_they_are_and_by_their_copies() {
     }
 }
 
-/// What systems find partitions by at boot: numbers, GUIDs, names and attributes.
+/// The identities that systems use at boot: numbers, GUIDs, names and attributes.
 #[test]
 fn the_entries_of_a_lost_gpt_keep_names_guids_and_attributes() {
     let Some([sgdisk, sfdisk]) = programs(["sgdisk", "sfdisk"]) else { return };
@@ -251,7 +251,7 @@ fn file_systems_of_other_systems_are_found() {
     let path = folder.path().join("disk.img");
     let made = disk(&path, folder.path(), &OTHERS);
     let disk = disks::text(&path);
-    // What does not state its end reaches to the next one, which is 1 MiB further on.
+    // A structure without an end extends to the next one, which is 1 MiB further on.
     let found = all_offered(&disk, &made, |whole| whole - 64..=whole + 2 * 2048);
     ask_testdisk(&disk, folder.path(), &found);
 }
@@ -305,7 +305,7 @@ impl Physical {
         disks::text(&self.folder.path().join(name))
     }
 
-    /// What is found on a disk with the volume at 3 MiB.
+    /// The result of a search of a disk with the volume at 3 MiB.
     fn searched(&self) -> Value {
         let bytes = std::fs::read(self.path("pv.img")).expect("the volume");
         let disk = File::create(self.path("disk.img")).expect("a disk");
@@ -435,7 +435,7 @@ fn a_search_of_a_faulty_disk_prints_what_it_found_and_fails() {
     }
 }
 
-/// What a quick search reads beside its samples may hold what it looks for, too.
+/// The sectors beside the samples of a quick search may hold structures, too.
 #[test]
 fn a_quick_search_fails_where_it_cannot_read_what_it_found() {
     let Some(mkfs) = program("mkfs.ext4") else { return };
@@ -652,7 +652,7 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     ugeom(&add).quiet();
     let mut bytes = std::fs::read(&path).expect("the image");
     bytes[..1 << 20].fill(0);
-    // What lies in the partition is not offered beside it: the head of a FAT.
+    // A structure in the partition is not offered beside it: the head of a FAT.
     let fat = &mut bytes[1 << 20..][..512];
     fat[..3].copy_from_slice(b"\xeb\x3c\x90");
     fat[11..36]

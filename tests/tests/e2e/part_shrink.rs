@@ -1,10 +1,10 @@
-//! `part resize` to less than what a partition carries: refused without `--destroy`, for everything
-//! that states its length and for what reaches to the end of its partition.
+//! `part resize` to less than the content of a partition: refused without `--destroy`, for
+//! everything that states its length and for content that reaches to the end of its partition.
 
 use crate::disks;
 use crate::run::{command, has, other, part, run, ugeom, ugeom_with, words_of};
 
-/// What is made in the partition: 320 MiB, the least that xfs takes.
+/// The size of the content of the partition: 320 MiB, the minimum of xfs.
 const CONTENT_BYTES: u64 = 320 << 20;
 
 /// A disk whose partition 1 has 384 MiB.

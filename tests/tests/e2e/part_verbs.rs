@@ -69,7 +69,7 @@ fn every_verb_works_on_every_scheme() {
         assert!(shown.contains(heading.trim_start()), "{scheme}: {shown}");
         let line = format!("disk.img{}  {}  (25M)\n", suffixes[1], kinds[1]);
         assert!(shown.contains(&line), "{scheme}: {shown}");
-        // What the classes make of it is the same.
+        // The classes list the same.
         let tree = ugeom(&["show", &disk]).quiet();
         for suffix in suffixes {
             assert!(
@@ -98,7 +98,7 @@ fn every_verb_works_on_every_scheme() {
     }
 }
 
-/// What parted lists: number, first and last sector.
+/// The partitions that parted lists: number, first and last sector.
 pub fn parted(disk: &str, label: &str) -> Option<Vec<(u32, u64, u64)>> {
     let parted = ugeom_testkit::program("parted")?;
     let said = other(parted, &["-s", "-m", disk, "unit", "s", "print"]);

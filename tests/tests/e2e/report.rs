@@ -1,5 +1,5 @@
-//! `ugeom report`: files that open anywhere, text that can be pasted, and clear words about what is
-//! no result.
+//! `ugeom report`: files that open anywhere, text that can be pasted, and clear messages about
+//! wrong files.
 
 use crate::disks;
 use crate::run::{has, json_of, other, ugeom, ugeom_with, words_of};

@@ -1,4 +1,4 @@
-//! Starts programs, and keeps what they print.
+//! Starts programs, and keeps their output.
 
 use std::ffi::OsStr;
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// The program under test.
 pub const UGEOM: &str = env!("CARGO_BIN_EXE_ugeom-under-test");
 
-/// What a program left behind.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// The exit code; -1 when a signal ended it.
@@ -25,7 +25,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// What was printed on stdout by a program that did its work without a word on stderr.
+    /// The stdout of a program that succeeded with nothing on stderr.
     pub fn quiet(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""));
         self.text()
@@ -50,7 +50,7 @@ impl Ended {
 
 pub use ugeom_testkit::has;
 
-/// What a program prints with `--json`.
+/// The output of a program with `--json`.
 pub fn json_of(text: impl AsRef<[u8]>) -> serde_json::Value {
     serde_json::from_slice(text.as_ref()).expect("JSON")
 }
@@ -205,7 +205,7 @@ pub fn end_within(child: Child, limit: Duration) -> Ended {
     ended_within(child, limit).unwrap_or_else(|| panic!("the program hangs: {words}"))
 }
 
-/// What a program left behind; `None` when it had to be killed.
+/// The result of a program; `None` when it had to be killed.
 fn ended_within(mut child: Child, limit: Duration) -> Option<Ended> {
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());

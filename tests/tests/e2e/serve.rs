@@ -154,7 +154,7 @@ fn a_medium_that_has_grown_has_its_new_size_for_the_next_client() {
     let bytes = std::fs::read(&path).expect("the image");
     assert!(bytes[12 << 20..][..64 << 10].iter().all(|byte| *byte == 7));
     assert_eq!(bytes.len(), (16 << 20) + 700);
-    // What has shrunk keeps its size, and reading past the end fails.
+    // A shrunken file keeps its size, and reading past the end fails.
     file.set_len(8 << 20).expect("shrinks");
     assert_eq!(size(&served.uri), grown);
 }

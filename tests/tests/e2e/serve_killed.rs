@@ -1,5 +1,5 @@
-//! Servers that are killed again and again: what a FLUSH, or a write with FUA, has acknowledged is
-//! there afterwards, and clients of the class `nbd` go on with the next server.
+//! Servers that are killed again and again: data that a FLUSH, or a write with FUA, has
+//! acknowledged is there afterwards, and clients of the class `nbd` go on with the next server.
 
 use crate::disks;
 use crate::run::{UGEOM, command as process, has, run, ugeom, wait_for, words_of};

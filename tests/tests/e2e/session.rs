@@ -1,5 +1,5 @@
 //! The session of docs/tour.md: an image is partitioned, served, listed, copied, read through files
-//! and watched. What the tour prints is what the commands print.
+//! and watched. The tour shows the output of the commands.
 
 use crate::run::{UGEOM, command, run};
 use crate::step::{Step, transcripts};
@@ -64,7 +64,7 @@ fn words(line: &str) -> Vec<String> {
 
 fn check(step: &Step, printed: &str) {
     let looks = step.command.starts_with("ugeom stat");
-    // Which way files travel depends on the kernel.
+    // The transport of files depends on the kernel.
     let travels = |line: &&str| !line.starts_with("ugeom: FUSE over");
     let found = printed.lines().filter(travels);
     let expected = step.expected.iter().map(String::as_str).filter(travels);
@@ -116,7 +116,7 @@ fn the_session_of_the_readme_prints_what_it_says() {
     }
 }
 
-/// Whatever went wrong, no mount is left behind.
+/// After any failure no mount is left behind.
 fn leave(mount: &Path) {
     run(
         command("umount", &["-l", &mount.display().to_string()]),

@@ -1,4 +1,4 @@
-//! `ugeom stat` beside servers with real clients: what it counts, where it looks, how it ends.
+//! `ugeom stat` beside servers with real clients: its counts, its choice of a server, its end.
 
 use crate::disks;
 use crate::run::{

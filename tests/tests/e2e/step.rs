@@ -1,4 +1,4 @@
-//! Transcripts in the documents: commands and what they print.
+//! Transcripts in the documents: commands and their output.
 
 /// A command and what it prints.
 pub struct Step {

@@ -86,7 +86,7 @@ impl Served {
     }
 }
 
-/// What qemu-img finds at an address, with certificates or without.
+/// The export that qemu-img finds at an address, with certificates or without.
 fn qemu_info(qemu: &Path, served: &Served, certificates: Option<&str>) -> Ended {
     let port = &served.port;
     let mut image = format!("driver=nbd,host=localhost,port={port}");
@@ -107,8 +107,8 @@ fn qemu_info(qemu: &Path, served: &Served, certificates: Option<&str>) -> Ended 
 #[test]
 fn who_is_served_follows_the_mode_and_the_certificates() {
     let (Some(info), Some(qemu)) = (program("nbdinfo"), program("qemu-img")) else { return };
-    // The server's options, then who is served: without TLS, with TLS and no certificate, with one,
-    // with one of another authority.
+    // The server's options, then the clients that are served: without TLS, with TLS and no
+    // certificate, with one, with one of another authority.
     for (options, served) in [
         (&["--tls", "off"][..], [true, false, false, false]),
         (&["--tls", "on"], [true, true, true, false]),

@@ -1,5 +1,5 @@
 //! The transcripts of the documents: their commands are run again on material that is made here,
-//! and print what the documents show, with figures, dates and units masked.
+//! and print the documented lines, with figures, dates and units masked.
 
 use crate::run::{UGEOM, command, run};
 use crate::step::{Step, transcripts};

@@ -144,7 +144,7 @@ fn a_file_system_made_inside_a_partition_is_read_whole_and_not_overwritten() {
     assert_eq!(read(&part, 0, 2048), [0; 2048]);
 }
 
-/// What is written counts, also when the next write fails.
+/// Written bytes count, also when the next write fails.
 #[test]
 fn a_write_that_fails_says_how_much_was_written() {
     for (pass, bytes) in [(2, "2,097,152"), (0, "0")] {

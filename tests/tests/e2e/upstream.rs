@@ -1,4 +1,4 @@
-//! An NBD server that forgets what was not flushed when it is killed, and a plain client.
+//! An NBD server that loses unflushed writes when it is killed, and a plain client.
 
 use crate::disks;
 use crate::pki::certificates;

@@ -24,7 +24,7 @@ struct One {
     hands_on: bool,
 }
 
-/// What is to be known of a span that ended.
+/// The result of a span that ended.
 pub(super) struct Ended {
     pub(super) parent: Option<u64>,
     pub(super) tid: u32,
@@ -124,7 +124,7 @@ impl Live {
         }
     }
 
-    /// What the span was in since its start turns out to be another phase.
+    /// Renames the phase of the span since its start.
     pub(super) fn was(&mut self, serial: u64, phase: Phase) {
         let first = self.spans.get_mut(&serial);
         if let Some(first) = first.and_then(|one| one.span.phases.first_mut()) {

@@ -32,7 +32,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Spans that are open at a time, at most; older ones are given up as unmatched.
 const OPEN_MAX: usize = 1 << 14;
-/// Spans of one root, at most. What comes beyond counts as time of the layer above.
+/// Spans of one root, at most. Later spans count as time of the layer above.
 const SPANS_OF_ROOT_MAX: usize = 1024;
 /// Threads that are remembered.
 const THREADS_MAX: usize = 1 << 17;
@@ -97,7 +97,7 @@ impl Phase {
     }
 }
 
-/// What the linker must know of the devices.
+/// The linker's view of the devices.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Topology {
     /// Partitions: they have no events of their own but the remap.
@@ -116,7 +116,7 @@ pub struct Topology {
 pub struct Span {
     /// The device, or the connection of a FUSE server with [`FUSE`] set.
     pub dev: Dev,
-    /// What the request does to the device.
+    /// The operation of the request on the device.
     pub op: Op,
     /// First sector, 512 bytes each.
     pub sector: u64,

@@ -13,7 +13,7 @@ use super::{Phase, Tree};
 pub struct Part {
     /// The span, by its position in [`Tree::spans`].
     pub span: usize,
-    /// What it was for.
+    /// Its phase.
     pub phase: Phase,
     /// Time of the part, nanoseconds.
     pub ns: u64,
@@ -44,7 +44,7 @@ pub fn divide(tree: &Tree) -> Vec<Part> {
         leaves.clear();
         find_leaves(tree, &clipped, from, &mut leaves);
         let (length, count) = (to - from, leaves.len().max(1) as u64);
-        // What does not divide goes to the first.
+        // The remainder of the division goes to the first.
         let mut rest = length % count;
         for at in &leaves {
             let phase = phase_at(&tree.spans[*at].phases, from);

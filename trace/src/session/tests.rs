@@ -106,7 +106,7 @@ fn a_source_that_drops_ends_is_replaced_by_the_next_one() {
         why.starts_with("254:0: ") && why.ends_with("completions were seen"),
         "{why}"
     );
-    // What it saw is told at the end, too.
+    // The last observations are reported at the end, too.
     let ended = session.finish(&mut |_| {}).expect("an end");
     assert!(!ended.checks[0].agrees(), "{:?}", ended.checks);
 }

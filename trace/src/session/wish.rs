@@ -1,4 +1,4 @@
-//! What a session asks of its source and of the kernel's counters.
+//! The requests of a session to its source and to the kernel's counters.
 
 use super::{Counters, Scope, dev_of};
 use crate::event::Kind;

@@ -51,7 +51,7 @@ impl Choice {
         }
     }
 
-    /// What an event of the source of that name costs, ns, for the cost of a sample. Measured on
+    /// The cost of an event of the source of that name, ns, for the cost of a sample. Measured on
     /// zram (`ugeom trace zram0 --overhead`), rounded up.
     pub(crate) fn event_ns(name: &str) -> f64 {
         match name {
@@ -81,7 +81,7 @@ impl FromStr for Choice {
     }
 }
 
-/// What is to be recorded.
+/// The requested recording.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
     /// Kinds of events; those that the kernel does not have are left out.
@@ -120,7 +120,7 @@ pub trait Source: Send {
     /// was, ns.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The error of the kernel.
     fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<Option<u64>>;
 
     /// Events that were lost so far.

@@ -1,5 +1,5 @@
-//! What sources without programs of their own must find out about threads: to which process each
-//! belongs, and which have asked for I/O, so that it matters when they run again.
+//! Facts about threads for sources without programs of their own: the process of each, and the
+//! threads that have asked for I/O, so that it matters when they run again.
 
 use crate::event::{Event, Kind};
 use std::collections::{HashMap, HashSet};
@@ -8,7 +8,7 @@ use std::fs;
 /// Threads whose processes are remembered, and that submitted.
 const THREADS_MAX: usize = 1 << 17;
 
-/// What is known of them.
+/// The known threads.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     tops: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Block devices: what sysfs tells of each, and which stand on which.
+//! Block devices: the facts of each in sysfs, and the devices below each.
 
 use super::mounts;
 use super::{Class, KernelTree, Node, TargetsOf, numbers};
@@ -157,7 +157,7 @@ fn partition(folder: &Path, name: &str) -> Node {
     }
 }
 
-/// What a device is, by the folder that its driver makes, by its name, or by its driver.
+/// The kind of a device, by the folder that its driver makes, by its name, or by its driver.
 fn class(name: &str, folder: &Path) -> Class {
     let has = |file: &str| folder.join(file).exists();
     match name {
@@ -220,7 +220,7 @@ pub fn connect(tree: &mut KernelTree, system: &System, mounts: &[Mount]) {
     }
 }
 
-/// What a loop device shows: a device by its name, or a file, which is added.
+/// The backing of a loop device: a device by its name, or a file, which is added.
 fn backing(tree: &mut KernelTree, path: &str, folder: &Path, mounts: &[Mount]) -> Option<usize> {
     if path.starts_with("/dev/")
         && let Some(at) = tree.named(path)

@@ -30,7 +30,7 @@ use ugeom_machine::block_device::System;
 /// Devices, files and file systems beyond this number are left out, and the tree is marked.
 const NODES_MAX: usize = 4096;
 
-/// What a node of the tree is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// A disk of a driver that has no class of its own here.
@@ -96,7 +96,7 @@ pub type DeviceNumber = (u32, u32);
 pub struct Node {
     /// The kernel's name (`vda1`), the path of a file, or the place where a file system is mounted.
     pub name: String,
-    /// Which kind of layer it is.
+    /// The class of layer.
     pub class: Class,
     /// The number of the device; of a file system that of its mount.
     pub number: Option<DeviceNumber>,
@@ -108,8 +108,8 @@ pub struct Node {
     pub start_bytes: Option<u64>,
     /// Whether the kernel refuses writes to it.
     pub read_only: bool,
-    /// What kind of its class it is: the targets of a device-mapper device, the level of a RAID,
-    /// the type of a file system.
+    /// The kind within its class: the targets of a device-mapper device, the level of a RAID, the
+    /// type of a file system.
     pub kind: String,
     /// A name that users gave: that of a logical volume, say.
     pub label: String,
@@ -204,7 +204,7 @@ impl KernelTree {
         Ok(self.nodes.iter().position(mounted))
     }
 
-    /// What stands on a node.
+    /// The nodes on a node.
     pub fn above(&self, at: usize) -> impl Iterator<Item = usize> {
         let stands = move |(_, node): &(usize, &Node)| node.below.contains(&at);
         self.nodes

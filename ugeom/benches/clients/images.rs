@@ -63,7 +63,7 @@ fn converted(from: &Path, to: &Path) -> Result<(), Failure> {
         .ok_or("qemu-img failed".into())
 }
 
-/// What is read, from a server or in this process.
+/// The data source: a server or this process.
 struct Reader {
     channel: Channel,
     opened: Opened,

@@ -16,7 +16,7 @@ const SILENT: usize = 1100;
 /// A new client is served within this, s.
 const GOAL_S: f64 = 1.0;
 
-/// What the silent ones have done.
+/// The counts of the silent clients.
 #[derive(Clone, Copy)]
 enum Silence {
     BeforeHandshake,

@@ -16,7 +16,7 @@ const UNREAD: [usize; 2] = [12, 64];
 /// The time beside them, of that without them: at most this.
 const GOAL: f64 = 2.0;
 
-/// What each of them asks for at a time.
+/// The size of a request of each client, bytes.
 const READ_BYTES: u32 = 1 << 20;
 
 /// Requests of each: more than any server takes without an answer being received.

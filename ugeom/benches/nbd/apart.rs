@@ -1,5 +1,5 @@
-//! What is counted once and not timed: instructions that layers cost the server, and the memory of
-//! connections that ask for nothing.
+//! The figures that are counted once and not timed: instructions that layers cost the server, and
+//! the memory of idle connections.
 
 use crate::cases::job;
 use crate::servers::{Server, ServerKind};

@@ -1,5 +1,5 @@
 //! A server that does nothing but the unavoidable: it reads all requests that there are and answers
-//! zeroes for all of them with one write. What clients reach with it is the limit for a server.
+//! zeroes for all of them with one write. The clients' rate with it is the limit for a server.
 
 use crate::servers::EXPORT_BYTES;
 use crate::shared::Failure;

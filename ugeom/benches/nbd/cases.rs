@@ -1,4 +1,4 @@
-//! What is measured: a client at a server.
+//! The cases: a client at a server.
 
 use crate::servers::{EXPORT_BYTES, Server, ServerKind};
 use crate::shared::{Failure, program};
@@ -66,7 +66,7 @@ impl Client {
         }
     }
 
-    /// What the figure counts, in an iteration of one nanosecond.
+    /// The count of the figure in an iteration of one nanosecond.
     pub fn of_a_nanosecond(self) -> f64 {
         match self {
             Self::Run(_) | Self::Near(_) | Self::Fio | Self::Cpu => 1e9,
@@ -211,7 +211,7 @@ fn output(case: &str, command: &mut Command) -> Result<Vec<u8>, HarnessError> {
     Err(wrong(case, format!("{}: {}", output.status, said.trim())))
 }
 
-/// What of fio's JSON is used.
+/// The used part of fio's JSON.
 #[derive(Deserialize)]
 struct Jobs {
     jobs: Vec<One>,

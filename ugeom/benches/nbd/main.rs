@@ -1,6 +1,6 @@
 //! `cargo bench -p ugeom --bench nbd`: the NBD server beside others, with the same clients in the
-//! same rounds, in about two minutes; then what is counted and not timed: instructions of layers
-//! (callgrind), memory of idle connections.
+//! same rounds, in about two minutes; then the figures that are counted and not timed: instructions
+//! of layers (callgrind), memory of idle connections.
 //!
 //! `UGEOM_BENCH_SECONDS` sets the time of the rounds: as many as fit, up to 50. Servers and clients
 //! that are not installed are named in the report as left out. Started as a test it measures as

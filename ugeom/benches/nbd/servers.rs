@@ -5,7 +5,7 @@ use crate::shared::{Failure, Process, program, ugeom, words};
 use std::ops::Deref;
 use std::path::Path;
 
-/// What every server exports, bytes.
+/// The size of every export, bytes.
 pub(crate) const EXPORT_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What the benches of servers share: a server is a process that listens to a Unix socket.
+//! Shared parts of the benches of servers: a server is a process that listens to a Unix socket.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Delta, Statistics};
 use ugeom_testkit::Server;
 
-/// What a bench may fail with.
+/// The error of a bench.
 pub(crate) type Failure = Box<dyn Error>;
 
 /// How long a server may take until it listens.

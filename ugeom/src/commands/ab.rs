@@ -1,7 +1,7 @@
 //! `ugeom ab`: which candidate is faster? How it is measured and judged is in `ugeom_ab`; here
 //! are its flags, and what texts are taken for.
 
-use super::compare::RulesArgs;
+use super::compare::{RulesArgs, limit};
 use super::files::{self, Output, Written};
 use super::jobs::jobs;
 use super::lab::flags::{command_line, launch, saved_to};
@@ -41,8 +41,8 @@ Exit codes: 0 done, or PASS; 1 a candidate failed; 2 wrong usage; 3 FAIL and 4 U
 const EXAMPLES: &str = "\
 Examples:
   ugeom ab md:64m 'md:64m | nop'                 # what does a layer cost?
-  ugeom ab --set-b dispatch=queued md:64m md:64m  # what do threads between the layers cost?
-  ugeom ab --random --depth 32 old.img new.img   # reads at random, 32 in flight
+  ugeom ab --set-b dispatch=queued md:64m md:64m  # direct or queued dispatch?
+  ugeom ab --random --depth 32 old.img new.img   # random reads, queue depth 32
   ugeom ab before.fio after.fio                  # two job files, unchanged
   ugeom ab 'sort a.txt' 'sort --parallel=1 a.txt'
   ugeom ab --scan jobs=1,2,4 'sort --parallel={jobs} a.txt'
@@ -219,14 +219,6 @@ struct ResultArgs {
     /// Print the whole page, not only the answer
     #[arg(long)]
     all: bool,
-}
-
-/// Reads a limit such as `5%`, as a share.
-pub(super) fn limit(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').trim_end().parse::<f64>();
-    let share = number.map(|percent| percent / 100.0).ok();
-    let within = share.filter(|share| (0.0..=100.0).contains(share));
-    within.ok_or_else(|| "a limit is a percentage from 0 on, such as 5%".to_owned())
 }
 
 /// The unit of what commands print.
@@ -444,14 +436,14 @@ impl Ab {
         }
         let mut candidates = ugeom_ab::scanned(candidates, &scans).map_err(Usage)?;
         let named = Subject::of(candidates.clone());
-        // What a text is may depend on its parameters.
+        // The class of a text may depend on its parameters.
         for (one, named) in candidates.iter_mut().zip(&named.candidates) {
             one.side = self.side(&named.name, one.side.text())?;
         }
         Ok(candidates)
     }
 
-    /// What a text is; a guess that the user may not have meant is told.
+    /// The class of a text; a guess that the user may not have meant is reported.
     fn side(&self, name: &str, text: &str) -> Result<Side> {
         if self.command {
             return Ok(Side::Command(text.to_owned()));

@@ -1,4 +1,4 @@
-//! `ugeom classes`: which classes there are, and what their options mean.
+//! `ugeom classes`: the classes and their options.
 
 use crate::failure::Usage;
 use crate::output::{self, Paint, Table};

@@ -3,13 +3,15 @@
 
 use super::files::{self, Output};
 use super::results;
-use crate::output;
+use crate::{failure, output};
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use ugeom_ab::other_sides;
-use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare, confounded};
-use ugeom_report::compare::page;
+use ugeom_harness::compare::{
+    CompareOptions, Loaded, Side, Source, between, compare, confounded, gate,
+};
+use ugeom_report::compare::{gated, page};
 use ugeom_report::{Saved, to_html};
 
 const LONG_ABOUT: &str = "\
@@ -22,16 +24,19 @@ are one side, and those after it the other. With one result of ugeom, its cases 
 the first of them, or with --base.
 
 Results of different times are compared by the Mann-Whitney test; their difference includes every \
-other change in between. `ugeom ab` measures candidates in the same rounds.";
+other change in between. `ugeom ab` measures candidates in the same rounds.
+
+Exit codes: 0 done, or PASS; 1 failed; 2 wrong usage; 3 FAIL and 4 UNDECIDED of --fail-if-slower.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom compare before.json after.json                 # what changed?
+  ugeom compare before.json after.json           # what changed?
   ugeom compare old1.json old2.json --against new1.json new2.json
   ugeom compare --changed --metric time old.txt new.txt
   ugeom compare target/criterion.old target/criterion
   ugeom compare --report change.html before.json after.json
-  ugeom compare layers.json --base direct/md0          # the cases of one result";
+  ugeom compare --fail-if-slower 5% before.json after.json    # for CI
+  ugeom compare layers.json --base direct/md0    # the cases of one result";
 
 /// Compare saved results: what is faster, slower, equivalent, or not significant?
 #[derive(Args)]
@@ -63,6 +68,11 @@ pub struct Compare {
 
     #[command(flatten)]
     rules: RulesArgs,
+
+    /// For CI: fail if a case is more than this slower than the base, by its time (or by all
+    /// metrics without one). Prints PASS, FAIL (exit code 3) or UNDECIDED (4)
+    #[arg(long, value_name = "PERCENT", value_parser = limit, conflicts_with = "changed")]
+    fail_if_slower: Option<f64>,
 
     /// Print JSON
     #[arg(long)]
@@ -115,6 +125,13 @@ fn tolerance(text: &str) -> Result<f64, String> {
     within.ok_or_else(|| "a tolerance is above 0 and below 100".to_owned())
 }
 
+/// Reads a limit such as `5%`, as a share.
+pub(super) fn limit(text: &str) -> Result<f64, String> {
+    let share = percent(text).map(|percent: f64| percent / 100.0);
+    let within = share.filter(|share| (0.0..=100.0).contains(share));
+    within.ok_or_else(|| "a limit is a percentage from 0 on, such as 5%".to_owned())
+}
+
 impl Compare {
     pub fn run(&self) -> Result<()> {
         let options = CompareOptions {
@@ -127,7 +144,13 @@ impl Compare {
         let report = Output::report(self.report.as_ref());
         files::check_all(&[report], self.force)?;
         let compared = self.compared(&options)?;
-        let page = page(&compared);
+        let mut page = page(&compared);
+        let gate = self
+            .fail_if_slower
+            .map(|limit| (gate(&compared, limit), limit));
+        if let Some((answer, limit)) = &gate {
+            gated(&mut page, answer, *limit);
+        }
         let answer = || match self.json {
             true => output::json(&compared),
             false => Ok(output::page(&page)),
@@ -136,7 +159,8 @@ impl Compare {
             let json = serde_json::to_string_pretty(&compared)?;
             Ok(to_html(&[Saved::new(json, page.clone())?]))
         };
-        files::deliver(answer, &[(report, &html)])
+        files::deliver(answer, &[(report, &html)])?;
+        failure::gate(gate.map(|(answer, _)| answer.outcome))
     }
 
     fn compared(&self, options: &CompareOptions) -> Result<ugeom_harness::compare::Compared> {

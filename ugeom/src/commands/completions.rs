@@ -1,4 +1,4 @@
-//! `ugeom completions`: what a shell needs to complete commands and flags.
+//! `ugeom completions`: completions of commands and flags for a shell.
 
 use crate::output;
 use anyhow::Result;

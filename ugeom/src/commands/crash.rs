@@ -50,8 +50,10 @@ const EXAMPLES: &str = "\
 Examples:
   ugeom crash --size 64m --fs ext4 --setup 'sqlite3 $mnt/db < schema.sql' \\
       --run './insert $mnt/db >&3' --check './verify $mnt/db >&3'
-  ugeom crash --size 10m --run './mydb write $dev' --check './mydb check $dev' --points 10000
-  ugeom crash --log crash.log --state 'cut=120,lost=97' --check './mydb check $dev'
+  ugeom crash --size 10m --points 10000 \\
+      --run './mydb write $dev' --check './mydb check $dev'
+  ugeom crash --log crash.log --state 'cut=120,lost=97' \\
+      --check './mydb check $dev'
 
 Exit codes: 0 all states survive, 1 a state fails or the work failed, 2 wrong usage.";
 
@@ -182,7 +184,7 @@ impl Crash {
         let interrupted = Arc::new(AtomicBool::new(false));
         let tried = self.view(&interrupted).and_then(|view| self.tried(&view));
         if interrupted.load(Ordering::Relaxed) {
-            // What was ended with it failed for no other reason.
+            // A command that the signal ended failed for no other reason.
             return Err(Interrupted("interrupted before all states were checked".into()).into());
         }
         tried
@@ -227,7 +229,7 @@ impl Crash {
         let told = [Arc::clone(&stop), Arc::clone(interrupted)];
         let signals = interrupt::end_signals().context("listening for signals")?;
         let listening = std::thread::Builder::new().spawn(move || {
-            // Whatever comes, or the end of the pipe, means the end.
+            // Any byte, or the end of the pipe, means the end.
             let _ = File::from(signals).read(&mut [0; 1]);
             for told in told {
                 told.store(true, Ordering::Relaxed);

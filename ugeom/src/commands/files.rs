@@ -82,7 +82,7 @@ pub struct Output<'a> {
     pub flag: &'static str,
     /// Its value, if it is given.
     pub path: Option<&'a Path>,
-    /// What the file is to hold.
+    /// The content of the file.
     pub what: Written,
 }
 
@@ -187,8 +187,8 @@ pub fn write(path: &Path, text: &[u8]) -> Result<()> {
 }
 
 /// Refuses to overwrite a file that this program did not write, unless `force`; and tries to open
-/// the file, which is better done before a measurement than after it. What is in it stays until
-/// then, and where there is none, none is left.
+/// the file, which is better done before a measurement than after it. The old content stays until
+/// then, and a missing file is not created.
 ///
 /// # Errors
 /// [`Usage`] for a file of others; why it cannot be written.
@@ -225,8 +225,8 @@ pub fn try_open(path: &Path, may: impl FnOnce() -> Result<()>) -> Result<()> {
     tried.with_context(|| format!("opening {} for writing", path.display()))
 }
 
-/// What would be lost with a file; nothing where it is empty, an older result of the same kind, or
-/// no regular file.
+/// The content that would be lost with a file; nothing where it is empty, an older result of the
+/// same kind, or no regular file.
 fn found(path: &Path, what: Written) -> Result<Option<String>> {
     let name = || format!("reading {}", path.display());
     // A link to nothing.

@@ -1,5 +1,5 @@
 //! `ugeom generate`: the files that packages ship beside the program, made from its own command
-//! tree so that they cannot differ from what it takes. Hidden: packagers use it, users do not.
+//! tree so that they agree with it. Hidden: packagers use it, users do not.
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};

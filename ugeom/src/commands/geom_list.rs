@@ -8,7 +8,7 @@ use ugeom_stack::{GeomView, ProviderView};
 /// The lines about a geom and the provider that it stands on, with an empty one at the end.
 pub fn described(geom: &GeomView, below: Option<&ProviderView>) -> String {
     let mut lines = vec![format!("Geom name: {}", geom.name)];
-    // What commands warn of is no fact of GEOM's.
+    // Warnings of commands are no facts of GEOM's.
     let facts = geom.config.iter().filter(|(name, _)| *name != "hint");
     lines.extend(facts.map(|(name, value)| format!("{name}: {value}")));
     lines.push("Providers:".to_owned());

@@ -1,7 +1,7 @@
 //! `ugeom history`: results over commits or days. The file, and how series are judged, are in
 //! `ugeom_harness::history`; here are its flags.
 
-use super::ab::limit;
+use super::compare::limit;
 use super::results;
 use crate::failure::{self, Usage};
 use crate::output::{self, printable};
@@ -37,7 +37,8 @@ Examples:
   ugeom history add perf bench.json --commit $(git rev-parse --short HEAD)
   ugeom history show perf
   ugeom history check perf --fail-if-slower 3%
-  ugeom ab --json again.json ./bench-old ./bench-new; ugeom history check perf --confirm again.json
+  ugeom ab --json again.json ./bench-old ./bench-new
+  ugeom history check perf --confirm again.json
   ugeom history show perf --csv > perf.csv";
 
 /// Results over commits: keep them, and find changes
@@ -251,7 +252,7 @@ impl Show {
     }
 }
 
-/// What `check --json` prints.
+/// The output of `check --json`.
 #[derive(Serialize)]
 struct Answer<'a> {
     outcome: Outcome,
@@ -350,7 +351,7 @@ impl Check {
 /// From so many standard deviations on, chance is an unlikely cause.
 const PROBABLE_Z: f64 = 4.0;
 
-/// What an alarm that was not measured again suggests.
+/// The advice about an alarm that was not measured again.
 fn suspicion(one: &Checked, z: f64) -> String {
     let likely = match z.abs() >= PROBABLE_Z {
         true => "probably",
@@ -388,7 +389,7 @@ fn step(ratio: &Interval) -> String {
     format!("{estimate:+.1} % ({low:+.1} to {high:+.1})")
 }
 
-/// What measuring both commits again gave: the first two cases of a result of ab.
+/// The result of measuring both commits again: the first two cases of a result of ab.
 fn again(path: &Path) -> Result<Confirmed> {
     let name = printable(&path.display().to_string());
     let file = results::read(path)?.into_iter().next();

@@ -1,5 +1,5 @@
-//! `ugeom ministat`: ministat(1) to the letter, the classic and the current version. What it
-//! computes and prints is in `ugeom_measure::ministat`; here are its flags and its files.
+//! `ugeom ministat`: ministat(1) to the letter, the classic and the current version. The statistics
+//! and the output are in `ugeom_measure::ministat`; here are its flags and its files.
 
 use crate::failure::Usage;
 use crate::output::{self, printable};
@@ -33,8 +33,8 @@ Use it to compare with published figures; `ugeom ab` and `ugeom compare` have st
 const EXAMPLES: &str = "\
 Examples:
   ugeom ministat before after            # did it help?
-  ugeom ministat -c 99 -s before after   # at 99 %, each set with a bar of its own
-  ugeom ministat -A -C 3 -d , runs.csv   # the third column of a file, without the plot";
+  ugeom ministat -c 99 -s before after   # at 99 %, one bar for each set
+  ugeom ministat -A -C 3 -d , runs.csv   # the third column, no plot";
 
 /// The widest plot, columns.
 const WIDTH_MAX: i64 = 10_000;
@@ -246,7 +246,7 @@ fn read_set(mut input: impl BufRead, name: &str, format: &Format) -> Result<Data
     }
 }
 
-/// What stands in a file may speak to the terminal; its error is shown without that.
+/// The text in a file may control the terminal; its error is shown without that.
 fn shown(error: ugeom_measure::ministat::Error) -> anyhow::Error {
     anyhow::Error::msg(printable(&error.to_string()))
 }

@@ -79,7 +79,7 @@ impl Command {
     /// Runs the command.
     ///
     /// # Errors
-    /// What went wrong; `failure.rs` turns it into a message and an exit code.
+    /// The failure; `failure.rs` turns it into a message and an exit code.
     pub fn run(&self) -> Result<()> {
         run_each!(self, Self: Show Diskinfo Read Write Part Geli Raidtest Classes Run Serve Crash
             Stat Trace Iostat Lab Ab Compare History Ministat Report Completions Version Generate)

@@ -33,8 +33,8 @@ Examples:
   ugeom read disk.img@s1a > root.img                # copy a partition out
   ugeom read disk.img --offset 1s --length 1s | xxd  # look at sector 1
   ugeom read disk.img@p2 | file -                   # use it with other programs
-  ugeom read --skip-errors --map sdb.map --retries 3 /dev/sdb 1<> sdb.img
-                                                    # rescue a failing disk, or continue";
+  # Rescue a failing disk, or continue
+  ugeom read --skip-errors --map sdb.map --retries 3 /dev/sdb 1<> sdb.img";
 
 /// Read bytes of a provider, to stdout
 #[derive(Args)]

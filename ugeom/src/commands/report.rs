@@ -27,8 +27,8 @@ Examples:
   ugeom report layers.json                        # writes report.html
   ugeom report layers.json sweep.json -o disk.html
   ugeom report fio.json -o fio.html
-  ugeom report --markdown layers.json             # for pasting into a discussion
-  ugeom report --csv sweep.json > sweep.csv       # every sample, for pandas or a spreadsheet";
+  ugeom report --markdown layers.json             # for an issue or a wiki
+  ugeom report --csv sweep.json > sweep.csv       # every sample";
 
 /// Where an HTML report goes when nothing else is said.
 const REPORT: &str = "report.html";

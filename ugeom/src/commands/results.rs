@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 8;
 /// samples of the last run of each benchmark.
 ///
 /// # Errors
-/// What cannot be read, or holds no result, by its name.
+/// The name of a file that cannot be read, or holds no result.
 pub fn read(path: &Path) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for one in files(path)? {
@@ -37,14 +37,14 @@ pub fn read(path: &Path) -> Result<Vec<Source>> {
 pub struct ResultFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// What it measured, where its format does not hold that: criterion's.
+    /// The measured case, where its format does not hold that: criterion's.
     pub case: String,
 }
 
 /// The files with results that a path stands for.
 ///
 /// # Errors
-/// What cannot be read, or holds no result, by its name.
+/// The name of a file that cannot be read, or holds no result.
 pub fn files(path: &Path) -> Result<Vec<ResultFile>> {
     let with_case = |path: PathBuf, case: String| ResultFile { path, case };
     if path == Path::new(STDIN) {
@@ -110,7 +110,7 @@ fn find(folder: &Path, depth: usize, samples: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// What a single criterion sample measured: its folder above `new` or `base`.
+/// The measured case of a single criterion sample: its folder above `new` or `base`.
 fn case(path: &Path) -> String {
     let above = path.parent().and_then(Path::parent);
     let folder = above.and_then(Path::file_name).and_then(|it| it.to_str());
@@ -130,7 +130,7 @@ fn case_in(root: &Path, sample: &Path) -> String {
 /// The text of a file; `-` is standard input.
 ///
 /// # Errors
-/// What cannot be read, is no text, or is larger than any result, by its name.
+/// The name of a file that cannot be read, is no text, or is larger than any result.
 pub fn text(path: &Path) -> Result<String> {
     let name = || printable(&path.display().to_string());
     let source: Box<dyn Read> = match path == Path::new(STDIN) {

@@ -53,10 +53,11 @@ const EXAMPLES: &str = "\
 Examples:
   ugeom serve disk.img --nbd unix:/tmp/u.sock       # all partitions, read-only
   ugeom serve disk.img@s1a --run 'nbdcopy $uri a.img'  # copy one of them out
-  ugeom serve md:1g --nbd tcp:localhost:10809 --rw  # a disk in memory, for this machine
+  ugeom serve md:1g --nbd tcp:localhost:10809 --rw  # a disk in memory
   ugeom serve disk.img --fuse /mnt/geom             # all partitions, as files
-  ugeom serve root=a.img home=b.qcow2 --nbd unix:/tmp/u.sock   # two disks, by name
-  ugeom serve 'disk.img | nop:delay=5ms' --run 'qemu-img bench -f raw $uri'   # a slow disk";
+  ugeom serve root=a.img home=b.qcow2 --nbd unix:/tmp/u.sock  # by name
+  ugeom serve 'disk.img | nop:delay=5ms' \\
+      --run 'qemu-img bench -f raw $uri'            # a slow disk";
 
 /// Serve the providers of a target to any program, over NBD and as files
 #[derive(Args)]

@@ -47,16 +47,15 @@ long as COMMAND runs, else for --for, else until Ctrl-C. docs/trace.md explains 
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom trace /dev/vda --for 10s              # what do requests to this disk wait for?
-  ugeom trace loop0 -- fio job.fio            # the layers below loop0 while fio runs
-  ugeom trace vda --json > trace.json         # saved; `ugeom report trace.json` draws it
-  ugeom trace vda --output t.trace            # recorded; `ugeom trace show t.trace` shows it
-  ugeom trace show t.trace --iolog vda.log    # for `ugeom run --read_iolog=vda.log`
+  ugeom trace /dev/vda --for 10s              # where do requests spend time?
+  ugeom trace loop0 -- fio job.fio            # below loop0, while fio runs
+  ugeom trace vda --json > trace.json         # for `ugeom report trace.json`
+  ugeom trace vda --output t.trace            # for `ugeom trace show t.trace`
   ugeom trace vda --source tracefs            # without BPF
-  ugeom trace vda --sample 1%                 # at no more than 1 % of a processor
+  ugeom trace vda --sample 1%                 # at most 1 % of a processor
   ugeom trace zram0 --overhead                # what does an event cost?
-  ugeom trace loop0 --overhead -- fio job.fio # what does a trace do to this load?
-  ugeom trace vda --flame f.svg --heat h.svg  # pictures";
+  ugeom trace loop0 --overhead -- fio job.fio  # by how much is fio slower?
+  ugeom trace vda --flame f.svg --heat h.svg  # a flame graph and a heat map";
 
 /// How often events are read.
 const POLL: Duration = Duration::from_millis(10);
@@ -96,7 +95,8 @@ const EXAMPLES_OF_SHOW: &str = "\
 Examples:
   ugeom trace show t.trace
   ugeom trace show t.trace --flame f.svg
-  ugeom trace show t.trace --iolog vda.log    # then: ugeom run --name=r --read_iolog=vda.log";
+  ugeom trace show t.trace --iolog vda.log
+  ugeom run --name=r --read_iolog=vda.log     # replays the recording";
 
 /// A recording and how it is shown.
 #[derive(Args)]

@@ -1,4 +1,4 @@
-//! `ugeom version`: what to write into a bug report.
+//! `ugeom version`: the facts for a bug report.
 
 use crate::output;
 use anyhow::Result;

@@ -23,7 +23,7 @@ struct Reader<'a> {
     opened: &'a Opened,
     geometry: Geometry,
     stretches: Stretches<'a>,
-    /// What has not been asked for.
+    /// The range that was not requested yet.
     ahead: Range<u64>,
     /// Room for the longest request of the range.
     buffer_bytes: u64,
@@ -38,7 +38,7 @@ struct Reader<'a> {
 /// channels has requests of its own in flight; the second asks for holes.
 ///
 /// # Errors
-/// What reading or writing fails with. The bytes before the fault have been written.
+/// The error of reading or writing. The bytes before the fault have been written.
 pub fn copy(
     opened: &Opened,
     (channel, asking): (Channel, Channel),

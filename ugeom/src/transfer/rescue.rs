@@ -1,5 +1,5 @@
-//! Reading a medium with faults: what can be read goes to its place in the output, and a map in
-//! GNU ddrescue's format remembers the rest.
+//! Reading a medium with faults: readable sectors go to their place in the output, and a map in GNU
+//! ddrescue's format has the rest.
 //!
 //! | pass | blocks | size | after an error |
 //! |---|---|---|---|
@@ -40,7 +40,7 @@ const MAP_BYTES_MAX: u64 = 64 << 20;
 /// How often the map is written.
 const SAVING: Duration = Duration::from_secs(10);
 
-/// What the user wants.
+/// The user's options.
 pub struct Wanted<'a> {
     pub map: Option<&'a Path>,
     pub retries: u32,
@@ -52,7 +52,7 @@ struct Pass {
     of: Status,
     size_bytes: u64,
     backward: bool,
-    /// What a block becomes that cannot be read.
+    /// The status of an unreadable block.
     fails_as: Status,
     skips: bool,
 }

@@ -13,7 +13,7 @@ pub struct Stretches<'a> {
     channel: Channel,
     opened: &'a Opened,
     geometry: Geometry,
-    /// What was answered and not used: holes or not, in order.
+    /// The unused answers: holes or not, in order.
     known: VecDeque<(bool, Range<u64>)>,
     /// Whether the provider answers EXTENTS.
     answers: bool,

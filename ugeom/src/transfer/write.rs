@@ -21,7 +21,7 @@ struct Writer<'a> {
     geometry: Geometry,
     /// Buffers that no bio has.
     spare: Vec<Buffer>,
-    /// What has been written, also behind a write that failed.
+    /// Bytes written, also after a failed write.
     written_bytes: u64,
 }
 
@@ -38,8 +38,8 @@ pub enum End {
 /// were.
 ///
 /// # Errors
-/// What reading or writing fails with; the stream does not end as it has to. What was written
-/// before stays written, and the error says how much that is.
+/// The error of reading or writing; the stream does not end as it has to. Bytes written before
+/// stay written, and the error states their number.
 pub fn copy(
     opened: &Opened,
     channel: Channel,

@@ -10,7 +10,7 @@ use std::process::Command;
 pub struct Built {
     pub architecture: Architecture,
     pub program: PathBuf,
-    /// What was stripped; debuggers find it by the build's id or its name.
+    /// The stripped debug data; debuggers find it by the build's id or its name.
     pub debug: PathBuf,
     /// The notices of what is linked into it.
     pub notices: String,

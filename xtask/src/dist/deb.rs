@@ -19,7 +19,7 @@ FreeBSD's GEOM as a Linux program, with benchmarks
  Its bench measures what layers, disks, caches, threads and I/O engines cost,
  runs the job files of fio, and compares programs with confidence intervals.";
 
-/// What lintian must know of a static binary.
+/// The lintian overrides of a static binary.
 const OVERRIDES: &str = "\
 # One binary for every release of every distribution; its crates are in Cargo.lock. It is static
 # and position-independent, which looks like a library without prerequisites.
@@ -117,7 +117,8 @@ fn date(at_s: u64) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The licences in the format of <https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/>.
+/// The licences in the format of
+/// <https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/>.
 fn copyright(mit: &str) -> String {
     let indented = |text: &str| {
         let line = |line: &str| match line.trim_end() {

@@ -63,7 +63,7 @@ pub fn run(words: &[&str]) -> Result<Outcome> {
     match words[..] {
         [] => {
             let made = make(&out, allow_missing)?;
-            // What was built is tried, too, where something else is missing.
+            // Built packages are tried, too, where something else is missing.
             let tried = trial::run(&out)?;
             Ok(match made {
                 Outcome::Passed => tried,
@@ -139,8 +139,8 @@ fn outcome(made: usize, missing: usize, allow_missing: bool) -> Outcome {
 }
 
 /// The time of the newest change in the sources, in seconds of Unix: `SOURCE_DATE_EPOCH`
-/// (<https://reproducible-builds.org/specs/source-date-epoch/>), else that of the commit, else that of
-/// `CHANGELOG.md`.
+/// (<https://reproducible-builds.org/specs/source-date-epoch/>), else that of the commit, else that
+/// of `CHANGELOG.md`.
 fn changed_s() -> Result<u64> {
     if let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") {
         let number = text.trim().parse();

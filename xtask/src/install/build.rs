@@ -1,4 +1,4 @@
-//! The build of what is installed, and where cargo put it.
+//! The build of the installed files, and the place where cargo put them.
 
 use super::Request;
 use crate::run;

@@ -11,9 +11,9 @@ use std::path::Path;
 /// The version of libguasi whose interface the library has.
 const INTERFACE: &str = "0.25";
 
-/// What a program that links the static library needs besides, as
-/// `rustc --print native-static-libs` lists it. That lists `-lgcc_s`, too, which a static program
-/// cannot link: the compiler driver adds it, or `-lgcc_eh`, unasked.
+/// The libraries that a program with the static library needs, as `rustc --print
+/// native-static-libs` lists them. That lists `-lgcc_s`, too, which a static program cannot link:
+/// the compiler driver adds it, or `-lgcc_eh`, unasked.
 const LIBS_PRIVATE: &str = "-lutil -lrt -lpthread -lm -ldl -lc";
 
 pub fn install(tree: &Tree, built: &Built) -> Result<()> {

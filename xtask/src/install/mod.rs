@@ -1,4 +1,4 @@
-//! `cargo xtask install`: builds what users need and puts it where they look for it.
+//! `cargo xtask install`: builds the program and libraries, and installs them in the usual folders.
 //!
 //! ```text
 //!   PREFIX/bin/ugeom                       LIBDIR/libguasi.so.0.25, .so.0, .so, .a
@@ -19,12 +19,12 @@ use crate::{Outcome, notices, run};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
-/// What was asked for.
+/// The request.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     /// Where it will be used.
     prefix: PathBuf,
-    /// What stands before that while it is put together, as packages want it.
+    /// The prefix of that during the build, as packages want it.
     destdir: Option<PathBuf>,
     /// Of libraries and of manual pages; a relative one is below the prefix.
     libdir: PathBuf,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The tree that is filled.
 pub struct Tree {
-    /// What stands before each path while the tree is put together.
+    /// The prefix of each path during the build of the tree.
     before: PathBuf,
     /// Where its files will be used.
     pub prefix: PathBuf,

@@ -1,7 +1,7 @@
 //! Arrows between the modules of a crate: sibling modules import each other in one direction only.
 //!
-//! A module and its parent may know each other. What a path names is followed through `pub use` and
-//! `use`, so that a circle does not hide behind the parent's exports. Tests may import anything.
+//! A module and its parent may know each other. A path is followed through `pub use` and `use`, so
+//! that a circle does not hide behind the parent's exports. Tests may import anything.
 
 use super::{Finding, Source, tokens::Token};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,7 +54,7 @@ pub(super) fn module_of(file: &str) -> Module {
     parts
 }
 
-/// What a crate consists of.
+/// The parts of a crate.
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<Module, Content>,
@@ -62,7 +62,7 @@ struct Crate {
     of_tests: BTreeSet<Module>,
 }
 
-/// What a module imports and names.
+/// The imports and names of a module.
 #[derive(Default)]
 struct Content {
     file: String,

@@ -1,5 +1,5 @@
-//! Words that do not belong in the source, each with what to write instead. Those that clippy
-//! knows are denied in Cargo.toml, clippy.toml and at the top of each library.
+//! Words that do not belong in the source, each with its replacement. Those that clippy knows are
+//! denied in Cargo.toml, clippy.toml and at the top of each library.
 
 use super::{Finding, Source};
 

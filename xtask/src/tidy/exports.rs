@@ -92,7 +92,7 @@ const TABLES: &[&str] = &[
     "lab/src/layers/published.rs",
 ];
 
-/// What stands between `pub` and the word for the kind of an item.
+/// The words between `pub` and the kind of an item.
 const QUALIFIERS: &[&str] = &["async", "unsafe", "extern", "\"C\""];
 
 /// Kinds of items that are checked, and those that are only looked up.
@@ -142,7 +142,7 @@ fn is_allowed(folder: &str, name: &str) -> bool {
     listed.any(|(of, names, _)| *of == folder && names.contains(&name))
 }
 
-/// Which crates use which of the exported names.
+/// The crates that use each exported name.
 struct Uses<'a>(HashMap<&'a str, BTreeSet<&'a str>>);
 
 impl<'a> Uses<'a> {

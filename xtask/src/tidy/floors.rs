@@ -163,7 +163,7 @@ fn floor(dir: &str) -> Option<u32> {
         .map(|(_, floor)| *floor)
 }
 
-/// What is wrong with an edge, and why.
+/// The defect of an edge, and the reason.
 fn judge(from: &str, to: &str, dev: bool) -> Option<(String, &'static str)> {
     let apart = APART
         .iter()

@@ -1,4 +1,4 @@
-//! What comes with a format: a fuzz target. What comes with a class is tested with the registry
+//! The companion of a format: a fuzz target. The companions of a class are tested with the registry
 //! (`classes/tests/conformance.rs`, `documents.rs`).
 
 use super::{Finding, Tree};

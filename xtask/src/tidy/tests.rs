@@ -9,7 +9,7 @@ fn tree(files: &[(&str, &str)]) -> Tree {
     }
 }
 
-/// What is found in the tree, as `path:line what`.
+/// The findings in the tree, as `path:line what`.
 fn found(files: &[(&str, &str)]) -> Vec<String> {
     let findings = check(&tree(files));
     findings
@@ -18,7 +18,7 @@ fn found(files: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
-/// What is found in one file of a crate that may hold unsafe code, so that its root needs no
+/// The findings in one file of a crate that may hold unsafe code, so that its root needs no
 /// attribute.
 fn found_in(text: &str) -> Vec<String> {
     found(&[("machine/src/lib.rs", text)])

@@ -1,5 +1,4 @@
-//! What the bench of the cache class is made of, as a library: the files are those of
-//! `classes/benches/cache`.
+//! The bench of the cache class as a library: the files are those of `classes/benches/cache`.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Read-ahead: what sequential readers will want is read by a thread of the cache's own, so that
-//! no reader waits for more than it requested.
+//! Read-ahead: a thread of the cache reads the next blocks of sequential readers, so that no reader
+//! waits for more than it requested.
 //!
 //! ```text
 //!   reader:  miss, or first use of a block that was read ahead
@@ -162,7 +162,7 @@ impl WindowQueue {
     }
 }
 
-/// What a cache that reads ahead has beyond the others.
+/// The state of a cache with read-ahead.
 pub(super) struct ReadAhead {
     queue: Arc<WindowQueue>,
     lower: Arc<OnceLock<Lower>>,

@@ -1,5 +1,5 @@
-//! Which reads are sequential, and what they will want next. No I/O and no clock: the same reads
-//! always have the same answers.
+//! Sequential streams among the reads, and the next blocks of each. No I/O and no clock: the same
+//! reads always have the same answers.
 //!
 //! ```text
 //!   read:   ... 7 8 | 9 10 11 12 | 13 14 15 16 17 18 19 20 |
@@ -107,7 +107,7 @@ impl Streams {
     pub(crate) fn wasted(&mut self, blocks: u64) {
         self.limit = self.limit.saturating_sub(blocks);
         if self.limit == 0 {
-            // Which of them it was is not known; each has to show itself again.
+            // The stream of this read is unknown, so each must prove itself again.
             self.all.iter_mut().for_each(|stream| stream.known = false);
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of read-ahead through a stack: what is read below, and what is counted.
+//! Tests of read-ahead through a stack: the reads below, and the counters.
 
 use crate::cache::Cache;
 use crate::cache::counts::Totals;
@@ -121,7 +121,7 @@ fn errors_of_read_ahead_reach_nobody_and_are_not_cached() {
     let mut ahead = Ahead::over("md:1m | nop:rfail=50%,seed=9", 512);
     let mut failed = 0;
     for block in 0..256 {
-        // Who reads for himself learns of his own errors, and may try again.
+        // A direct reader gets its own errors, and may try again.
         while !ahead.read(block) {
             failed += 1;
         }

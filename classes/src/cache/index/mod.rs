@@ -14,7 +14,7 @@ use ugeom_machine::slab::Slab;
 /// Block numbers have fewer bits than this: 4 KiB blocks of 2^63 bytes have 51.
 pub const BLOCK_BITS: u32 = 54;
 
-/// What the index knows of a block.
+/// The index entry of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The buffer that holds it.
@@ -25,7 +25,7 @@ pub struct Entry {
     pub stale: bool,
 }
 
-/// What finding a block came to.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<P> {
     /// It is not there.
@@ -36,7 +36,7 @@ pub enum Found<P> {
     At(P, Entry),
 }
 
-/// Which buffer holds each block.
+/// The map from blocks to buffers.
 pub trait Index: Send + Sync + Sized + 'static {
     /// Where an entry stands, and its version.
     type Place: Copy;
@@ -47,7 +47,7 @@ pub trait Index: Send + Sync + Sized + 'static {
     /// An empty index for `slots` buffers in `1 << shard_bits` shards.
     ///
     /// # Errors
-    /// What the system says about its memory.
+    /// The system's error about its memory.
     fn new(slots: u32, shard_bits: u32) -> io::Result<Self>;
 
     /// Looks a block up.
@@ -65,7 +65,7 @@ pub trait Index: Send + Sync + Sized + 'static {
     /// Takes a block out and says what it was. Its shard is locked.
     fn remove(&self, block: u64) -> Option<Entry>;
 
-    /// What is read of a busy block is not to be kept. Its shard is locked.
+    /// Data read for a busy block is not kept. Its shard is locked.
     fn flag_stale(&self, block: u64);
 
     /// A busy block has arrived and can be found; false when it is not to be kept, and nothing was

@@ -19,7 +19,7 @@ const IDLE_NS_MIN: u64 = 1_000_000;
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// What the flusher is to do.
+/// The orders of the flusher.
 #[derive(Default)]
 pub(super) struct Order {
     /// Requests that wait until everything that is dirty now is below.
@@ -62,7 +62,7 @@ pub(super) struct BlockedWrites {
     state: Mutex<State>,
     /// The flusher waits here for an order.
     called: Condvar,
-    /// For those who settle.
+    /// Wakes the settling threads.
     answered: Condvar,
     dirty: Arc<Dirty>,
     /// The flusher begins after this long without writes: that often it looks.
@@ -71,11 +71,11 @@ pub(super) struct BlockedWrites {
     age: Duration,
     /// There were writes since the last time that everything was settled.
     used: AtomicBool,
-    /// What is dirty could not be written when it was tried last.
+    /// The last write of a dirty block failed.
     stuck: AtomicBool,
 }
 
-/// What the flusher remembers from one look at them to the next.
+/// The flusher's state between two passes.
 #[derive(Default)]
 pub(super) struct FlushTimer {
     /// Writes that there had been.
@@ -217,12 +217,12 @@ impl BlockedWrites {
         }
     }
 
-    /// The flusher begins to settle: who writes from now on is the first of the next ones.
+    /// The flusher begins to settle: the next write is the first of the next pass.
     pub fn begin_to_settle(&self) {
         self.used.store(false, Ordering::Relaxed);
     }
 
-    /// Tells those who settle how it went.
+    /// Reports the result to the settling threads.
     pub fn answer(&self, number: u64, result: Result<(), IoError>) {
         let mut state = self.lock();
         state.settled = number;
@@ -282,7 +282,8 @@ impl BlockedWrites {
                 let (again, timed_out) = self.wait_for(state, RETRY);
                 drop(again);
                 if timed_out {
-                    // What it lets go of may be the last of the cache, which takes this lock.
+                    // Dropping this may drop the last reference to the cache, which takes this
+                    // lock.
                     rest();
                     rested = true;
                 }

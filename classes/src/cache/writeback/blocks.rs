@@ -7,7 +7,7 @@ use crate::cache::lost::Lost;
 use crate::cache::store::{Queues, Store, VACANT};
 use std::sync::atomic::Ordering;
 
-/// What became of a piece that was to be written into a block.
+/// The result of writing a piece into a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// It is there, and dirty.
@@ -217,7 +217,7 @@ impl<I: Index> Store<I> {
         true
     }
 
-    /// What the media holds in a range is not known: a change of it has failed. What is clean is
+    /// The contents of a range of the media are unknown after a failed change. Clean blocks are
     /// read again. A block with something dirty in it stays, and the range is written with it, so
     /// that the media holds what is read here.
     pub(super) fn is_uncertain(&self, block: u64, within: usize, length: usize) {
@@ -268,7 +268,7 @@ impl<I: Index> Store<I> {
         }
         let word = self.dirty.word(slot);
         if word.is_clean() && !self.dirty.reserve() {
-            // As much is dirty as may be. What is read here then is what the media has.
+            // As much is dirty as may be. A read from here on returns the data of the media.
             return self.drop_locked(block);
         }
         let clean = word.is_clean();
@@ -320,7 +320,7 @@ impl<I: Index> Store<I> {
         entry.is_some_and(|entry| !self.dirty.word(entry.slot).is_clean())
     }
 
-    /// What is not below yet, and now never will be.
+    /// Dirty data that will never be written.
     pub(in crate::cache) fn left_over(&self) -> Lost {
         let mut lost = Lost::default();
         let block_bytes = self.slab().block_bytes();

@@ -1,4 +1,4 @@
-//! The flusher: a thread that writes what is dirty, in runs sorted by offset, through the cache's
+//! The flusher: a thread that writes dirty blocks, in runs sorted by offset, through the cache's
 //! own consumer.
 //!
 //! ```text
@@ -50,7 +50,7 @@ struct Group {
     left: usize,
     /// All of its writes are on their way.
     sent: bool,
-    /// What failed: the block and its parts.
+    /// The failed block and its parts.
     failed: Vec<(u64, u64)>,
 }
 
@@ -121,8 +121,8 @@ impl<I: Index> Flusher<I> {
             let settles = order.settle;
             let (failed, settled) = self.obey(&cache, order);
             timer.begin_again(failed);
-            // Who settles may take the cache away next, and what is left over is then said in his
-            // thread: this one must not be the last to hold it.
+            // The settling thread may destroy the cache next, and must report the remaining losses:
+            // this thread must not hold the last reference.
             drop(cache);
             if let Some(number) = settles {
                 self.blocked.answer(number, settled);
@@ -160,7 +160,8 @@ impl<I: Index> Flusher<I> {
         (failure.is_some(), settled)
     }
 
-    /// Makes durable what is below. What the layer there has lost meanwhile is written again, once.
+    /// Makes durable what is below. Data that the layer there has lost meanwhile is written again,
+    /// once.
     fn settle(&mut self, cache: &Cache<I>) -> Result<(), IoError> {
         let Err(error) = self.flush(cache) else { return Ok(()) };
         if cache.store.dirty.buffers() > 0 {

@@ -1,5 +1,5 @@
-//! Tests of writing back over a layer that loses what it has acknowledged: it is written again, and
-//! no client is told that it is safe.
+//! Tests of write-back over a layer that loses acknowledged writes: the data is written again, and
+//! no client gets a false acknowledgement.
 
 use crate::cache::index::hash::Hash;
 use crate::cache::{BackOptions, Cache};

@@ -47,7 +47,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use ugeom_stack::{BioId, Fact, IoError, Losses, Lower, Unsaved};
 
-/// What a cache that writes back has beyond the others.
+/// The state of a cache with write-back.
 pub(super) struct WriteBack {
     blocked: Arc<BlockedWrites>,
     report: Arc<Report>,
@@ -119,7 +119,7 @@ impl WriteBack {
         self.blocked.written(0);
     }
 
-    /// What is lost, or not below.
+    /// Lost or unwritten data.
     pub fn unsaved(&self, left_over: Lost) -> Option<Unsaved> {
         self.report.unsaved(left_over)
     }

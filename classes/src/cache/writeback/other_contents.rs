@@ -1,6 +1,6 @@
-//! Tests of writing back over a provider that fails, goes away, or comes back with other contents
-//! while blocks are dirty: what is dirty gets there and nothing else does, what is lost is said,
-//! and no buffer stays as if it were on its way below.
+//! Tests of write-back over a provider that fails, is detached, or comes back with other contents
+//! while blocks are dirty: dirty data and nothing else is written there, losses are reported, and
+//! no buffer stays as if it were being written.
 
 use crate::cache::dirty::Dirty;
 use crate::cache::index::Index;
@@ -18,7 +18,7 @@ use ugeom_stack::{
 const BLOCK: usize = 4096;
 const SECTOR: usize = 512;
 
-/// What a device does with writes.
+/// The response of a device to writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Well,

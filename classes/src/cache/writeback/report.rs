@@ -1,5 +1,5 @@
-//! What could not be written: remembered for `show` and confxml, and said once, as a
-//! warning, which the program prints.
+//! Failed writes: kept for `show` and confxml, and reported once, as a warning, which the program
+//! prints.
 
 use crate::cache::lost::Lost;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use ugeom_stack::{Fact, IoError, Losses, Unsaved};
 
 const UNKEPT: &str = "dirty data of the cache could not be kept";
 
-/// What a pass could not write.
+/// The blocks that a pass could not write.
 #[derive(Clone)]
 pub(super) struct Failure {
     pub error: IoError,
@@ -20,7 +20,7 @@ pub(super) struct Failure {
 struct State {
     /// Where the cache stands, as messages name it.
     name: String,
-    /// What the last pass could not write.
+    /// The blocks that the last pass could not write.
     unwritten: Option<(u64, u64)>,
     lost: Lost,
 }
@@ -99,7 +99,7 @@ impl Report {
         );
     }
 
-    /// What is lost already, with what is still to be written.
+    /// Data already lost, with the data still to be written.
     pub fn unsaved(&self, mut left_over: Lost) -> Option<Unsaved> {
         let lost = self.lock().lost;
         if let Some(first) = lost.first_offset {

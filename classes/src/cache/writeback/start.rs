@@ -85,7 +85,7 @@ fn put<I: Index>(
         if done_bytes > from {
             back.blocked.written(before);
         }
-        // What it waits for now is another block.
+        // It waits for another block now.
         let times = if done_bytes > from { 0 } else { times };
         let delay = |mut request: Request<'_>| {
             *request.scratch() = Progress::Putting {
@@ -311,7 +311,7 @@ fn edges<I: Index>(cache: &Cache<I>, request: &Request<'_>) -> [Option<u64>; 2] 
     [partial(first).then_some(first), other]
 }
 
-/// What is dirty of a block, with what lies between, to be written in one.
+/// The dirty range of a block, gaps included, as one write.
 fn edge<I: Index>(cache: &Cache<I>, block: u64) -> Option<(u64, Buffer)> {
     let (store, held) = (&cache.store, cache.held_bytes(block) as usize);
     let mut taken = None;
@@ -328,7 +328,7 @@ fn edge<I: Index>(cache: &Cache<I>, block: u64) -> Option<(u64, Buffer)> {
     taken
 }
 
-/// What was dirty beside the range is below, or not.
+/// The write of the dirty parts beside the range has ended, with or without an error.
 fn edges_written<I: Index>(cache: &Cache<I>, mut request: Request<'_>, number: usize) -> Next {
     let failed = request.result().is_err();
     // Not those of `edges`: the media may have become shorter since, and what is being cleaned has

@@ -1,4 +1,4 @@
-//! What the word means that a request carries which is not a READ.
+//! The meaning of the word that a request other than READ carries.
 
 /// How far the cache is with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Progress {
     Flushing { round: u32 },
     /// It waits until no other request changes its blocks below, and has waited so often.
     Entering { times: u32 },
-    /// What is dirty beside its range is on the way below; its number among the writers.
+    /// Dirty parts beside its range are being written below; its number among the writers.
     Edges { number: usize },
     /// It is on its way below itself; its number among the writers.
     Changing { number: usize },

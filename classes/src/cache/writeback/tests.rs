@@ -1,4 +1,4 @@
-//! Tests of writing back: what gets below and when, what is refused, what is reported.
+//! Tests of write-back: the writes below and their times, refusals, reports.
 
 use super::super::tests::open;
 use crate::target::tests::refuses;

@@ -15,7 +15,7 @@ use ugeom_format::text::hex;
 /// How long a new passphrase takes to try, when the user names no number of iterations.
 const CHOSEN_TIME: Duration = Duration::from_secs(2);
 
-/// What a new provider is made with.
+/// The parameters of a new provider.
 #[derive(Clone, Copy, Debug)]
 pub struct InitSettings {
     /// Metadata version, 0 to 7: see docs/formats.
@@ -34,8 +34,8 @@ pub struct InitSettings {
     pub iterations: Option<i32>,
 }
 
-/// Makes new metadata with a new master key, and stores it. What the provider held before cannot
-/// be read any more.
+/// Makes new metadata with a new master key, and stores it. The old data of the provider cannot be
+/// read any more.
 ///
 /// # Errors
 /// `Refused`, `Key`, `Write`.

@@ -1,4 +1,4 @@
-//! What geli(8) does to a provider's metadata: made, changed, saved, destroyed.
+//! The verbs of geli(8) on a provider's metadata: making, changing, saving, destroying.
 //!
 //! Each change is one write of one sector, followed by a FLUSH, in an order that leaves good
 //! metadata at every moment: a new place is written before an old one is overwritten. Sources:
@@ -73,7 +73,7 @@ impl AdminError {
         }
     }
 
-    /// What is wrong with bytes that should be metadata.
+    /// The defect of bytes that should be metadata.
     pub fn of_format(error: EliError, provider: &str) -> Self {
         let provider = provider.to_owned();
         match error {

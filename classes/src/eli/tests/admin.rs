@@ -1,4 +1,4 @@
-//! What changes metadata: geli's rules, and a power cut before every request of every change.
+//! Changes of metadata: geli's rules, and a power cut before every request of every change.
 
 use super::*;
 use crate::eli::admin::{self, AdminError, EliDisk, InitSettings, KeyChange};
@@ -58,7 +58,7 @@ fn new_image(path: &Path) {
     made.expect("made");
 }
 
-/// Which of the keys 0 to 9 open the image, with the metadata of a provider of that size.
+/// The keys of 0 to 9 that open the image, with the metadata of a provider of that size.
 fn opens(image: &[u8], size: u64) -> Vec<u8> {
     let sector = &image[size as usize - 512..size as usize];
     let Ok(metadata) = Metadata::decode(sector) else { return Vec::new() };

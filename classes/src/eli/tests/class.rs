@@ -124,7 +124,7 @@ fn what_is_written_lies_encrypted_below_and_comes_back() {
     }
 }
 
-/// What several cores encrypt and decrypt is what one does, and an error names the first sector.
+/// Several cores encrypt and decrypt like one, and an error names the first sector.
 #[test]
 fn large_requests_are_divided_without_a_difference() {
     for metadata in [xts(), tagged()] {

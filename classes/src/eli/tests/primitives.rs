@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use ugeom_machine::aes::Sectors;
 
-/// What `openssl` makes of `input`.
+/// The result of `openssl` for `input`.
 fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new("openssl")
         .args(arguments)

@@ -1,5 +1,5 @@
-//! Writes in flight beside a FLUSH that fails: the kernel reports the failure once, and what the
-//! writes had brought into the page cache before is gone.
+//! Writes in flight during a FLUSH that fails: the kernel reports the failure once, and the written
+//! data in the page cache is lost.
 
 use crate::engines::{Carried, Engines};
 use crate::file::{open, plan};
@@ -11,7 +11,7 @@ use ugeom_stack::{Channel, Command, Delta, Errno, Flags, Opened, Stack, StackKno
 
 const SECTOR: usize = 512;
 
-/// What the test and an engine tell each other.
+/// The messages between the test and an engine.
 #[derive(Default)]
 struct Stage {
     /// Operations that are to end, by number, with their errors.
@@ -288,7 +288,7 @@ impl Kernel {
     }
 }
 
-/// What the user of the disk knows.
+/// The state that the user of the disk expects.
 #[derive(Default)]
 struct User {
     /// Acknowledged sectors of which no FLUSH has failed since.

@@ -47,7 +47,7 @@ impl Start for Checkpoint {
     }
 }
 
-/// What has been read of the file and not decoded yet.
+/// Bytes read from the file and not decoded yet.
 #[derive(Default)]
 struct Buffer {
     bytes: Vec<u8>,

@@ -11,10 +11,10 @@
 //!     disk.img.xz
 //! ```
 //!
-//! A *section* is data that a decoder can begin with: a block of xz, a frame of zstd, what follows
-//! a checkpoint of gzip. A section is decoded in pieces, from its start on. The last pieces stay in
-//! memory. A section that is too long to be decoded again and again is kept in a file without a
-//! name, as far as it has been decoded, so that each of its bytes is decoded once.
+//! A *section* is data that a decoder can begin with: a block of xz, a frame of zstd, the data
+//! after a checkpoint of gzip. A section is decoded in pieces, from its start on. The last pieces
+//! stay in memory. A section that is too long to be decoded again and again is kept in a file
+//! without a name, as far as it has been decoded, so that each of its bytes is decoded once.
 
 mod gzip;
 mod input;
@@ -94,7 +94,7 @@ pub(super) fn plan(
     let file = Arc::new(file);
     let opened = sections(&file, settings.format).and_then(|sections| {
         let reader = Reader::new(sections);
-        // What has no index is decoded once here, so that its size is known.
+        // A file without an index is decoded once here, so that its size is known.
         reader.measure()?;
         Ok(reader)
     });

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What is decoded and kept at a time, bytes.
+/// The unit of decoding and keeping, bytes.
 pub(super) const PIECE_BYTES: usize = if cfg!(test) { 16 << 10 } else { 256 << 10 };
 /// A section longer than this is kept in a file, if it has no checkpoints: decoding it again for
 /// each read takes too long.

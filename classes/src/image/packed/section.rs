@@ -1,4 +1,4 @@
-//! Sections of the data, and what decodes one.
+//! Sections of the data, and their decoders.
 
 use super::input::Position;
 use std::fmt;
@@ -46,8 +46,8 @@ impl fmt::Display for Damage {
 
 /// Decodes one section from its start on.
 pub(super) trait Decoder: Send {
-    /// Fills `out`, but for the end of the section. What follows the data there, such as a
-    /// checksum, is checked when it returns fewer bytes than it could have.
+    /// Fills `out`, but for the end of the section. Data after it, such as a checksum, is checked
+    /// when the call returns fewer bytes than it could have.
     ///
     /// # Errors
     /// The data is damaged, or cannot be read.
@@ -73,7 +73,7 @@ pub(super) struct Section {
 /// All of the data, in the order of the disk.
 pub(super) struct Sections {
     pub list: Vec<Section>,
-    /// What a decoder keeps in memory, at most.
+    /// The maximum memory of a decoder.
     pub decoder_bytes: u64,
     /// Long sections are kept in a file, as far as they are decoded.
     pub spills: bool,

@@ -1,4 +1,4 @@
-//! What has been decoded: the pieces used last in memory, long sections in a file without a name.
+//! Decoded data: the pieces used last in memory, long sections in a file without a name.
 
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Pieces that stay in memory.
 const PIECES: usize = if cfg!(test) { 8 } else { 256 };
 
-/// Which piece of which section.
+/// A piece of a section.
 pub(super) type Key = (usize, u64);
 
 /// The pieces used last.

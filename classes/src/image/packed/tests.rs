@@ -24,7 +24,7 @@ fn disk(random: &mut fastrand::Rng) -> Vec<u8> {
     disk
 }
 
-/// What a program makes of some bytes.
+/// The output of a program for some bytes.
 fn packed(program: &str, arguments: &[&str], bytes: &[u8]) -> Vec<u8> {
     let mut child = Command::new(program)
         .args(arguments)

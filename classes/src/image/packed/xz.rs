@@ -13,9 +13,9 @@ use ugeom_format::xz::{self, BLOCKS_MAX, EDGE_BYTES, Flags, INDEX_BYTES_MAX, Rec
 
 /// Streams that are read; `xz` makes one, `cat` of such files more.
 const STREAMS_MAX: usize = 65_536;
-/// What the decoder may take: its dictionary, and its tables.
+/// The memory limit of the decoder: its dictionary, and its tables.
 const LIMIT_KIB: u32 = (WINDOW_BYTES_MAX >> 10) as u32 + 1024;
-/// What is told of the memory of a decoder without looking at its block: `xz -9`.
+/// The memory of a decoder without a look at its block: `xz -9`.
 const DECODER_BYTES: u64 = 64 << 20;
 
 struct Block {

@@ -1,4 +1,4 @@
-//! What a damaged image has lost: clusters past the end of its file, and clusters whose entry in
+//! The losses of a damaged image: clusters past the end of its file, and clusters whose entry in
 //! the map is wrong.
 //!
 //! `imago` reads zeroes past the end of a file, and refuses a whole L2 table (512 MiB of the disk

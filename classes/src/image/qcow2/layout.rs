@@ -77,7 +77,7 @@ impl Map {
         let mut bytes = vec![0; (entries.end - entries.start) as usize];
         let mut filled = 0;
         while filled < bytes.len() {
-            // What lies behind the end of the file reads as zeroes.
+            // Data past the end of the file reads as zeroes.
             match self
                 .file
                 .read_at(&mut bytes[filled..], entries.start + filled as u64)?

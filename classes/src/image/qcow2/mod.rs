@@ -1,6 +1,6 @@
 //! qcow2 in this process: `imago` knows the map of clusters, the engine of the thread moves the
-//! data that lies in plain clusters, and worker threads do what needs more than that: compressed
-//! clusters, requests over clusters that lie apart, allocation, zeroes, FLUSH.
+//! data in plain clusters, and worker threads do the rest: compressed clusters, requests over
+//! clusters that lie apart, allocation, zeroes, FLUSH.
 
 mod bounds;
 mod layout;

@@ -1,4 +1,4 @@
-//! The data path: what lies in plain clusters goes to the thread's engine, the rest to a worker.
+//! The data path: requests in plain clusters go to the thread's engine, the rest to a worker.
 
 use super::Qcow2Geom;
 use super::bounds;
@@ -31,7 +31,7 @@ pub(super) fn start(geom: &Qcow2Geom, mut request: Request<'_>, cx: &mut Cx) -> 
     let (offset, length) = (request.offset(), request.length());
     let writes = request.command() == Command::Write;
     match place(geom, offset, length, writes) {
-        // What makes a write durable may be a part of the map, too.
+        // Making a write durable may include writing the map.
         Ok(Place::File(..)) if request.flags().contains(Flags::FUA) => by_worker(geom, request),
         Ok(Place::File(file, at)) => match cx.local::<ThreadEngine>(geom) {
             Ok(engine) => {
@@ -89,7 +89,7 @@ fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result
     })
 }
 
-/// Which clusters are allocated, in any image of the chain.
+/// The allocated clusters, in all images of the chain.
 fn extents(geom: &Qcow2Geom, mut request: Request<'_>) -> Next {
     let mut at = request.offset();
     let end = at + request.length();

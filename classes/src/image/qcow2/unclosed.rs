@@ -46,7 +46,7 @@ impl Unclosed {
     /// Sets the mark, durably, before the map of clusters is changed for the first time.
     ///
     /// # Errors
-    /// What writing failed with.
+    /// The error of writing.
     pub fn set(&self) -> io::Result<()> {
         self.change(state::SET)
     }
@@ -54,7 +54,7 @@ impl Unclosed {
     /// Takes the mark away, once everything else is durable.
     ///
     /// # Errors
-    /// What writing failed with.
+    /// The error of writing.
     pub fn clear(&self) -> io::Result<()> {
         self.change(state::CLEAR)
     }

@@ -1,4 +1,4 @@
-//! What a worker thread does with a request.
+//! The work of a worker thread on a request.
 
 use super::Image;
 use super::unclosed::Unclosed;
@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use ugeom_stack::{Bio, Command, Errno, Flags};
 
-/// What the threads work on.
+/// The requests of the threads.
 pub(super) struct Worked {
     pub image: Arc<Image>,
     /// The size of a cluster.
@@ -100,7 +100,7 @@ impl Worked {
     }
 }
 
-/// What a part of a cluster is overwritten with, piece by piece.
+/// The zeroes that overwrite a part of a cluster, piece by piece.
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The system's number, where there is one.
@@ -129,7 +129,7 @@ fn act(image: &Image, failures: &Failures, bio: &mut Bio) -> io::Result<()> {
     done
 }
 
-/// What the FLUSH after a write fails with that was in flight beside a failure.
+/// The error of the FLUSH after a write that was in flight during a failure.
 pub(super) const BESIDE: &str =
     "the image could not be made durable before, and a write in flight then may be lost";
 

@@ -1,4 +1,4 @@
-//! Which bytes of a READ its chunks have filled: they come in any order, and none may come twice.
+//! The bytes of a READ that its chunks have filled: chunks come in any order, and no byte twice.
 
 use std::ops::Range;
 

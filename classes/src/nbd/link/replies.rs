@@ -1,4 +1,4 @@
-//! What the server answers: bytes to replies and chunks, data to the requests' own memory.
+//! Replies of the server: bytes to replies and chunks, data to the requests' own memory.
 
 use super::sync;
 use super::{Flight, Flushed, Link, NO_CONNECTION, NONSENSE};
@@ -113,7 +113,7 @@ impl Link {
             self.replies.end += count;
         }
         while self.use_one()? {}
-        // What a read in TLS returns says nothing of what the socket still has.
+        // The result of a TLS read says nothing about the bytes left in the socket.
         Ok(secure || count == wanted)
     }
 

@@ -132,7 +132,7 @@ impl Link {
         Ok(())
     }
 
-    /// A FLUSH for others is over. What it could not cover has been told to be lost.
+    /// A FLUSH for others is over. Writes that it could not cover have been reported as lost.
     fn asked_has_ended(&mut self, number: u64, covers: u64) {
         self.asked.sent = None;
         self.durability.flushed(covers);

@@ -1,5 +1,5 @@
-//! A FLUSH that fails over one connection, and what it means for writes over the others: a server
-//! has one disk, and may report a loss to the request that meets it, and to no other.
+//! A FLUSH that fails over one connection, and its effect on writes over the others: a server has
+//! one disk, and may report a loss to the request that meets it, and to no other.
 
 use super::*;
 use std::sync::mpsc::{Receiver, Sender, channel};

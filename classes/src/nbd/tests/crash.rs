@@ -1,5 +1,5 @@
-//! A server that dies again and again and forgets what was not flushed, with clients of several
-//! threads: no FLUSH is answered well for data that is gone.
+//! A server that is killed again and again and loses unflushed writes, with clients of several
+//! threads: no FLUSH succeeds for lost data.
 
 use super::*;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ const SIZE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 const CLIENTS: usize = 4;
 
-/// What a life of the server has in memory, and what it has on its disk.
+/// The contents in memory and on disk during one life of the server.
 struct Contents {
     now: Vec<u8>,
     durable: Vec<u8>,
@@ -105,7 +105,7 @@ fn next_request_or_end(stream: &mut UnixStream) -> Option<Request> {
 struct Client {
     opened: Opened,
     channel: Channel,
-    /// What was acknowledged and is not known to be lost, by block.
+    /// Acknowledged writes that are not known to be lost, by block.
     written: HashMap<usize, u8>,
     /// A death of the server has cost it something since its last FLUSH.
     has_to_hear: bool,

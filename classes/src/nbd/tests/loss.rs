@@ -1,4 +1,4 @@
-//! Servers that die and forget: what is asked again, and what a FLUSH may say afterwards.
+//! Servers that are killed and lose data: the repeated requests, and the results of later FLUSHes.
 
 use super::*;
 use std::sync::mpsc::{Receiver, channel};

@@ -105,7 +105,7 @@ pub(super) fn status_of(request: &Request, context: u32, flags: u16, length_byte
     chunk_of(request, (chunk::BLOCK_STATUS, flags), &data)
 }
 
-/// What a server makes of a request.
+/// The server's reply to a request.
 type Answer = Box<dyn Fn(&Request) -> Vec<u8> + Send>;
 
 /// A server that gives these answers over one connection after that of the probe, and then leaves.

@@ -11,7 +11,7 @@ use ugeom_stack::Losses;
 
 const CLIENTS: usize = 3;
 
-/// What a FLUSH visits, and who keeps the account.
+/// The connections that a FLUSH visits, and the owner of the account.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// All links that have something to flush; each has an account.

@@ -127,7 +127,7 @@ fn tasting_ends_with_the_first_request_to_an_unreachable_server() {
     assert!(text.contains("nbd0: the server does not answer"), "{text}");
 }
 
-/// What a server makes of a request, without the end of the reply.
+/// The server's reply to a request, without the end of the reply.
 type Chunk = fn(&Request) -> Vec<u8>;
 
 /// Chunks that bring nothing.

@@ -1,7 +1,7 @@
-//! What a partition carries that would be cut off if it became shorter.
+//! The content of a partition that a shorter length would cut off.
 //!
 //! The signatures tell what is there ([`ugeom_format::content`]), superblocks how far it reaches
-//! ([`ugeom_format::search`]). What does not state its length (LUKS, ZFS) reaches to the end of its
+//! ([`ugeom_format::search`]). Content that states no length (LUKS, ZFS) reaches to the end of its
 //! partition: the whole of it may be in use.
 
 use super::error::{Cut, EditError};
@@ -77,7 +77,7 @@ impl Disk<'_> {
         Ok(cut.collect())
     }
 
-    /// What begins where a partition does, and its length.
+    /// The superblocks at the start of a partition, with the length they state.
     fn superblocks(&mut self, place: &Range<u64>) -> Vec<Place> {
         let length = place.end - place.start;
         let mut search = Search::new(length, self.media.sector_size_bytes);
@@ -85,7 +85,7 @@ impl Disk<'_> {
             let read = self.look_within(place, offset, wanted);
             read.map_err(|error| error.to_string())
         };
-        // What cannot be read has no length, and is refused for that.
+        // An unreadable structure states no length, and is refused for that.
         let bytes = read(0, SUPERBLOCKS_BYTES.min(length) as usize).unwrap_or_default();
         search.look(0, &bytes, &mut read);
         search.at_start().cloned().collect()

@@ -27,14 +27,14 @@ pub enum EditError {
         provider: String,
         /// The scheme that was asked for.
         scheme: Scheme,
-        /// Which rule forbids it.
+        /// The violated rule.
         reason: String,
     },
     /// The provider carries something that a new table would destroy.
     #[error("{provider} carries {}; nothing was written, force overwrites it", list(.found))]
     Found {
         provider: String,
-        /// What was found, and where; never empty.
+        /// The structures found, with their offsets; never empty.
         found: Vec<Content>,
     },
     #[error(
@@ -44,9 +44,9 @@ pub enum EditError {
     InTheWay {
         /// Name of the provider that was to be changed.
         provider: String,
-        /// What was to be written.
+        /// The data to write.
         what: &'static str,
-        /// What was found, and where; never empty.
+        /// The structures found, with their offsets; never empty.
         found: Vec<Content>,
     },
     /// An empty table on what belongs to something else.
@@ -60,7 +60,7 @@ pub enum EditError {
         provider: String,
         /// The scheme of the empty table.
         scheme: Scheme,
-        /// What was found, and where; never empty.
+        /// The structures found, with their offsets; never empty.
         found: Vec<Content>,
     },
     /// A shorter partition would end before what it carries does.
@@ -73,7 +73,7 @@ pub enum EditError {
         provider: String,
         /// Its new length in bytes.
         new_bytes: u64,
-        /// What would be cut off; never empty.
+        /// The structures that would be cut off; never empty.
         cut: Vec<Cut>,
     },
     #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
@@ -110,7 +110,7 @@ pub enum EditError {
     /// Reading failed, or a write did, in which case the table may be half written.
     #[error("{doing}: {error}")]
     Io {
-        /// What was being done (`reading the table of md0`).
+        /// The operation (`reading the table of md0`).
         doing: String,
         #[source]
         error: IoError,
@@ -131,7 +131,7 @@ pub enum EditError {
 /// Something that a shorter partition would cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// What it is, and where it stands in the partition.
+    /// The kind of structure, and its offset in the partition.
     pub(super) what: String,
     /// How far it reaches in the partition, bytes, where it states that.
     pub(super) reach_bytes: Option<u64>,
@@ -163,7 +163,8 @@ fn names(schemes: &[Scheme]) -> String {
 }
 
 fn because(damaged: &Option<String>) -> String {
-    damaged
-        .as_ref()
-        .map_or_else(String::new, |damaged| format!(": {damaged}"))
+    damaged.as_ref().map_or_else(
+        || "; `ugeom part search` looks for lost partitions".to_owned(),
+        |damaged| format!(": {damaged}"),
+    )
 }

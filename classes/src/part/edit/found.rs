@@ -1,5 +1,5 @@
-//! What a provider carries: partition tables, file systems, members of volumes, images. A new table
-//! is not written over any of them unasked, and neither is anything else.
+//! The content of a provider: partition tables, file systems, members of volumes, images. A new
+//! table is not written over any of them unasked, and neither is anything else.
 //!
 //! The structures are recognised by [`ugeom_format::content`]; here they are looked for on an
 //! opened provider.
@@ -15,7 +15,7 @@ use ugeom_stack::{Channel, Errno, IoError, Opened};
 /// Looks for everything that is known. At most 4 MiB are read.
 ///
 /// # Errors
-/// What reading failed with, so that what could not be seen is not taken for nothing.
+/// The error of reading, so that what could not be seen is not taken for nothing.
 pub fn look(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, EditError> {
     all(&mut Disk::new(channel, opened)?)
 }
@@ -113,7 +113,7 @@ fn identify(disk: &mut Disk<'_>) -> (Vec<Content>, Option<IoError>) {
     (contents, unread)
 }
 
-/// What a range of bytes carries, and the first error.
+/// The content of a range of bytes, and the first error.
 pub(super) fn identify_within(
     disk: &mut Disk<'_>,
     range: &Range<u64>,

@@ -22,7 +22,7 @@ pub(super) struct Disk<'a> {
     pub size_bytes: u64,
     /// Heads, and sectors a track, where the disk says so.
     pub geometry: Option<Geometry>,
-    /// What stands before `s5`, where this is an extended partition.
+    /// The prefix of `s5` on an extended partition.
     logical_prefix: Option<String>,
     channel: &'a mut Channel,
     opened: &'a Opened,
@@ -168,7 +168,7 @@ impl<'a> Disk<'a> {
             });
         }
         let mut tables = self.tables();
-        // What is changed on a disk with a GPT is the GPT: a database in it is only read.
+        // On a disk with a GPT only the GPT is changed: a database in it is only read.
         if tables.iter().any(|table| table.scheme() == Scheme::Gpt) {
             tables.retain(|table| table.scheme() != Scheme::Ldm);
         }

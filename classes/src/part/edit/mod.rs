@@ -32,7 +32,7 @@ use std::io::Read;
 use ugeom_format::plan::{self, Change, NewPart, Scheme, Table};
 use ugeom_stack::{Channel, Opened};
 
-/// What a new table is made of.
+/// The parameters of a new table.
 #[derive(Clone, Copy, Debug)]
 pub struct Create {
     /// Scheme of the table that is made.

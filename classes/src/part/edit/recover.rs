@@ -1,4 +1,4 @@
-//! Making a damaged GPT whole: what would be written, what stands there now, and the writing.
+//! Repair of a damaged GPT: the new sectors, the present ones, and the writing.
 
 use super::{Disk, EditError};
 use ugeom_format::SectorWrite;
@@ -22,7 +22,7 @@ pub struct Recovery {
     pub provider: String,
     /// Bytes in one of its sectors.
     pub sectorsize_bytes: u32,
-    /// What is wrong; empty for a healthy table.
+    /// The damage; empty for a healthy table.
     pub repaired: Vec<String>,
     /// The writes, in their order; only those that change something.
     pub writes: Vec<RecoveryWrite>,
@@ -31,11 +31,11 @@ pub struct Recovery {
 /// One write of a recovery.
 #[derive(Clone, Debug)]
 pub struct RecoveryWrite {
-    /// What it is: `primary header`.
+    /// The name of the part: `primary header`.
     pub part: &'static str,
-    /// What is written, and where.
+    /// The new sectors, and their place.
     pub new: SectorWrite,
-    /// What stands there now; empty sectors in place of what cannot be read.
+    /// The present sectors; empty in place of unreadable ones.
     pub old: Vec<u8>,
 }
 

@@ -5,7 +5,7 @@ use super::{EditError, random};
 use ugeom_format::plan::{self, Backup, Keep, Table};
 use ugeom_stack::{Channel, Opened};
 
-/// What is put back, and how.
+/// The saved entry, and how it is restored.
 #[derive(Clone, Copy, Debug)]
 pub struct Restore<'a> {
     /// The table as `part backup` wrote it.

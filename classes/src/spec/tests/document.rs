@@ -1,4 +1,4 @@
-//! What `docs/stack-language.md` shows is what happens.
+//! The examples of `docs/stack-language.md` behave as documented.
 
 use super::*;
 use crate::spec::{StackFile, parse};

@@ -1,4 +1,4 @@
-//! Texts that are wrong, where they are, and what is said about it.
+//! Wrong texts, their places, and the messages.
 
 use super::*;
 use crate::spec::{LAYERS_MAX, OPTIONS_MAX, SPEC_BYTES_MAX, parse};

@@ -1,4 +1,4 @@
-//! Texts and what they mean.
+//! Texts and their meaning.
 
 use super::*;
 use crate::spec::{StackRef, parse};
@@ -276,6 +276,6 @@ fn a_uri_is_a_layer_of_its_class() {
     let quoted = parse("md:\"//x\"", CLASSES).unwrap();
     assert_eq!(quoted.layers[0].positional[0].value, "//x");
     assert_eq!(quoted.to_string(), "md:\"//x\"");
-    // What is no class is no URI: nothing else may follow a class's colon.
+    // A URI begins with a class: nothing else may follow a class's colon.
     assert!(parse("http://host/disk", CLASSES).is_err());
 }

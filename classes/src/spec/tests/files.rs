@@ -1,4 +1,4 @@
-//! Stack files: what they mean and where their faults are.
+//! Stack files: their meaning and the places of their faults.
 
 use super::*;
 use crate::spec::{

@@ -1,4 +1,4 @@
-//! What the stack language means, by examples, and what holds for every text.
+//! The stack language by examples, and properties of every text.
 
 mod arguments;
 mod document;
@@ -23,6 +23,7 @@ fn address(text: &str) -> Option<Address> {
     Some(Address {
         text: spanned(text),
         origin: Origin::command_line(""),
+        missing_path: None,
     })
 }
 

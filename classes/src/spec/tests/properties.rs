@@ -1,5 +1,5 @@
-//! What holds for every text: it is read or refused without a panic, an error points into it, and
-//! what was read prints as a text that reads the same.
+//! Properties of every text: it is read or refused without a panic, an error points into it, and
+//! the printed form of a parsed text reads the same.
 
 use proptest::collection::vec;
 use proptest::option::of;

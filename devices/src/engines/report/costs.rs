@@ -1,4 +1,4 @@
-//! What an engine costs by itself, and what it costs to make any call asynchronous.
+//! The cost of an engine itself, and of making any call asynchronous.
 
 use super::{a_request, samples};
 use crate::engines::cost::{self, CACHED, CALLS};

@@ -110,7 +110,7 @@ fn answer(document: &Document) -> String {
     answer
 }
 
-/// What was left out without the reasons, which stand below the answer. A part of something that
+/// The names of the cases left out; the reasons stand below the answer. A part of something that
 /// was left out as a whole is not named again.
 fn named(left_out: &[String]) -> Vec<&str> {
     let name = |text: &'_ String| text.find([':', '(']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! The tables of the job: rates and costs, times, checks, and what was published.
+//! The tables of the job: rates and costs, times, checks, and the published figures.
 
 use super::{a_request, samples};
 use crate::engines::published::{CONCLUSION, PUBLISHED, REQUESTS};
@@ -32,7 +32,7 @@ pub(super) fn jobs(page: &mut Page, document: &Document) {
     let columns = "queue depth | read IOPS | (KiB/s) | write IOPS | (KiB/s) | \
                    CPU per request (us) | system-wide CPU (us) | context switches";
     let mut rates = Table::headed("IOPS, and the cost of a request", "engine", columns);
-    let columns = "queue depth | submit | complete | sum | p50 | p99 | p99.9 | most";
+    let columns = "queue depth | submit | complete | sum | p50 | p99 | p99.9 | max";
     let mut times = Table::headed("Latency, us", "engine", columns);
     for detail in &document.subject.jobs {
         let samples = samples(document, &detail.case);

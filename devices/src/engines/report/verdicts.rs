@@ -7,7 +7,7 @@ use crate::engines::subject::Document;
 use ugeom_harness::figure::Figure;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Seen, Table};
 
-/// What a ratio says; `base` is what it is the ratio to.
+/// The verdict of a ratio to `base`.
 fn verdict(figure: &Figure, base: &str) -> String {
     let interval = &figure.interval;
     if interval.lies_within(1.0 - AGREE, 1.0 + AGREE) {
@@ -73,7 +73,7 @@ fn ratios_plot(
     rows
 }
 
-/// What the schedulers change; nothing where only one was tried.
+/// The effect of the schedulers; nothing where only one was tried.
 pub(super) fn schedulers(page: &mut Page, document: &Document) {
     let Some((before, others)) = document.subject.schedulers.split_first() else { return };
     page.heading("Schedulers");

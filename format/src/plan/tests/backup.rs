@@ -105,7 +105,8 @@ fn types_of_an_apple_map_without_a_name_come_back() {
     );
 }
 
-/// What a system finds partitions by, also with attributes that gpart has no name for.
+/// The identities by which a system finds partitions, also with attributes that gpart has no name
+/// for.
 #[test]
 fn guids_and_numbers_of_disks_come_back_where_they_are_wanted() {
     for scheme in EVERY {

@@ -1,6 +1,5 @@
-//! Random histories of verbs, for every scheme: partitions never overlap, what
-//! is written is read back, and a stop after any sector leaves the table before
-//! the verb or the one after it.
+//! Random histories of verbs, for every scheme: partitions never overlap, written tables are read
+//! back, and a stop after any sector leaves the table before the verb or the one after it.
 
 use super::*;
 use proptest::prelude::*;

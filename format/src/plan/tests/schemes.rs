@@ -1,4 +1,4 @@
-//! What is peculiar to a scheme.
+//! Peculiarities of schemes.
 
 use super::*;
 

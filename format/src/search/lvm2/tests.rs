@@ -1,4 +1,4 @@
-//! A text as LVM2 2.03 writes it, in an area made here, and what damage makes of it.
+//! A text as LVM2 2.03 writes it, in an area made here, and the effects of damage.
 
 use super::*;
 use proptest::prelude::*;

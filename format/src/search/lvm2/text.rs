@@ -4,7 +4,7 @@
 /// The deepest nesting that is followed; LVM2 writes four.
 const MOST_DEPTH: usize = 8;
 
-/// What a name stands for.
+/// The value of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value<'a> {
     Number(u64),

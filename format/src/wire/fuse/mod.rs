@@ -81,7 +81,7 @@ pub mod opcode {
     pub const TMPFILE: u32 = 51;
 }
 
-/// What kernel and server agree on in INIT: 64 bits, sent as two words.
+/// The features that kernel and server agree on in INIT: 64 bits, sent as two words.
 pub mod init_flag {
     /// Reads of one file may be in flight side by side.
     pub const ASYNC_READ: u64 = 1 << 0;
@@ -101,7 +101,7 @@ pub mod init_flag {
     pub const OVER_IO_URING: u64 = 1 << 41;
 }
 
-/// What a server says of a file that it has opened.
+/// The server's flags of an opened file.
 pub mod open_flag {
     /// Past the page cache.
     pub const DIRECT_IO: u32 = 1 << 0;
@@ -111,7 +111,7 @@ pub mod open_flag {
     pub const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
 
-/// Which attributes a SETATTR changes.
+/// The attributes that a SETATTR changes.
 pub mod set_flag {
     /// The permissions are to be set (`FATTR_MODE`).
     pub const MODE: u32 = 1 << 0;
@@ -137,7 +137,7 @@ pub enum Error {
     },
     #[error("a request states {said} bytes and has {found}")]
     Length {
-        /// What the header says.
+        /// The length in the header.
         said: u32,
         /// How many there are.
         found: usize,

@@ -1,4 +1,4 @@
-//! What a file system answers (`struct fuse_*_out`).
+//! Replies of a file system (`struct fuse_*_out`).
 
 use super::{Error, MAJOR, expect, put32, put64, word32};
 use crate::bytes::{put, take};
@@ -14,7 +14,7 @@ const ENTRY_HEAD_BYTES: usize = 24;
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 
-/// What the server agrees to.
+/// The features that the server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitReply {
     /// The minor version that both speak.
@@ -69,7 +69,7 @@ impl InitReply {
     }
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A directory: `S_IFDIR` in the mode.
@@ -106,7 +106,7 @@ pub struct Attributes {
     pub uid: u32,
     /// Group id of the owner.
     pub gid: u32,
-    /// What is best read and written at a time, bytes.
+    /// The preferred I/O size, bytes.
     pub block_bytes: u32,
 }
 

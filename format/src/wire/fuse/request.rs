@@ -1,4 +1,4 @@
-//! What is asked of a file system (`struct fuse_*_in`).
+//! Requests to a file system (`struct fuse_*_in`).
 
 use super::{Error, expect, opcode, put32, put64, word32, word64};
 
@@ -51,7 +51,7 @@ pub struct Transfer {
 /// SETATTR, as far as it can be about a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetAttributes {
-    /// Which fields change: bits of [`super::set_flag`].
+    /// The fields that change: bits of [`super::set_flag`].
     pub which: u32,
     /// The size that is wanted, bytes.
     pub size_bytes: u64,

@@ -20,11 +20,11 @@ const STATUS_BYTES: usize = 16;
 const STATUS_HEAD_BYTES: usize = 8;
 
 message! {
-    /// What a client asks, with a 64-bit length.
+    /// A client's request, with a 64-bit length.
     ExtendedRequest, "an extended request", EXTENDED_REQUEST_BYTES, REQUEST_MAGIC:
     /// Modifiers: bits of [`super::command_flag`].
     4 flags: u16,
-    /// What to do: one of [`super::command`].
+    /// The command: one of [`super::command`].
     6 command: u16,
     /// The client's word, which comes back with the reply.
     8 cookie: u64,
@@ -62,11 +62,11 @@ impl From<Request> for ExtendedRequest {
 }
 
 message! {
-    /// What stands before each chunk of a reply.
+    /// The header of each chunk of a reply.
     ExtendedChunkHeader, "an extended chunk of a reply", EXTENDED_CHUNK_HEADER_BYTES, CHUNK_MAGIC:
     /// [`super::chunk::DONE`] in the last chunk of a reply, else 0.
     4 flags: u16,
-    /// What the payload is: one of [`super::chunk`].
+    /// The kind of payload: one of [`super::chunk`].
     6 kind: u16,
     /// The cookie of the request.
     8 cookie: u64,
@@ -81,7 +81,7 @@ message! {
 pub struct ExtendedStatus {
     /// Length of the range in bytes.
     pub length_bytes: u64,
-    /// What the context says of it; in `base:allocation` see [`super::state`].
+    /// The status in the context; in `base:allocation` see [`super::state`].
     pub flags: u64,
 }
 

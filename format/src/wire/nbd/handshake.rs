@@ -31,7 +31,7 @@ const EXPORT_REPLY_BYTES: usize = 10;
 /// The server's first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// What the server can do: bits of [`super::handshake_flag`].
+    /// The features of the server: bits of [`super::handshake_flag`].
     pub flags: u16,
 }
 
@@ -69,7 +69,7 @@ impl Greeting {
 pub struct OldGreeting {
     /// The size of the export, bytes.
     pub size_bytes: u64,
-    /// What can be done with it: bits of [`super::export_flag`].
+    /// The features of the export: bits of [`super::export_flag`].
     pub flags: u16,
 }
 
@@ -95,10 +95,10 @@ impl OldGreeting {
     }
 }
 
-/// What stands before the data of an option.
+/// The header of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionHeader {
-    /// What is negotiated: one of [`super::option`].
+    /// The option: one of [`super::option`].
     pub option: u32,
     /// The length of the data that follows, bytes. Any 32-bit number.
     pub length: u32,
@@ -129,7 +129,7 @@ impl OptionHeader {
     }
 }
 
-/// What stands before the data of a reply to an option.
+/// The header of a reply to an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionReplyHeader {
     /// The option that is answered.
@@ -177,7 +177,7 @@ impl OptionReplyHeader {
 pub struct ExportReply {
     /// The size of the export, bytes.
     pub size_bytes: u64,
-    /// What the export can do: bits of [`super::export_flag`].
+    /// The features of the export: bits of [`super::export_flag`].
     pub flags: u16,
 }
 

@@ -102,7 +102,7 @@ pub mod handshake_flag {
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
-/// What a server says of an export.
+/// The server's flags of an export.
 pub mod export_flag {
     /// The other flags mean something.
     pub const HAS_FLAGS: u16 = 1 << 0;
@@ -184,7 +184,7 @@ pub mod option_reply {
     pub const ERR_EXT_HEADER_REQD: u32 = ERROR | 10;
 }
 
-/// What [`Info`] is about.
+/// The subjects of [`Info`].
 pub mod info {
     /// Size and transmission flags of the export.
     pub const EXPORT: u16 = 0;
@@ -212,7 +212,7 @@ pub mod command {
     pub const CACHE: u16 = 5;
     /// The range is to read as zeroes.
     pub const WRITE_ZEROES: u16 = 6;
-    /// What is in the range?
+    /// Queries the state of a range.
     pub const BLOCK_STATUS: u16 = 7;
 
     /// The name that the protocol has for a command, if it is known.
@@ -257,7 +257,7 @@ pub mod chunk {
     pub const OFFSET_DATA: u16 = 1;
     /// A stretch of zeroes, see [`super::Hole`].
     pub const OFFSET_HOLE: u16 = 2;
-    /// What is in a range, see [`super::Status`].
+    /// The state of a range, see [`super::Status`].
     pub const BLOCK_STATUS: u16 = 5;
     /// The same with 64-bit numbers, see [`super::ExtendedStatus`].
     pub const BLOCK_STATUS_EXT: u16 = 6;
@@ -304,7 +304,7 @@ pub enum Error {
         what: &'static str,
         found: u64,
         expected: u64,
-        /// What it may be instead, in plain words; may be empty.
+        /// The accepted values, in plain words; may be empty.
         hint: &'static str,
     },
     /// There are fewer bytes than the message needs, or more.

@@ -241,14 +241,14 @@ pub enum Info {
     Export {
         /// Size of the export in bytes.
         size_bytes: u64,
-        /// What the export can do: bits of [`super::export_flag`].
+        /// The features of the export: bits of [`super::export_flag`].
         flags: u16,
     },
     /// The name under which the server knows it.
     Name(String),
     /// A text for people.
     Description(String),
-    /// What requests should look like.
+    /// The constraints on requests.
     BlockSize {
         /// Offsets and lengths must be multiples of it, bytes.
         minimum_bytes: u32,
@@ -290,7 +290,7 @@ impl Info {
         }
     }
 
-    /// Reads it. What follows an unknown number is ignored.
+    /// Reads it. The data of an unknown number is ignored.
     ///
     /// # Errors
     /// Lengths that do not fit, strings that are no text.

@@ -19,11 +19,11 @@ pub const HOLE_BYTES: usize = 12;
 const STATUS_BYTES: usize = 8;
 
 message! {
-    /// What a client asks.
+    /// A client's request.
     Request, "a request", REQUEST_BYTES, REQUEST_MAGIC:
     /// Modifiers: bits of [`super::command_flag`].
     4 flags: u16,
-    /// What to do: one of [`super::command`].
+    /// The command: one of [`super::command`].
     6 command: u16,
     /// The client's word, which comes back with the reply.
     8 cookie: u64,
@@ -63,11 +63,11 @@ impl SimpleReply {
 }
 
 message! {
-    /// What stands before each chunk of a structured reply.
+    /// The header of each chunk of a structured reply.
     ChunkHeader, "a chunk of a reply", CHUNK_HEADER_BYTES, CHUNK_MAGIC:
     /// [`chunk::DONE`] in the last chunk of a reply, else 0.
     4 flags: u16,
-    /// What the payload is: one of [`chunk`].
+    /// The kind of payload: one of [`chunk`].
     6 kind: u16,
     /// The cookie of the request.
     8 cookie: u64,

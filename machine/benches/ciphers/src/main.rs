@@ -16,7 +16,7 @@ use ugeom_machine::aes::{Sectors, XtsKey};
 const ROUNDS: usize = 9;
 /// Length of one measurement.
 const RUN: Duration = Duration::from_millis(200);
-/// What one call decrypts.
+/// The size of one decrypting call, bytes.
 const REQUEST_BYTES: usize = 128 << 10;
 const MEDIA_BYTES: u64 = 1 << 30;
 

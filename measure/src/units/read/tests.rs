@@ -1,4 +1,4 @@
-//! Known values, and what holds for every text.
+//! Known values, and properties of every text.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What is read and written, compared with a plain copy of the data.
+//! Reads and writes, compared with a plain copy of the data.
 
 use super::*;
 

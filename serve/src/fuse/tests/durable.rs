@@ -1,5 +1,5 @@
-//! What reaches the device before a file opened with O_DSYNC is answered, by the log of a `crash`
-//! layer.
+//! Writes that reach the device before a file opened with O_DSYNC is answered, by the log of a
+//! `crash` layer.
 
 use super::*;
 use rustix::fs::OFlags;

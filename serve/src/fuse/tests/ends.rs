@@ -1,4 +1,4 @@
-//! Who may open what, files that come and go, and the end of a mount.
+//! Permissions, files that come and go, and the end of a mount.
 
 use super::*;
 use std::time::Instant;

@@ -36,7 +36,7 @@ fn secure_server() -> &'static Mutex<Running> {
     })
 }
 
-/// What a client of TLS says first.
+/// The first message of a TLS client.
 fn hello() -> Vec<u8> {
     let tls = ClientTls::open(Some(&certificates()), "localhost").expect("certificates");
     let mut records = Records::client(&tls).expect("a client");

@@ -1,4 +1,5 @@
-//! What no client should send: the error that the protocol has for it, and nothing else disturbed.
+//! Requests that no client should send: the error that the protocol has for them, and nothing else
+//! disturbed.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What polite clients ask, compared with a plain copy of the data.
+//! Requests of correct clients, compared with a plain copy of the data.
 
 use super::*;
 
@@ -166,7 +166,7 @@ fn holes_are_told_and_not_sent() {
     assert_eq!(asked.status, expected);
     let one = client.ask(command::BLOCK_STATUS, command_flag::REQ_ONE, 100, 2 << 20);
     assert_eq!(one.status, expected[..1]);
-    // What is trimmed, and what is zeroed with leave to make holes, are holes again.
+    // Trimmed ranges, and ranges zeroed with leave to make holes, are holes again.
     assert_eq!(client.ask(command::TRIM, 0, 1 << 20, 32 << 10).error, 0);
     let fast = command_flag::FAST_ZERO;
     let zeroed = client.ask(
@@ -178,7 +178,7 @@ fn holes_are_told_and_not_sent() {
     assert_eq!(zeroed.error, 0);
     let asked = client.ask(command::BLOCK_STATUS, 0, 0, 8 << 20);
     assert_eq!(asked.status, [status(8 << 20, 3)]);
-    // What must stay allocated does.
+    // A range that must stay allocated does.
     let stays = command_flag::NO_HOLE;
     assert_eq!(client.ask(command::WRITE_ZEROES, stays, 0, 4096).error, 0);
     let asked = client.ask(command::BLOCK_STATUS, 0, 0, 8192);

@@ -134,8 +134,8 @@ impl Soaking<'_> {
         }
     }
 
-    /// Ends in the middle of a batch. What it would have written is then there or not, byte by
-    /// byte, and the server has let go of it before it closes its side.
+    /// Ends in the middle of a batch. Its writes are then there or not, byte by byte, and the
+    /// server has let go of it before it closes its side.
     fn die(&mut self, mut client: Client, batch: &[Asked]) {
         let message = self.message(batch);
         let sent = self.random.usize(0..=message.len());

@@ -1,4 +1,4 @@
-//! The programs: one for each tracepoint, the same but for what they read.
+//! The programs: one for each tracepoint, the same but for the fields read.
 //!
 //! ```text
 //!   gate closed? out
@@ -27,7 +27,7 @@ const THREAD: i32 = 14;
 /// Devices that a program compares with, at most; beyond, all devices are recorded.
 pub(super) const DEVICES_MAX: usize = 64;
 
-/// What the programs are for.
+/// The purpose of the programs.
 pub(super) struct Wanted<'a> {
     pub(super) array: i32,
     pub(super) layout: Layout,
@@ -79,7 +79,7 @@ impl Files {
     }
 }
 
-/// What the argument of a tracepoint is.
+/// The argument of a tracepoint.
 enum Subject {
     Bio,
     Request,
@@ -324,7 +324,7 @@ fn fill_bio(
     code.load(Width::Word, 1, 7, offsets.of("bio", "bi_iter.bi_size")?);
     match kind {
         Kind::Queue => {
-            // What `find_file` found.
+            // The file system that `find_file` stored.
             code.load(Width::Double, 2, FRAME, FILE_SYSTEM);
             code.shift_left(2, 32);
             code.or(1, 2);

@@ -13,7 +13,7 @@
 //! Sources: events/header_page and events/header_event of tracefs; include/linux/ring_buffer.h and
 //! kernel/trace/ring_buffer.c of Linux.
 
-/// What a page of the kernel looks like.
+/// The layout of a page of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageForm {
     /// Where the length lies.

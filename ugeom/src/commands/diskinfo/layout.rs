@@ -1,4 +1,4 @@
-//! The lines of FreeBSD's diskinfo for what it measures.
+//! The lines of FreeBSD's diskinfo for its measurements.
 
 use super::timing::{Step, StepKind};
 use std::fmt::Write;
@@ -28,7 +28,7 @@ impl Layout {
         text
     }
 
-    /// What ends it: FreeBSD has an empty line behind all kinds but the last.
+    /// The text after it: FreeBSD has an empty line behind all kinds but the last.
     pub fn end(&self) -> &'static str {
         match &self.before {
             None => "",

@@ -97,7 +97,7 @@ impl From<&Step> for Figures {
 }
 
 impl MeasureArgs {
-    /// What is to be measured.
+    /// The requested measurements.
     pub fn settings(&self) -> Settings {
         Settings {
             overhead: self.overhead,

@@ -35,10 +35,10 @@ Examples:
   ugeom diskinfo disk.img           # one line for each provider
   ugeom diskinfo -v zero            # every attribute with its label
   ugeom diskinfo disk.img@s1a | cut -f3  # size of a partition in bytes
-  ugeom diskinfo -c -t /dev/sda     # command overhead, seek times, transfer rates
+  ugeom diskinfo -c -t /dev/sda     # overhead, seek times, transfer rates
   ugeom diskinfo -i 'disk:preset=ata2004'  # random reads of a disk of 2004
-  ugeom diskinfo -wS scratch.img    # synchronous random writes: its content is lost
-  ugeom diskinfo -t --json 'disk.img?direct=0'  # for programs, buffered (page cache)";
+  ugeom diskinfo -wS scratch.img    # synchronous random writes: overwrites it
+  ugeom diskinfo -t --json 'disk.img?direct=0'  # JSON, buffered (page cache)";
 
 /// Print FreeBSD's diskinfo lines for the providers of targets
 #[derive(Args)]
@@ -76,7 +76,7 @@ pub struct Diskinfo {
     measure: MeasureArgs,
 }
 
-/// What is known about a provider.
+/// The facts about a provider.
 #[derive(Serialize)]
 struct Info {
     name: String,
@@ -85,14 +85,14 @@ struct Info {
     sectors: u64,
     stripesize_bytes: u64,
     stripeoffset_bytes: u64,
-    /// What it carries; looked for only where it is printed.
+    /// Its content; looked for only where it is printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
     #[serde(flatten)]
     attributes: Attributes,
 }
 
-/// What the drive tells, if it does.
+/// The facts that the drive reports, if it does.
 #[derive(Default, Serialize)]
 struct Attributes {
     firmware: Option<Firmware>,
@@ -171,8 +171,8 @@ impl Diskinfo {
         Ok(infos)
     }
 
-    /// What to print about a provider; nothing, after saying so on stderr, when it does not know
-    /// what is asked for.
+    /// The output about a provider; nothing, after a message on stderr, when it does not know the
+    /// requested facts.
     fn form(&self, info: &Info) -> Option<String> {
         let only = |value: &Option<String>, what: &str| match value {
             Some(value) => Some(format!("{}\n", output::printable(value))),

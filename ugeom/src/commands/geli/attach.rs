@@ -12,7 +12,7 @@ use ugeom_classes::eli::error::EliKeyError;
 use ugeom_classes::eli::keys::{KeyComponents, open_slot};
 use ugeom_format::eli::SLOTS;
 
-/// What a command ends with when one of several targets failed.
+/// The last message of a command when one of several targets failed.
 const ONE_FAILED: &str = "There was an error with at least one provider.";
 
 /// A verb that ugeom cannot do, and the target that does the same.

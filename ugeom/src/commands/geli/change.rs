@@ -16,7 +16,7 @@ use ugeom_stack::Delta;
 
 /// FreeBSD's page size on x86, from which on geli warns of a sector size.
 const PAGE_BYTES: u64 = 4096;
-/// What a command ends with when one of several targets failed.
+/// The last message of a command when one of several targets failed.
 const ONE_FAILED: &str = "There was an error with at least one provider.";
 /// The same for verbs that geli ends with other words.
 const NOT_FULLY: &str = "Not fully done.";
@@ -31,7 +31,8 @@ A target that carries a partition table, a file system or GELI's metadata is ref
 const INIT_EXAMPLES: &str = "\
 Examples:
   ugeom geli init -s 4096 -J pass.txt disk.img
-  ugeom geli init -P -K geli.key -e aes-xts -l 256 -a hmac/sha256 -s 4096 -B none disk.img@p2";
+  ugeom geli init -P -K geli.key -e aes-xts -l 256 -a hmac/sha256 -s 4096 \\
+      -B none disk.img@p2";
 
 /// Make encrypted providers
 #[derive(Args)]
@@ -211,7 +212,7 @@ with the old key.";
 const SETKEY_EXAMPLES: &str = "\
 Examples:
   ugeom geli setkey -j old.txt -J new.txt disk.img
-  ugeom geli setkey -n 1 -p -k geli.key -P -K second.key disk.img    # a second key";
+  ugeom geli setkey -n 1 -p -k geli.key -P -K second.key disk.img  # a second";
 
 /// Replace a key, or add a second one
 #[derive(Args)]

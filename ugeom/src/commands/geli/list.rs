@@ -97,7 +97,7 @@ struct Shown<'a> {
     below: Option<&'a ProviderView>,
 }
 
-/// All that the class found or opened. What was found locked is not shown beside the same, opened.
+/// All that the class found or opened. A locked provider is not shown beside the same one, opened.
 fn shown(tree: &Tree) -> Vec<Shown<'_>> {
     let below = |geom: &GeomView| {
         tree.providers()

@@ -31,8 +31,9 @@ Examples:
   dd if=/dev/random of=geli.key bs=64 count=1
   ugeom geli init -P -K geli.key -s 4096 -B disk.eli disk.img
   ugeom geli dump disk.img
-  ugeom geli setkey -n 1 -p -k geli.key -J pass.txt disk.img    # a second key: a passphrase
-  ugeom serve --rw --nbd unix:/tmp/s 'disk.img | eli:keyfile=geli.key,nopassphrase=1'";
+  ugeom geli setkey -n 1 -p -k geli.key -J pass.txt disk.img  # a passphrase
+  ugeom serve --rw --nbd unix:/tmp/s \\
+      'disk.img | eli:keyfile=geli.key,nopassphrase=1'";
 
 /// Make, change and show encrypted providers, as geli does
 #[derive(Args)]

@@ -79,7 +79,7 @@ struct Below {
     channel: Channel,
     /// Where the partition begins, bytes.
     start: u64,
-    /// What lies between the partition and the next one, bytes.
+    /// The gap between the partition and the next one, bytes.
     behind: Range<u64>,
 }
 
@@ -149,7 +149,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// What the key opens, if one was given.
+    /// The slots that the key opens, if one was given.
     fn judged(&self, place: String, metadata: Metadata) -> Result<Found> {
         let mut found = Found {
             place,

@@ -1,4 +1,4 @@
-//! What devices and processors did between two moments, in the columns of BSD's iostat and of
+//! The load of devices and processors between two moments, in the columns of BSD's iostat and of
 //! sysstat's `iostat -x`. Pure: the counters come from elsewhere.
 //!
 //! Sources: usr.sbin/iostat/iostat.c of FreeBSD for the first form, iostat(1) and rd_stats.c of
@@ -8,7 +8,7 @@ use serde::Serialize;
 use ugeom_format::diskstats::{Requests, SECTOR_BYTES, Stat};
 use ugeom_machine::cpu::SystemTimes;
 
-/// What one kind of request did in a second.
+/// The rates of one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DirectionRates {
     /// IOPS of this direction.
@@ -57,7 +57,7 @@ fn ratio(above: f64, below: f64) -> f64 {
     if below > 0.0 { above / below } else { 0.0 }
 }
 
-/// What a device did in an interval.
+/// The load of a device in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Device {
     /// Name of the device in /proc/diskstats.
@@ -79,7 +79,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// What it did between two readings, `seconds` apart.
+    /// The load between two readings, `seconds` apart.
     pub fn between(name: &str, before: &Stat, after: &Stat, seconds: f64) -> Self {
         let seconds = seconds.max(1e-9);
         let less = |of: fn(&Stat) -> u64| of(after).saturating_sub(of(before)) as f64;
@@ -111,7 +111,7 @@ impl Device {
     }
 }
 
-/// What the processors did in an interval, per cent of all cores' time.
+/// The load of the processors in an interval, per cent of all cores' time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Processors {
     /// CPU time in user space, percent.
@@ -127,7 +127,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// What they did between two readings.
+    /// The load between two readings.
     pub fn between(before: &SystemTimes, after: &SystemTimes) -> Self {
         let spent = after.since(before);
         let interrupt_ns = spent.irq_ns + spent.softirq_ns;

@@ -1,4 +1,4 @@
-//! `ugeom iostat`: what a device and the processors do, interval after interval.
+//! `ugeom iostat`: the load of devices and processors, interval after interval.
 
 mod figures;
 
@@ -32,7 +32,7 @@ partitions. The default is every device that has completed a request.";
 const EXAMPLES: &str = "\
 Examples:
   ugeom iostat vda 1          # once a second
-  ugeom iostat -x . 2 5       # the disk of this folder, five times, with queue and waiting times
+  ugeom iostat -x . 2 5       # this folder's disk, sysstat's columns
   ugeom iostat --json vda     # one line of JSON per report";
 
 /// Print the load of devices and processors, as iostat does
@@ -53,7 +53,7 @@ pub struct Iostat {
     json: bool,
 }
 
-/// What the words say.
+/// The arguments as values.
 #[derive(Debug, PartialEq)]
 struct Asked {
     target: Option<String>,

@@ -117,8 +117,8 @@ impl All<'_> {
     }
 }
 
-/// All answers: what was asked, what came out, and of how many observations. What their intervals
-/// are stands below each answer.
+/// All answers: what was asked, what came out, and of how many observations. The level of their
+/// intervals stands below each answer.
 fn answers(results: &[Saved]) -> String {
     if results.is_empty() {
         return String::new();

@@ -18,8 +18,8 @@ afterwards. A FILE is only read.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom lab cached                     # a temporary file of 128 MiB, 15 seconds
-  ugeom lab cached --full              # a file of 1 GiB, every order and block size
+  ugeom lab cached                     # a temporary file of 128 MiB
+  ugeom lab cached --full              # 1 GiB, every order and block size
   ugeom lab cached --size 4g disk.img  # the first 4 GiB of an image";
 
 /// What does a cached read cost, and why?

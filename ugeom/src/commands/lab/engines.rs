@@ -26,7 +26,7 @@ Examples:
   ugeom lab engines                            # a temporary file, 15 seconds
   ugeom lab engines --full                     # whole runs of 65,536 requests
   ugeom lab engines --depth 32,100 --size 64m
-  ugeom lab engines --schedulers --depth 100   # with every scheduler of the device
+  ugeom lab engines --schedulers --depth 100   # every I/O scheduler
   ugeom lab engines --destroy /dev/sdX         # a disk with nothing on it";
 
 /// Do blocking threads keep up with the kernel's asynchronous I/O?

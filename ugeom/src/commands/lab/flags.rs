@@ -68,7 +68,7 @@ pub struct One {
 /// A run longer than this announces itself, ns.
 const LONG_NS: u64 = 30_000_000_000;
 
-/// What starts a process of a measurement: this program itself.
+/// The program of a measurement's process: this program itself.
 ///
 /// # Errors
 /// The system does not say where the program is.
@@ -121,7 +121,7 @@ fn without_results(words: impl Iterator<Item = String>) -> String {
 }
 
 impl Flags {
-    /// What experiments are asked.
+    /// The options that all experiments share.
     pub fn common(&self) -> Common {
         Common {
             full: self.full,

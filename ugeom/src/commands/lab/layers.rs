@@ -33,8 +33,8 @@ const LAYERS_EXAMPLES: &str = "\
 Examples:
   ugeom lab layers                        # the memory disk of 2002
   ugeom lab layers --kernel /dev/loop0    # what do the kernel's layers cost?
-  ugeom lab layers --kernel /dev/loop0 --bottom memory   # the same over memory, without noise
-  ugeom lab layers --kernel /dev/loop0 --faithful   # the program of 2002 on each layer
+  ugeom lab layers --kernel /dev/loop0 --bottom memory   # over memory
+  ugeom lab layers --kernel /dev/loop0 --faithful   # the program of 2002
   ugeom lab layers --all --full           # the full matrix and the whole page
   ugeom lab layers --json before.json disk.img   # keep the figures of a disk";
 
@@ -68,7 +68,7 @@ pub struct Layers {
     one: One,
 }
 
-/// What a chain of the kernel stands on.
+/// The bottom of a chain of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Bottom {
     Device,
@@ -138,8 +138,8 @@ impl Layers {
     }
 }
 
-/// The loop devices of the chain and the partitions on them, the lowest first. What lies below the
-/// lowest loop device is replaced by memory; above it, other layers cannot be made.
+/// The loop devices of the chain and the partitions on them, the lowest first. The layers below the
+/// lowest loop device are replaced by memory; above it, other layers cannot be made.
 fn made_of(tree: &KernelTree, top: usize) -> Result<Vec<kernel::Made>> {
     let nodes: Vec<_> = tree.chain(top).iter().map(|at| &tree.nodes[*at]).collect();
     let Some(lowest) = nodes.iter().rposition(|node| node.class == Class::Loop) else {

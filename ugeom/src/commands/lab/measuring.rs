@@ -1,4 +1,4 @@
-//! What every experiment needs around it: a progress bar, Ctrl-C, and a place for its results.
+//! The frame of every experiment: a progress bar, Ctrl-C, and a place for its results.
 
 use crate::failure::Interrupted;
 use crate::output;
@@ -45,7 +45,7 @@ pub fn with_progress<T>(
     let result = measure(&mut control);
     bar.clear();
     match result {
-        // What a process says that was ended is no news.
+        // The message of a process that was ended is no news.
         Err(_) if cancelled.load(Ordering::Relaxed) => Err(stopped().into()),
         result => Ok(result?),
     }

@@ -1,6 +1,6 @@
-//! `ugeom lab`: the experiments. What they measure and how they judge it is in `ugeom_lab`
-//! and `ugeom_devices`; here are their flags, one file an experiment, and in `flags.rs` those that
-//! all have, in `measuring.rs` the progress and Ctrl-C.
+//! `ugeom lab`: the experiments. The measurements and verdicts are in `ugeom_lab` and
+//! `ugeom_devices`; here are their flags, one file an experiment, and in `flags.rs` those that all
+//! have, in `measuring.rs` the progress and Ctrl-C.
 
 mod all;
 mod cached;
@@ -32,13 +32,13 @@ Measure on a quiet machine, with a release build.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom lab                     # every experiment, 15 seconds each; writes report.html
+  ugeom lab                     # all five, 15 seconds each; report.html
   ugeom lab layers              # what does GEOM cost, and each layer of it?
   ugeom lab layers disk.img     # the same for your own disk or image
-  ugeom lab scaling             # how many IOPS, and what does each knob gain?
-  ugeom lab cached              # what does a cached read cost, and why?
   ugeom lab sweep disk.img      # what limits it: IOPS or bandwidth?
-  ugeom lab engines             # do threads keep up with the kernel's asynchronous I/O?
+  ugeom lab cached              # what does a cached read cost, and why?
+  ugeom lab scaling             # how many IOPS, and what does each knob gain?
+  ugeom lab engines             # threads, libaio or io_uring?
   ugeom lab tst /dev/zero       # the program of 2002";
 
 /// Measure: what do layers cost, what limits a disk, how does it scale?
@@ -63,11 +63,11 @@ pub struct Lab {
 
 #[derive(Subcommand)]
 enum Experiment {
-    Engines(engines::Engines),
     Layers(layers::Layers),
-    Scaling(scaling::Scaling),
-    Cached(cached::Cached),
     Sweep(sweep::Sweep),
+    Cached(cached::Cached),
+    Scaling(scaling::Scaling),
+    Engines(engines::Engines),
     Tst(tst::Tst),
     #[command(hide = true)]
     Worker(worker::Worker),
@@ -93,6 +93,6 @@ impl Lab {
             let flags = &self.flags;
             return all::All { flags, report }.run();
         };
-        run_each!(experiment, Experiment: Engines Layers Scaling Cached Sweep Tst Worker)
+        run_each!(experiment, Experiment: Layers Sweep Cached Scaling Engines Tst Worker)
     }
 }

@@ -1,4 +1,4 @@
-//! `ugeom lab scaling`: how does the machinery scale, and which knob buys what?
+//! `ugeom lab scaling`: IOPS against workers, and the gain of each knob.
 
 use super::flags::One;
 use anyhow::Result;

@@ -23,7 +23,7 @@ To fit the budget, it reduces repetitions first, then bytes; the report states b
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom lab sweep                          # a temporary file here, and the disk of 2004
+  ugeom lab sweep                          # a temporary file, the disk of 2004
   ugeom lab sweep --full /dev/sda          # all of 64 MiB in each block size
   ugeom lab sweep --direct --random disk.img
   ugeom lab sweep 'disk:64m,rate=200m/s'   # a disk whose limits are known

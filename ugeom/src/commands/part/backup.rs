@@ -45,8 +45,8 @@ A target that carries a table or a file system is refused without -F, which wipe
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
-  ugeom part restore -l --uuids disk.img < disk.part              # the table as it was
-  ugeom part backup a.img | ugeom part restore -l -F b.img c.img   # a's table on two disks";
+  ugeom part restore -l --uuids disk.img < disk.part   # as it was
+  ugeom part backup a.img | ugeom part restore -l -F b.img c.img";
 
 /// Write a table from the text of `backup` on stdin
 #[derive(Args)]

@@ -25,7 +25,7 @@ attached to a loop device is refused in any case.";
 const CREATE_EXAMPLES: &str = "\
 Examples:
   ugeom part create -s gpt disk.img
-  ugeom part create -s bsd -n 20 disk.img@s1   # a disklabel with 20 entries, in a slice";
+  ugeom part create -s bsd -n 20 disk.img@s1   # 20 entries, in a slice";
 
 /// Make a new, empty partition table
 #[derive(Args)]
@@ -64,7 +64,7 @@ number or GUID. In PC98 and VTOC8 tables, starts and sizes are whole cylinders."
 const ADD_EXAMPLES: &str = "\
 Examples:
   ugeom part add -t freebsd-ufs -s 256m -l root disk.img
-  ugeom part add -t '!0x83' -b 2048 disk.img   # a type by its number, from sector 2048 on";
+  ugeom part add -t '!0x83' -b 2048 disk.img   # from sector 2048 on";
 
 /// Add a partition to a table
 #[derive(Args)]

@@ -85,7 +85,7 @@ fn of_tables<T>(target: &TargetArgs, one: impl Fn(&Tree, &GeomView) -> T) -> Res
     if tables.is_empty() {
         let name = tree.providers().find(|provider| provider.id == target.top);
         bail!(
-            "there is no partition table on {}",
+            "there is no partition table on {}; `ugeom part search` looks for lost partitions",
             name.map_or("the target", |provider| provider.name.as_str())
         );
     }

@@ -23,7 +23,7 @@ struct FoundVolume {
     length_bytes: Option<u64>,
     /// Where it is on the medium.
     pieces: Vec<Piece>,
-    /// What is recognised in it.
+    /// Its recognised content.
     content: Option<String>,
     /// Why its place is not listed.
     not_listed: Option<String>,
@@ -77,7 +77,7 @@ pub fn groups(physical: &[PhysicalVolume], read: &mut SearchRead<'_>) -> Vec<Fou
     groups
 }
 
-/// What is recognised in a volume of these pieces.
+/// The recognised content of a volume of these pieces.
 fn content_of(pieces: &[(u64, u64)], read: &mut SearchRead<'_>) -> Option<String> {
     let length = pieces
         .iter()

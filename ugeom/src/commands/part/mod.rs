@@ -106,7 +106,7 @@ fn no_such_action(words: &[OsString]) -> Usage {
     ))
 }
 
-/// What the actions that change a table have in common.
+/// The common arguments of the actions that change a table.
 #[derive(Args)]
 struct Common {
     #[command(flatten)]

@@ -87,7 +87,8 @@ Sets an attribute of a partition (-i) or of a table. The attributes are gpart's:
   MBR, EBR         active; the other partitions lose it
   PC98             active, bootable
   GPT, partition   bootme, bootonce (sets bootme, too), bootfailed
-  GPT, table       active (of the protective MBR), lenovofix (puts the protective entry second)";
+  GPT, table       active (of the protective MBR), lenovofix (protective
+                   entry second)";
 
 const UNSET_ABOUT: &str = "\
 Clears an attribute of a partition (-i) or of a table. `ugeom part set --help` lists the \

@@ -1,4 +1,4 @@
-//! `ugeom part recover`: a damaged GPT becomes whole, and what it overwrites is kept.
+//! `ugeom part recover`: a damaged GPT becomes whole, and the overwritten sectors are kept.
 
 use super::{Common, explained};
 use crate::opening;
@@ -67,7 +67,7 @@ fn side(text: &str) -> Result<Side, String> {
         .ok_or_else(|| "a GPT has the copies primary and backup".to_owned())
 }
 
-/// What was done, or would be.
+/// The changes made, or planned.
 #[derive(Serialize)]
 struct Done<'a> {
     provider: &'a str,

@@ -1,4 +1,4 @@
-//! `ugeom part search`: lost partitions, by what is left of them.
+//! `ugeom part search`: lost partitions, by their remains.
 
 use crate::commands::part::logical::{self, FoundGroup};
 use crate::failure::{Interrupted, Reported};
@@ -22,7 +22,7 @@ use ugeom_stack::{Channel, Delta, IoError, Opened};
 
 /// The largest single read.
 const PIECE_BYTES: u64 = 1 << 20;
-/// What is read of a sample: what begins there, up to its superblock.
+/// The size of a sample, bytes: a structure there, up to its superblock.
 const SAMPLE_BYTES: u64 = 128 << 10;
 /// Most samples: each may cost a seek.
 const MOST_SAMPLES: usize = 2048;
@@ -46,9 +46,10 @@ to a copy of the disk first.";
 const EXAMPLES: &str = "\
 Examples:
   ugeom part search disk.img
-  ugeom part search --quick /dev/sdb                   # usual first sectors only
-  ugeom part search --format sfdisk disk.img > table   # then: sfdisk copy.img < table
-  ugeom part search --format gpart disk.img > table    # `ugeom part restore -l --uuids`, gpart";
+  ugeom part search --quick /dev/sdb          # usual first sectors only
+  ugeom part search --format gpart disk.img > table
+  ugeom part restore -l --uuids copy.img < table
+  ugeom part search --format sfdisk disk.img | sfdisk copy.img";
 
 /// Search for lost partitions and offer a table
 #[derive(Args)]
@@ -94,7 +95,7 @@ struct Medium<'a> {
     opened: &'a Opened,
     size_bytes: u64,
     sector: u64,
-    /// What could not be read, as `Bad`.
+    /// The unreadable sectors, as `Bad`.
     unread: Map,
     error: Option<IoError>,
     /// Not every sector is read in the end.
@@ -195,7 +196,7 @@ impl Medium<'_> {
     }
 }
 
-/// What is printed with --json.
+/// The output of --json.
 #[derive(Serialize)]
 struct Report<'a> {
     provider: &'a str,
@@ -211,9 +212,9 @@ struct Report<'a> {
 struct Found<'a> {
     start_sector: u64,
     sectors: u64,
-    /// What tells of it: `ext`, `GPT entry`.
+    /// The evidence: `ext`, `GPT entry`.
     holds: &'static str,
-    /// What is recognised there now.
+    /// The content recognised there now.
     content: Option<String>,
     /// UUID or serial number of the first of that.
     uuid: Option<&'a str>,
@@ -380,7 +381,7 @@ impl SearchPart {
     }
 }
 
-/// What is recognised where a partition begins.
+/// The content recognised at the start of a partition.
 fn content_of(medium: &mut Medium<'_>, lost: &Lost) -> Vec<Content> {
     let start = lost.place.start_bytes;
     let length = lost.sectors * medium.sector;

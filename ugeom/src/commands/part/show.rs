@@ -60,7 +60,7 @@ pub struct Show {
 struct Shown {
     provider: String,
     table: Table,
-    /// What its partitions carry, by their index.
+    /// The content of its partitions, by their index.
     carried: BTreeMap<u32, Vec<Content>>,
 }
 
@@ -173,7 +173,7 @@ fn is_looked_for(tree: &Tree, id: ProviderId, scheme: Scheme) -> bool {
     !inside_a_table || tree.above(id).any(|geom| geom.class == scheme)
 }
 
-/// What the partitions of a table carry, as far as the class lists them.
+/// The content of the partitions of a table, as far as the class lists them.
 fn carried_by(
     tree: &Tree,
     contents: &Contents,

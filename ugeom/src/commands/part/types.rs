@@ -1,4 +1,4 @@
-//! `ugeom part types`: what partitions may be, by gpart's names.
+//! `ugeom part types`: the types of partitions, by gpart's names.
 
 use super::scheme;
 use crate::output;

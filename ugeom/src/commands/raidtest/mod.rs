@@ -19,9 +19,9 @@ a test with writes opens the device for writing.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom raidtest genfile -s 1g -n 100000             # 100,000 requests for a device of 1 GiB
-  ugeom raidtest test -r -d disk.img -n 4            # all of them as reads, from 4 workers
-  ugeom raidtest test -d 'md:1g'                     # reads and writes of a memory disk";
+  ugeom raidtest genfile -s 1g -n 100000      # requests for a device of 1 GiB
+  ugeom raidtest test -r -d disk.img -n 4     # all as reads, from 4 workers
+  ugeom raidtest test -d 'md:1g'              # on a memory disk";
 
 /// Generate random requests, and test a device with them, as raidtest(8)
 #[derive(Args)]

@@ -33,8 +33,8 @@ table or a file system. It writes zeroes, or the data that it read last.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom raidtest test -r -d /dev/sdb -n 16            # read a disk from 16 processes
-  ugeom raidtest test -d zero:clear=0 -n 4            # the measurement of GEOM's limits
+  ugeom raidtest test -r -d /dev/sdb -n 16            # read with 16 processes
+  ugeom raidtest test -d zero:clear=0 -n 4            # GEOM's limits
   ugeom raidtest test -r -d 'md:1g' --set registry=locked -n 2";
 
 /// Send the requests of a file to a device
@@ -73,7 +73,7 @@ pub struct Test {
     file: FileArgs,
 }
 
-/// What a process tells the one that started it.
+/// The message of a process to its parent.
 #[derive(Serialize, Deserialize)]
 struct Span {
     start_ns: u64,

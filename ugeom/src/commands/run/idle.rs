@@ -27,7 +27,7 @@ impl IdleTimes {
         })
     }
 
-    /// What share was idle since then.
+    /// The idle share since then.
     pub fn end(self) -> Result<Idleness> {
         let now = Self::begin(self.of_cores)?;
         let cores = now.cores.iter().zip(&self.cores);

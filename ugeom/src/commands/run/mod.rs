@@ -33,7 +33,7 @@ the program:
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
   --minimal                the same as --output-format=terse
   --aux-path=FOLDER        write wrong blocks of verify_dump there
-  --bandwidth-log          log the bandwidth of all jobs to agg-{read,write,trim}_bw.log
+  --bandwidth-log          log the bandwidth to agg-{read,write,trim}_bw.log
   --append-terse           print terse lines before the other output
   --idle-prof=WHAT         print how idle the CPUs were: system, percpu
   --terse-version=N        version of terse lines, 2 to 5
@@ -53,7 +53,7 @@ the program:
   --debug=parse            print the settings as they are parsed
   --enghelp[=ENGINE]       list the engines, or the options of one
   --version                print the version of fio that is the reference
-  --destroy                write to targets with a partition table or a file system
+  --destroy                write to targets with a table or a file system
 
 Errors name file and line, and the nearest name of an unknown option. A setting without effect is \
 a warning. docs/run.md lists all options and the differences from fio.
@@ -64,9 +64,11 @@ const EXAMPLES: &str = "\
 Examples:
   ugeom run jobs.fio
   ugeom run jobs.fio --filename=/dev/sdx --runtime=10
-  ugeom run --name=a --rw=randread --bs=4k --size=256m --direct=1 --ioengine=io_uring --iodepth=32
-  ugeom run --name=slow --filename='md:64m | nop:delay=1ms' --rw=randrw --runtime=5 --time_based
-  ugeom run --name=w --rw=write --size=64m --verify=crc32c --output-format=json";
+  ugeom run --name=a --rw=randread --bs=4k --size=256m --direct=1 \\
+      --ioengine=io_uring --iodepth=32
+  ugeom run --name=slow --filename='md:64m | nop:delay=1ms' --rw=randrw \\
+      --runtime=5 --time_based
+  ugeom run --name=w --rw=write --size=64m --verify=crc32c";
 
 /// Run fio's jobs, on files, block devices and stacks
 #[derive(Args)]
@@ -293,7 +295,7 @@ fn written(outcome: &Outcome, report: &Report) -> Result<String> {
     Ok(result)
 }
 
-/// What the user wrote is wrong usage, all else is work that failed.
+/// Errors in the user's text are wrong usage, all others are failed work.
 fn failed(error: JobError) -> anyhow::Error {
     if error.is_usage() {
         return Usage(output::printable(&error.to_string())).into();

@@ -1,4 +1,4 @@
-//! What is shown while jobs run, and what keeps them from writing where they must not.
+//! The display while jobs run, and the protection of targets.
 
 use crate::output;
 use crate::safety;
@@ -231,7 +231,7 @@ fn path_may_be_written(path: &Path, destroy: bool) -> Result<(), String> {
     if destroy || about.file_type().is_char_device() || about.is_dir() {
         return Ok(());
     }
-    // What is shorter than a sector is no provider, but may be an image.
+    // A file shorter than a sector is no provider, but may be an image.
     if about.is_file() && about.len() < 512 {
         let name = path.display();
         let carries = |error| format!("{name}: {error}");

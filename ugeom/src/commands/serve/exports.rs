@@ -75,7 +75,7 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// What is shown of it, once it is open.
+    /// The shown part of it, once it is open.
     fn shown(&self, target: &Target) -> ShownTarget {
         let extent = match self.name {
             Some(name) => Extent::Named(name.to_owned()),

@@ -41,7 +41,7 @@ enum Mode {
 }
 
 impl TlsArgs {
-    /// Which clients see which exports.
+    /// The export permissions.
     pub fn rules(&self) -> Result<Vec<Rule>> {
         let rules = self.allow.iter().map(|rule| {
             let rule: Result<Rule, _> = rule.parse();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use ugeom_stack::{Fact, GeomView, ProviderId, ProviderView, TasteError, Tree};
 
-/// What `show --json` prints.
+/// The output of `show --json`.
 #[derive(Serialize)]
 pub struct Shown<'a> {
     /// The target as it was written.
@@ -28,7 +28,7 @@ pub struct Provider<'a> {
     pub(super) stripeoffset_bytes: u64,
     /// Access counts of readers, writers and exclusive openers: `r0w0e0`.
     pub(super) mode: String,
-    /// What a user must see: it reaches past the end of its parent, say.
+    /// The mark for a user: it reaches past the end of its parent, say.
     pub(super) mark: Option<&'a str>,
     /// The number of its error, when it is gone or broken.
     pub(super) error: Option<i32>,
@@ -36,7 +36,7 @@ pub struct Provider<'a> {
     pub(super) config: BTreeMap<&'a str, String>,
     /// File systems and tables that its first sectors show.
     pub(super) contents: Vec<Carried<'a>>,
-    /// What stands on it.
+    /// The geoms on it.
     pub(super) geoms: Vec<Geom<'a>>,
 }
 
@@ -47,7 +47,7 @@ pub struct Geom<'a> {
     pub(super) rank: u32,
     /// Facts: scheme, state, ...
     pub(super) config: BTreeMap<&'a str, String>,
-    /// What is wrong with its metadata as a whole.
+    /// The defects of its metadata as a whole.
     pub(super) damage: Vec<&'a str>,
     pub(super) providers: Vec<Provider<'a>>,
 }

@@ -32,8 +32,8 @@ Examples:
   ugeom show disk.img                        # what is on this disk?
   ugeom show -v disk.img                     # with the settings of each layer
   ugeom show --json disk.img | jq .          # the same for programs
-  ugeom show --kernel                        # the kernel's disks and the layers on them
-  ugeom show --kernel /dev/loop0             # from the disk up to this loop device
+  ugeom show --kernel                        # the kernel's disks and layers
+  ugeom show --kernel /dev/loop0             # from its disk upwards
   ugeom show --dot 'md:1m | nop' | dot -Tsvg  # a picture of the stack";
 
 /// Show the providers of a target as a tree
@@ -131,7 +131,7 @@ fn settings<'a>(
         .filter(|(name, value)| !SHOWN.contains(name) && !value.is_empty())
 }
 
-/// What is wrong with the metadata of a geom as a whole.
+/// The defects of the metadata of a geom as a whole.
 fn damage(geom: &GeomView) -> impl Iterator<Item = &str> {
     let facts = geom.config.iter().filter(|(name, _)| *name == "damage");
     facts.map(|(_, text)| text.as_str())

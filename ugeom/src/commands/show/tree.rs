@@ -26,7 +26,7 @@ pub(super) struct Glyphs {
     pub(super) fork: &'static str,
     /// Before the last one.
     pub(super) last: &'static str,
-    /// What stands below a fork, in front of further lines.
+    /// The prefix of further lines below a fork.
     pub(super) trunk: &'static str,
     /// Below the last one.
     pub(super) gap: &'static str,
@@ -89,7 +89,7 @@ impl<'a> Drawing<'a> {
     /// that follows. The depth is that of the stack, which is bounded.
     fn provider(&mut self, geom: &GeomView, provider: &ProviderView, branch: &str, below: &str) {
         self.table.row(row(geom, provider, branch));
-        // What stands on several providers is drawn in full only once.
+        // A geom on several providers is drawn in full only once.
         let first = self.drawn.insert(provider.id);
         let geoms: Vec<&GeomView> = match first {
             true => above(self.tree, provider.id).collect(),

@@ -81,7 +81,7 @@ fn outside(passed: &Passed, rows: &[Row], seconds: f64) -> f64 {
     (passed.inclusive_ns - each).max(0.0)
 }
 
-/// What a trace saw of requests that passed a layer.
+/// A trace's view of requests that passed a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Passed {
     /// Requests that passed the layer in the interval.

@@ -124,7 +124,7 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What an interval has shown.
+/// The result of an interval.
 struct Looked<'a> {
     counters: (&'a Counters, &'a Counters),
     passed: BTreeMap<Dev, Passed>,

@@ -1,4 +1,4 @@
-//! What a person types, from the bytes that a terminal sends (ECMA-48, xterm's control sequences).
+//! Keys typed by a user, from the bytes that a terminal sends (ECMA-48, xterm's control sequences).
 
 /// A key of the terminal, as far as `stat` uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn keys(bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What follows an escape character: nothing (the key itself), or a control sequence.
+/// The text after an escape character: nothing (the key itself), or a control sequence.
 fn escape(rest: &mut std::str::Chars<'_>) -> Option<Key> {
     let mut ahead = rest.clone();
     let Some('[' | 'O') = ahead.next() else {

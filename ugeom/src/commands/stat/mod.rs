@@ -1,4 +1,4 @@
-//! `ugeom stat`: what each layer of a server does and costs, while it works.
+//! `ugeom stat`: the load and cost of each layer of a server, while it works.
 
 mod halves;
 mod kernel;
@@ -44,10 +44,10 @@ end. For a device on a file of a FUSE server of ugeom, the server's layers are r
 const EXAMPLES: &str = "\
 Examples:
   ugeom stat                       # watch the running server
-  ugeom stat -f 's1|s2' -I 250ms   # only these partitions, four times a second
+  ugeom stat -f 's1|s2' -I 250ms   # these partitions, every 250 ms
   ugeom stat -b -a                 # only busy providers, once
   ugeom stat -C -n 60 > stat.csv   # a minute, for a spreadsheet
-  ugeom stat -B --kernel vda       # the kernel's disk, with the time that requests spend in it
+  ugeom stat -B --kernel vda       # the kernel's disk
   ugeom stat --openmetrics         # all counters, for Prometheus
   ugeom stat --json -b | jq '.rows[] | {name, exclusive_ns}'";
 
@@ -150,7 +150,7 @@ fn regex(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
 }
 
-/// Which rows are shown.
+/// The shown rows.
 #[derive(Clone, Default)]
 struct Shown {
     active: bool,

@@ -1,5 +1,5 @@
-//! From the sums of two moments to what happened between them: gstat's columns, and the time that a
-//! request spent in a layer itself.
+//! From the sums of two moments to the rates between them: gstat's columns, and the exclusive time
+//! of a request in a layer.
 //!
 //! Times are known of a sample only. With `n` requests of which `s` were timed, sums of times are
 //! multiplied by `n / s`: the ratio estimator, which holds whatever the server's rate of sampling
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use ugeom_serve::control::{Consumer, Counted, Figures, Layer, OperationTotals, Spread, Times};
 
-/// What one kind of request did in an interval.
+/// The rates of one kind of request in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
     /// IOPS of this kind.
@@ -57,7 +57,7 @@ pub struct Row {
     pub extents_per_s: f64,
     /// In how much of the time there was a request; none when that is not known.
     pub busy_percent: Option<f64>,
-    /// What a request spent in this layer and not below it, ns, on average of those timed.
+    /// The exclusive time of a request in this layer, ns, on average of those timed.
     pub exclusive_ns: Option<f64>,
     /// How many requests were timed.
     pub samples: u64,
@@ -82,7 +82,7 @@ pub struct Interval {
     pub counts: bool,
     /// One request in this many is timed from now on; 0 for none.
     pub timed_one_in: u32,
-    /// What a reading of the clock costs, ns.
+    /// The cost of a reading of the clock, ns.
     pub clock_ns: f64,
     /// How long the last look took the server, ns.
     pub look_ns: u64,
@@ -95,7 +95,7 @@ pub struct Interval {
 const CLOCKS_THAT_SHOW: f64 = 5.0;
 
 impl Interval {
-    /// What happened between two looks. What is new did all that it has done in this interval.
+    /// The rates between two looks. A new provider has all its counts in this interval.
     pub fn between(before: &Figures, after: &Figures) -> Self {
         let seconds = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
         let mut rows = Vec::new();
@@ -135,7 +135,7 @@ fn in_tree_order(layers: &[Layer]) -> Vec<(usize, &Layer)> {
     let mut seen = std::collections::HashSet::new();
     let roots = layers.iter().filter(is_root);
     let mut waiting: Vec<(usize, &Layer)> = roots.rev().map(|layer| (0, layer)).collect();
-    // What stands on itself has no root, and a hostile server could say so: it is shown last.
+    // A layer on itself has no root, and a hostile server could report one: it is shown last.
     let mut rest = layers.iter();
     loop {
         while let Some((depth, layer)) = waiting.pop() {
@@ -224,7 +224,7 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
         .collect();
     let rate = |at: usize| rate(kinds[at], taken[at], seconds);
     let operations: u64 = kinds.iter().map(|kind| kind.operations).sum();
-    // What a server asks for itself is no request of a client; it is timed and busy all the same.
+    // A server's own request is no request of a client; it is timed and busy all the same.
     let extents = more(before.extents, after.extents).operations;
     let all = operations + extents;
     let samples: u64 = taken.iter().map(|(samples, _)| samples).sum();

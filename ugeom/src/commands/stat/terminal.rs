@@ -36,12 +36,12 @@ pub enum Look {
 /// A line of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it says, without control characters.
+    /// Its text, without control characters.
     pub text: String,
     pub look: Look,
 }
 
-/// What ended a wait for the keyboard.
+/// The end of a wait for the keyboard.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Happened {
     /// Keys that were pressed, perhaps none.
@@ -68,7 +68,7 @@ impl Screen {
         raw.make_raw();
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
         let screen = Self { signals };
-        // What a panic says must not go to the page that is about to vanish.
+        // The message of a panic must not go to the page that is about to vanish.
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             restore();

@@ -1,13 +1,13 @@
 //! An interval as text, in gstat's columns, and as lines of CSV.
 //!
-//! Source of the columns, their widths and the names in CSV: gstat(8) of FreeBSD 14. What is ours
-//! stands at the end of a line: the exclusive time.
+//! Source of the columns, their widths and the names in CSV: gstat(8) of FreeBSD 14. The column of
+//! ugeom stands at the end of a line: the exclusive time.
 
 use super::rates::{Interval, Rate, Row};
 use crate::output::printable;
 use std::fmt::Write;
 
-/// Which columns there are.
+/// The columns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Columns {
     /// Whether the columns of DELETE are shown.
@@ -92,8 +92,8 @@ impl Columns {
         line
     }
 
-    /// A row of CSV (RFC 4180); `at` is the end of the interval in seconds since 1970. What is not
-    /// known is empty.
+    /// A row of CSV (RFC 4180); `at` is the end of the interval in seconds since 1970. Unknown
+    /// values are empty.
     pub fn csv_row(self, interval: &Interval, row: &Row, at: f64) -> String {
         let mut line = format!(
             "{at:.3},{},{},{:.3}",

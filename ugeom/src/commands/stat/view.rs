@@ -1,5 +1,5 @@
-//! The view on a terminal: what it shows, and what keys do. All of it but [`run`] is a function of
-//! figures and keys, so that it can be tested without a terminal.
+//! The view on a terminal: its content and its keys. All of it but [`run`] is a function of figures
+//! and keys, so that it can be tested without a terminal.
 
 use super::keys::Key;
 use super::rates::{Bars, Interval, Row};
@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Lines above the rows, and the one below.
 const FRAME: usize = 4;
 
-/// What the keys do.
+/// The help of the keys.
 const HELP: &[&str] = &[
     "q         end                          p, space  pause, continue",
     "s         sort by the next column      r         reverse the order",
@@ -31,7 +31,7 @@ const HELP: &[&str] = &[
     "+, -      longer and shorter intervals ?         this help",
 ];
 
-/// What rows are sorted by.
+/// The order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Tree,
@@ -100,7 +100,7 @@ struct View {
     bars: bool,
     /// The expression that is being typed.
     typed: Option<String>,
-    /// What is wrong with it.
+    /// Its defect.
     problem: Option<String>,
     /// The row that is chosen: a consumer or not, and its number.
     chosen: Option<(bool, u64)>,

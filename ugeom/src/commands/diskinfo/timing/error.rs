@@ -38,7 +38,7 @@ pub enum DiskinfoError {
     Io {
         /// The step that it was part of.
         step: String,
-        /// Which layer failed it, where and why.
+        /// The failed layer, the place and the reason.
         source: IoError,
     },
     #[error(

@@ -1,8 +1,8 @@
 //! The measurements of FreeBSD's diskinfo(8): the overhead of a command, seek times and transfer
 //! rates, random reads at a queue depth, and synchronous random writes.
 //!
-//! Source: `usr.sbin/diskinfo/diskinfo.c` of FreeBSD for what is read, how often and in which
-//! order; `docs/diskinfo.md` for what is different here.
+//! Source: `usr.sbin/diskinfo/diskinfo.c` of FreeBSD for the reads, their number and their order;
+//! `docs/diskinfo.md` for the differences.
 
 mod drive;
 mod error;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_stack::{Opened, ProviderView, Stack};
 
-/// What transfers move at a time, bytes.
+/// The size of a transfer, bytes.
 const MEGA_BYTES: u64 = 1 << 20;
 /// How many blocks the overhead of a command is computed from.
 const OVERHEAD_BLOCKS: u64 = 10;
@@ -39,7 +39,7 @@ const READS_NS: u64 = 3_000_000_000;
 /// The same of random writes, ns.
 const WRITES_NS: u64 = 1_000_000_000;
 
-/// Which measurements run, and for how long.
+/// The measurements to run, and their lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The overhead of a command.
@@ -56,7 +56,7 @@ pub struct Settings {
     pub seed: Option<u64>,
 }
 
-/// What a measurement asks and tells.
+/// The callbacks of a measurement.
 pub struct Around<'a> {
     /// The time now, ns.
     pub now_ns: &'a mut dyn FnMut() -> u64,

@@ -1,6 +1,6 @@
 //! One measured line of diskinfo, and the figures that are computed of it.
 
-/// What kind of measurement a step belongs to.
+/// The kind of measurement of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// The overhead of a command: blocks, and one sector again and again.
@@ -18,9 +18,9 @@ pub enum StepKind {
 /// So many requests of one size, and the time they took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it belongs to.
+    /// Its kind.
     pub kind: StepKind,
-    /// Which one of its kind, as diskinfo names it: `Full stroke`, `4 kbytes`.
+    /// Its name within the kind, as diskinfo prints it: `Full stroke`, `4 kbytes`.
     pub name: String,
     /// Number of requests in the step.
     pub requests: u64,

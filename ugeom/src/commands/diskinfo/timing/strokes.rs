@@ -13,7 +13,7 @@ const STEPS: u64 = 4 * 200;
 /// One kind of seek: what it is called, and the sectors that are read one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stroke {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// The sectors, in order.
     pub sectors: Vec<u64>,

@@ -1,10 +1,10 @@
-//! What is measured, on memory disks and with a clock that moves only when it is read.
+//! The measurements, on memory disks and with a clock that moves only when it is read.
 
 use super::*;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_stack::{Command, Delta};
 
-/// What the clock moves by each time it is read, ns.
+/// The step of the clock at each reading, ns.
 const TICK_NS: u64 = 1_000_000;
 
 fn target(text: &str) -> Target {

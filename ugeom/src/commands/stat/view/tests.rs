@@ -150,7 +150,7 @@ fn keys_sort_filter_and_choose() {
     }
     view.key(Key::Enter);
     assert_eq!(names(&view), tree[..3]);
-    // What is chosen stays chosen when rows move.
+    // The selected row stays selected when rows move.
     view.key(Key::Down);
     view.key(Key::Down);
     let chosen = |view: &View| {
