@@ -180,12 +180,12 @@ mod tests {
     #[test]
     fn failed_targets_are_named_by_their_arguments() {
         let log = lines(
-            "test x ... FAILED\nerror: test failed, to rerun pass `-p ugeom-engine --lib`\n\
-             error: 2 targets failed:\n    `-p ugeom-engine --lib`\n    `-p ugeom-guasi --test path`\n",
+            "test x ... FAILED\nerror: test failed, to rerun pass `-p engine --lib`\n\
+             error: 2 targets failed:\n    `-p engine --lib`\n    `-p guasi --test path`\n",
         );
         assert_eq!(
             failed_targets(&log),
-            ["-p ugeom-engine --lib", "-p ugeom-guasi --test path"]
+            ["-p engine --lib", "-p guasi --test path"]
         );
         assert_eq!(
             failed_targets(&lines("error: could not compile `x`")),
