@@ -142,6 +142,17 @@ fn all_offered(
     found
 }
 
+/// The command that the search names copies the first partition.
+fn first_is_copied(disk: &str, (first, sectors, _): &(u64, u64, String)) {
+    let shown = ugeom(&["part", "search", "--quick", disk]);
+    let command = shown.stderr.split_once("ugeom read '");
+    let target = command.and_then(|(_, rest)| rest.split_once('\''));
+    let copied = ugeom(&["read", target.expect("a command").0]).stdout;
+    let whole = std::fs::read(disk).expect("the disk");
+    let at = (first * 512) as usize..((first + sectors) * 512) as usize;
+    assert!(copied == whole[at], "{}", shown.stderr);
+}
+
 #[test]
 fn file_systems_are_found_where_they_are_and_by_their_copies() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -155,6 +166,7 @@ fn file_systems_are_found_where_they_are_and_by_their_copies() {
         found,
         "by samples alone"
     );
+    first_is_copied(&disk, &found[0]);
     table_is_taken(&disk, folder.path(), found.len());
     table_is_restored(&disk, folder.path(), &found);
     ask_testdisk(&disk, folder.path(), &found);
@@ -324,7 +336,7 @@ fn a_physical_volume_is_found_with_its_group_and_uuid() {
     let found = physical.searched();
     assert_eq!(found["partitions"][0]["uuid"], Physical::UUID);
     assert_eq!(found["partitions"][0]["content"], "LVM2 PV of lost_group");
-    let table = ugeom(&["part", "search", &physical.path("disk.img")]).quiet();
+    let table = ugeom(&["-q", "part", "search", &physical.path("disk.img")]).quiet();
     has(&table, "LVM2 PV of lost_group");
     has(&table, "it has no logical volumes");
 }
@@ -363,7 +375,7 @@ fn logical_volumes_are_listed_and_are_no_partitions() {
     });
     assert_eq!(group["volumes"][0], home, "{group:#}");
     assert_eq!(group["volumes"][1]["not_listed"], "of type thin-pool");
-    let table = ugeom(&["part", "search", &physical.path("disk.img")]).quiet();
+    let table = ugeom(&["-q", "part", "search", &physical.path("disk.img")]).quiet();
     let mut lines = table.lines();
     let line = lines
         .find(|line| line.starts_with("home "))
@@ -663,7 +675,7 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     std::fs::write(&path, &bytes).expect("the image");
     let table = ugeom(&["part", "search", "--format", "gpart", &disk]).quiet();
     begins(&table, "GPT 128\n1   efi 2048 4096 boot \n# disk uuid=");
-    let listed = ugeom(&["part", "search", &disk]).quiet();
+    let listed = ugeom(&["-q", "part", "search", &disk]).quiet();
     has(&listed, "entry of a GPT's backup");
     assert!(!listed.contains("omitted"), "{listed}");
 }

@@ -303,8 +303,20 @@ impl SearchPart {
                     table + &logical::listing(&groups)
                 }
             })?;
+            self.remark_next_steps(&lost, medium.sector);
         }
         medium.judge(&provider.name, complete, search.overflowed())
+    }
+
+    /// The commands that copy what was found, or make the table.
+    fn remark_next_steps(&self, lost: &[Lost], sector_bytes: u64) {
+        let Some(first) = lost.first().filter(|_| self.format.is_none()) else { return };
+        let (offset, size) = (first.place.start_bytes, first.sectors * sector_bytes);
+        output::remark(&output::printable(&format!(
+            "ugeom read '{} | nop:offset={offset},size={size}' copies the first one; \
+             --format gpart prints the table for `ugeom part restore`",
+            self.target.target
+        )));
     }
 
     /// A table that lacks partitions is not taken for the whole.
