@@ -202,7 +202,7 @@ fn of_an_option_given_twice_the_last_counts_as_in_debians() {
 #[test]
 fn a_negative_width_is_a_value_and_no_option() {
     let negative = ugeom(&["ministat", "-w", "-3"]).failed(2);
-    has(&negative, "-3 is not in 2");
+    has(&negative, "write a number from 2 to 10000");
 }
 
 #[test]

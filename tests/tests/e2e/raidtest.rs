@@ -141,7 +141,7 @@ fn bad_files_and_sizes_are_refused_with_the_reason() {
     for (line, code, part) in [
         (&format!("genfile -s 1m -n 3 {file}")[..], 1, "File exists"),
         ("genfile -s 100 -n 3 new", 2, "has no sector of 512 bytes"),
-        ("genfile -s 1m -n 0 new", 2, "0 is not in 1.."),
+        ("genfile -s 1m -n 0 new", 2, "write a number from 1 to "),
         (
             &format!("test -r -d {image} {file}"),
             1,
@@ -155,7 +155,7 @@ fn bad_files_and_sizes_are_refused_with_the_reason() {
         (
             &format!("test -r -d md:1m -n 0 {file}"),
             2,
-            "0 is not in 1..",
+            "write a number from 1 to ",
         ),
         (&format!("test -r -d mdd:1m {file}"), 2, "mdd"),
         (
