@@ -237,7 +237,7 @@ fn the_effect_of_a_trace_is_measured_on_runs_of_a_command() {
     assert!(found.events + found.lost >= 1200, "{found:?}");
     assert!(found.ratio.contains(found.ratio.estimate) && found.ratio.low > 0.0);
     let text = found.page().to_text(100);
-    assert!(text.contains("intervals  "), "{text}");
+    assert!(text.contains("interval  "), "{text}");
     let error = run("exit 3").unwrap_err().to_string();
     assert!(error.contains("it failed: exit status: 3"), "{error}");
 }
