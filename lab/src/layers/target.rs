@@ -151,8 +151,8 @@ impl Chain {
     }
 }
 
-/// The cases that need a separate stack. A device that cannot be opened twice goes without, and it
-/// is said.
+/// The cases that need a separate stack. A device that cannot be opened twice goes without, with a
+/// warning.
 fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
     let (bottom, deepest) = (
         matrix.subject.bottom().to_owned(),

@@ -157,8 +157,8 @@ impl Run {
     }
 }
 
-/// Whether the file of the result has the warnings, as fio's file has its notes: where it has a
-/// form that people or JSON readers look at, and nobody is at a terminal to see them now.
+/// Whether warnings go into the file of the result, as fio's notes do: its format has a place for
+/// them (terse has none), and stderr is not a terminal.
 fn goes_into_output(report: &Report) -> bool {
     let has_room = report.formats.is_empty() || report.formats.iter().any(|f| f != "terse");
     report.output.is_some() && has_room && !io::stderr().is_terminal()
