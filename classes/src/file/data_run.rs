@@ -2,8 +2,8 @@
 //!
 //! A server asks before each long READ whether it lies in a hole, and SEEK_HOLE may take its time:
 //! tmpfs walks all pages of the run (0.9 ms for 256 MiB), a network file system asks its server. So
-//! a run is remembered for a second. That another program punches a hole into it meanwhile does no
-//! harm: the hole counts as data, which reads as zeroes. Holes are not remembered.
+//! a run is remembered for a second. A hole that another program punches into it meanwhile does no
+//! harm: it counts as data, which reads as zeroes. Holes are not remembered.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};

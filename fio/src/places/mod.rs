@@ -132,7 +132,7 @@ impl Places {
         let state = |region| State::new(job, region, &rules, seeds, zeta);
         let files: Result<_, TryReserveError> = regions.iter().map(state).collect();
         let files = files.map_err(|error| {
-            let message = "a map of the blocks, which norandommap does without";
+            let message = "allocating the map of its blocks (norandommap needs none)";
             JobError::caused(&job.name, message.to_owned(), io::Error::other(error))
         })?;
         Ok(Self {

@@ -388,7 +388,7 @@ fn a_job_without_memory_for_its_map_fails_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let ended = run_lines(&[UGEOM, "run"], folder.path(), &[job]);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    let said = "ugeom: a: a map of the blocks, which norandommap does without: ";
+    let said = "ugeom: a: allocating the map of its blocks (norandommap needs none): ";
     assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
     let json = std::fs::read_to_string(folder.path().join("o")).expect("a result");
     let jobs = json_of(json)["jobs"].clone();
