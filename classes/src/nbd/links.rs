@@ -254,8 +254,13 @@ fn run(links: &Links, remote: &Arc<Remote>) {
         let mut arrived = links.mailbox.take();
         while let Some(bio) = arrived.pop() {
             if bio.command() == Command::Flush {
-                rounds.push(Round::begin(Some(bio), links.unflushed()));
-                continue;
+                let unflushed = links.unflushed();
+                // A FLUSH covers writes of other clients, too: where this one has none, the server
+                // is asked all the same, over the shared link.
+                if !unflushed.is_empty() || !links.is_shared() {
+                    rounds.push(Round::begin(Some(bio), unflushed));
+                    continue;
+                }
             }
             match share(&mut shared, links, remote) {
                 Ok(link) => link.lock().submit(bio),

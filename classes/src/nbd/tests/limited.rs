@@ -103,11 +103,15 @@ fn what_was_written_before_is_flushed_before_its_connection_is_shared() {
         });
     });
     first.flush(&opened).expect("nothing is lost");
+    // Nothing of this client is left to be flushed; another may have written.
+    first.flush(&opened).expect("the server is asked");
     let commands = commands.lock().expect("locked").clone();
     let expected = [
         command::WRITE,
         command::FLUSH,
         command::WRITE,
+        command::FLUSH,
+        command::FLUSH,
         command::FLUSH,
     ];
     assert_eq!(commands, expected);
