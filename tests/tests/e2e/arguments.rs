@@ -271,6 +271,31 @@ fn a_result_that_stdout_does_not_take_is_an_error() {
 }
 
 #[test]
+fn options_for_nbd_clients_need_an_address_beside_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().to_str().expect("UTF-8");
+    for (option, value) in [
+        ("--tls", "require"),
+        ("--tls-certificates", folder),
+        ("--threads", "3"),
+        ("--spin", "1us"),
+        ("--max-connections", "3"),
+        ("--max-connections-per-peer", "3"),
+        ("--max-requests", "3"),
+        ("--max-bytes", "1m"),
+        ("--handshake-timeout", "3s"),
+        ("--stall-timeout", "3s"),
+        ("--idle-timeout", "3s"),
+    ] {
+        let arguments = [
+            "serve", "md:1m", "--fuse", folder, "--run", "true", option, value,
+        ];
+        let why = format!("{option} has no effect on files; add --nbd ADDRESS");
+        has(&ugeom(&arguments).failed(2), &why);
+    }
+}
+
+#[test]
 fn values_that_a_server_cannot_use_are_refused() {
     for (option, value, why) in [
         ("--max-requests", "0", "at least 1 is needed"),

@@ -2,12 +2,12 @@
 
 mod exports;
 mod files;
+mod limits;
 mod metrics;
 mod running;
 mod sockets;
 mod tls;
 
-use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
 use crate::opening;
 use crate::output;
@@ -19,12 +19,11 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::Duration;
 use ugeom_machine::temporary::PrivateFolder;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
 use ugeom_serve::metrics::Metrics;
-use ugeom_serve::nbd::{Address, Given, Limits, OnlyClient, Rule, Server, Settings};
+use ugeom_serve::nbd::{Address, Given, OnlyClient, Rule, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 
 const LONG_ABOUT: &str = "\
@@ -92,46 +91,8 @@ pub struct Serve {
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
 
-    /// Server threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: Option<u16>,
-
-    /// Poll up to this long before sleeping, while requests arrive faster than that; uses a core
-    /// while polling, and saves synchronous clients one wake-up per request; 0us: never poll
-    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = spin_ns)]
-    spin: u64,
-
-    /// Maximum number of connections; one more closes the longest idle one
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
-    #[arg(value_parser = at_least_one)]
-    max_connections: usize,
-
-    /// Maximum number of connections of one peer (a user of this machine, or another host); one
-    /// more closes the longest idle one of that peer
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections_per_peer)]
-    #[arg(value_parser = at_least_one)]
-    max_connections_per_peer: usize,
-
-    /// Requests in flight of one connection
-    #[arg(long, value_name = "N", default_value_t = Limits::default().requests)]
-    #[arg(value_parser = at_least_one)]
-    max_requests: usize,
-
-    /// Bytes in flight of all connections; one connection gets at most a quarter
-    #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = bytes_in_flight)]
-    max_bytes: u64,
-
-    /// Time limit of a handshake
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = limit_ns)]
-    handshake_timeout: u64,
-
-    /// Time limit for the rest of a message, and for a reply that the client does not read
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = limit_ns)]
-    stall_timeout: u64,
-
-    /// Time without a request after which a connection is closed
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = limit_ns)]
-    idle_timeout: u64,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
 
     #[command(flatten)]
     control: ControlArgs,
@@ -142,36 +103,6 @@ pub struct Serve {
     /// Print URIs, control socket and exports as JSON
     #[arg(long, conflicts_with = "run")]
     json: bool,
-}
-
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("at least 1 is needed".to_owned()),
-        Ok(count) => Ok(count),
-        Err(_) => Err("not a whole number".to_owned()),
-    }
-}
-
-/// One connection gets a quarter, and at least 64 KiB.
-fn bytes_in_flight(text: &str) -> Result<u64, String> {
-    match opening::size(text)? {
-        bytes if bytes < 256 << 10 => Err("at least 256k is needed".to_owned()),
-        bytes => Ok(bytes),
-    }
-}
-
-fn limit_ns(text: &str) -> Result<u64, String> {
-    match duration_ns(text)? {
-        0 => Err("a time limit is more than 0, such as 10s".to_owned()),
-        limit_ns => Ok(limit_ns),
-    }
-}
-
-fn spin_ns(text: &str) -> Result<u64, String> {
-    match duration_ns(text)? {
-        spin_ns if spin_ns > 1_000_000_000 => Err("at most 1s".to_owned()),
-        spin_ns => Ok(spin_ns),
-    }
 }
 
 #[derive(Serialize)]
@@ -207,10 +138,8 @@ impl Serve {
         };
         let passed = !given.listening.is_empty();
         let stdio = self.sockets.stdio && !passed;
-        if self.nbd.is_empty() && self.run.is_none() && !self.files.wanted() && !stdio && !passed {
-            let message = "nothing to serve on: give at least one of --nbd ADDRESS, --fuse DIR, \
-                           --run COMMAND and --stdio";
-            return Err(crate::failure::Usage(message.to_owned()).into());
+        if self.nbd.is_empty() && !stdio && !passed {
+            self.check_without_addresses()?;
         }
         let (mut addresses, rules) = (self.addresses()?, self.tls.rules()?);
         // Lives as long as the server: its socket lies in there.
@@ -263,6 +192,23 @@ impl Serve {
         servers.stop();
         let outcome = status.and_then(|(end, status)| running::judge(command, &end, status));
         opening::ended(&open.stack, outcome)
+    }
+
+    /// Refuses what needs an address for NBD where none is given: `--run` has its own socket, unless
+    /// there are files.
+    fn check_without_addresses(&self) -> Result<()> {
+        let message = match self.tls.first_given().or(self.limits.first_given()) {
+            Some(option) if self.files.wanted() => {
+                format!("{option} has no effect on files; add --nbd ADDRESS")
+            }
+            _ if self.run.is_none() && !self.files.wanted() => {
+                "nothing to serve on: give at least one of --nbd ADDRESS, --fuse DIR, --run COMMAND \
+                 and --stdio"
+                    .to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(crate::failure::Usage(message).into())
     }
 
     /// Where NBD is to be listened to.
@@ -319,25 +265,15 @@ impl Serve {
     }
 
     fn settings(&self, (addresses, given): (Vec<Address>, Given), ranges: Ranges) -> Settings {
-        let bytes = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
         Settings {
             addresses,
             given,
             tls: None,
             allow: Vec::new(),
             writable: self.rw,
-            threads: self.threads.map_or_else(cores, usize::from),
-            spin: Duration::from_nanos(self.spin),
-            limits: Limits {
-                connections: self.max_connections.max(1),
-                connections_per_peer: self.max_connections_per_peer.max(1),
-                requests: self.max_requests.max(1),
-                bytes_per_connection: (bytes / 4).max(1),
-                bytes: bytes.max(1),
-                handshake: Duration::from_nanos(self.handshake_timeout),
-                stall: Duration::from_nanos(self.stall_timeout),
-                idle: Duration::from_nanos(self.idle_timeout),
-            },
+            threads: self.limits.threads(),
+            spin: self.limits.spin(),
+            limits: self.limits.limits(),
             ranges,
             log: Arc::new(|line| output::remark(&output::printable(line))),
         }

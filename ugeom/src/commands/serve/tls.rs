@@ -57,6 +57,15 @@ impl TlsArgs {
         Ok(rules)
     }
 
+    /// The first option of TLS that is given.
+    pub fn first_given(&self) -> Option<&'static str> {
+        match (self.tls, &self.tls_certificates) {
+            (Mode::Off, None) => None,
+            (Mode::Off, Some(_)) => Some("--tls-certificates"),
+            _ => Some("--tls"),
+        }
+    }
+
     /// TLS as it is asked for.
     pub fn open(&self) -> Result<Option<Tls>> {
         let wrong = |message: &str| Err(Usage(message.to_owned()).into());
