@@ -416,7 +416,8 @@ impl Shared {
     ) -> bool {
         let limit = clock::ns_to_ticks(max_ns);
         let stretch = clock::ns_to_ticks(yield_ns);
-        let mut next_yield = clock::ticks().wrapping_sub(start) + stretch;
+        // A stretch may be without end.
+        let mut next_yield = clock::ticks().wrapping_sub(start).saturating_add(stretch);
         loop {
             if found() {
                 return true;
@@ -427,7 +428,7 @@ impl Shared {
             }
             if spent >= next_yield {
                 self.let_others_run();
-                next_yield = clock::ticks().wrapping_sub(start) + stretch;
+                next_yield = clock::ticks().wrapping_sub(start).saturating_add(stretch);
             }
             for _ in 0..pauses {
                 std::hint::spin_loop();

@@ -31,13 +31,15 @@ pub fn ticks() -> u64 {
 /// The duration of `ticks` in nanoseconds. The first use calibrates, which takes 20 ms.
 #[inline]
 pub fn ticks_to_ns(ticks: u64) -> u64 {
-    scale(ticks, loaded(&NS_PER_TICK))
+    ((u128::from(ticks) * u128::from(loaded(&NS_PER_TICK))) >> SHIFT) as u64
 }
 
-/// The number of ticks in `ns` nanoseconds. The first use calibrates, which takes 20 ms.
+/// The number of ticks in `ns` nanoseconds, `u64::MAX` where there are more: a limit that is never
+/// reached stays one. The first use calibrates, which takes 20 ms.
 #[inline]
 pub fn ns_to_ticks(ns: u64) -> u64 {
-    scale(ns, loaded(&TICKS_PER_NS))
+    let ticks = (u128::from(ns) * u128::from(loaded(&TICKS_PER_NS))) >> SHIFT;
+    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 /// CLOCK_MONOTONIC in nanoseconds: exact and comparable between processes, at the price of
@@ -60,11 +62,6 @@ pub fn ticks_are_tsc() -> bool {
     return tsc::usable();
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     false
-}
-
-#[inline]
-fn scale(value: u64, factor: u64) -> u64 {
-    ((u128::from(value) * u128::from(factor)) >> SHIFT) as u64
 }
 
 #[inline]
@@ -227,6 +224,17 @@ mod tests {
             assert!(
                 back.abs_diff(ns) <= 2 + ns / 1_000_000,
                 "{ns} ns came back as {back}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_longer_time_has_no_fewer_ticks() {
+        for shift in 1..16 {
+            let (longer, shorter) = (u64::MAX >> (shift - 1), u64::MAX >> shift);
+            assert!(
+                ns_to_ticks(longer) >= ns_to_ticks(shorter),
+                "{longer}, {shorter}"
             );
         }
     }

@@ -5,7 +5,7 @@ use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
 use super::flow::Share;
-use super::{DRAINED, FLOW_NAP_NS, PASSED, Worker};
+use super::{DRAINED, FLOW_NAP_NS, PASSED, Worker, later};
 use ugeom_job::settings::WRITE;
 
 /// The state of `thinktime`.
@@ -67,8 +67,8 @@ impl<D: Door> Worker<'_, D> {
         }
         let (job, now) = (self.task.job, clock::ticks());
         let spin_ns = job.thinktime_spin_ns.min(job.thinktime_ns);
-        self.pauses.spin_until = now + clock::ns_to_ticks(spin_ns);
-        self.not_before = Some(now + clock::ns_to_ticks(job.thinktime_ns));
+        self.pauses.spin_until = later(now, spin_ns);
+        self.not_before = Some(later(now, job.thinktime_ns));
     }
 
     /// Whether conditions beside those of every job allow another request: the depth that keeps a
@@ -84,7 +84,7 @@ impl<D: Door> Worker<'_, D> {
         let waits = |share: &mut Share<'_>| is_new && !share.take_turn();
         let waits = self.share.as_mut().is_some_and(waits);
         if waits {
-            self.not_before = Some(now + clock::ns_to_ticks(sleep_ns.max(FLOW_NAP_NS)));
+            self.not_before = Some(later(now, sleep_ns.max(FLOW_NAP_NS)));
         }
         !waits
     }

@@ -94,6 +94,11 @@ const FLOW_NAP_NS: u64 = 1_000;
 const DRAINED: u64 = u64::MAX;
 const PASSED: u64 = u64::MAX - 1;
 
+/// The reading of the clock `ns` after the reading `now`, or the last one before those two.
+fn later(now: u64, ns: u64) -> u64 {
+    now.saturating_add(clock::ns_to_ticks(ns)).min(PASSED - 1)
+}
+
 /// The input of a worker.
 pub struct Task<'a> {
     pub job: &'a Job,
@@ -325,13 +330,13 @@ impl<'a, D: Door> Worker<'a, D> {
         // Of a job that ends before `ramp_time` is over, all counts.
         self.started = now;
         self.usage_at_start = self.usage(false);
-        let ramp = clock::ns_to_ticks(self.task.job.ramp_time_ns);
-        self.limits.ramp_end = now + ramp;
+        let ramp_ns = self.task.job.ramp_time_ns;
+        self.limits.ramp_end = later(now, ramp_ns);
         if let Some(pace) = &mut self.pace {
             pace.start(now);
         }
         self.task.live.enter(Phase::Ramping);
-        if ramp == 0 {
+        if ramp_ns == 0 {
             self.start_counting(now);
         }
         if self.task.job.verifying.only {
@@ -386,7 +391,7 @@ impl<'a, D: Door> Worker<'a, D> {
         self.usage_at_start = self.usage(false);
         self.states.begin_counting(self.write_number);
         if self.limits.runtime_ticks > 0 {
-            self.limits.end = now + self.limits.runtime_ticks;
+            self.limits.end = now.saturating_add(self.limits.runtime_ticks);
         }
         self.task.live.enter(Phase::Running);
     }

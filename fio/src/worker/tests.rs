@@ -310,6 +310,14 @@ fn a_job_that_ends_before_its_ramp_is_over_took_the_time_since_its_begin() {
 }
 
 #[test]
+fn the_longest_times_do_not_end() {
+    for time in ["runtime", "ramp_time"] {
+        let (_, asked) = of(&["rw=write", "bs=64k", &format!("{time}=18446744073s")]);
+        assert_eq!(asked.len(), 16, "{time}");
+    }
+}
+
+#[test]
 fn the_first_error_ends_the_job_and_is_told_with_its_place() {
     let (done, asked) = done(&["rw=write"], 20);
     let trouble = done.trouble.unwrap();

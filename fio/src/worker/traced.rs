@@ -4,7 +4,7 @@ use ugeom_load::door::{Door, Request};
 use ugeom_machine::clock;
 
 use super::super::replay::Replay;
-use super::{Iolog, Worker};
+use super::{Iolog, Worker, later};
 
 /// EINVAL, for a trace that cannot be read further.
 const WRONG_TRACE: i32 = 22;
@@ -43,7 +43,7 @@ impl<D: Door> Worker<'_, D> {
         // Without times of its own a request is due when it can be made.
         let keeps_times = !self.task.job.replaying.no_stall;
         let due = match keeps_times {
-            true => *replay.begun.get_or_insert(now) + clock::ns_to_ticks(record.at_ns),
+            true => later(*replay.begun.get_or_insert(now), record.at_ns),
             false => now,
         };
         if due > now {
