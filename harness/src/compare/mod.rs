@@ -4,6 +4,7 @@
 mod confounded;
 mod gated;
 mod judge;
+mod restated;
 
 pub use crate::metric::Metric;
 pub use confounded::confounded;
