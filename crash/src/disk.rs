@@ -1,7 +1,7 @@
 //! A disk whose content changes in one step: a durable image in a file, and blocks over it that
 //! were written since, to be dropped at once.
 
-use crate::error::{CrashError, os};
+use crate::error::{CrashError, open, os};
 use rustix::fs::FallocateFlags;
 use std::collections::HashMap;
 use std::fs::File;
@@ -43,9 +43,9 @@ impl Disk {
         size_bytes: u64,
         copy_on_write: bool,
     ) -> Result<Self, CrashError> {
-        let image = tempfile::tempfile_in(folder).map_err(os("making an image in", folder))?;
+        let image = tempfile::tempfile_in(folder).map_err(os("making an image", folder))?;
         let sized = image.set_len(size_bytes);
-        sized.map_err(os("making an image in", folder))?;
+        sized.map_err(os("making an image", folder))?;
         Ok(Self {
             media: Arc::new(Media {
                 image,
@@ -61,7 +61,7 @@ impl Disk {
         let image = self.media.image.try_clone();
         Ok(Self {
             media: Arc::new(Media {
-                image: image.map_err(os("opening", Path::new("the image")))?,
+                image: image.map_err(open(Path::new("the image")))?,
                 size_bytes: self.media.size_bytes,
                 blocks: None,
                 recorder: Some(recorder),

@@ -108,7 +108,7 @@ impl Place {
 /// [`HarnessError::Os`] when the file cannot be opened.
 pub fn forget_pages(path: &Path) -> Result<(), HarnessError> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
+    let file = File::open(path).map_err(HarnessError::open(&name))?;
     // A file system that does not know the advice keeps its pages, and nothing else is lost.
     let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     Ok(())

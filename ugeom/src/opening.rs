@@ -243,7 +243,7 @@ pub fn open_together(wanted: &[(&str, TargetOptions)]) -> Result<Vec<Target>> {
         targets.push(match opened {
             // The others name what they are about.
             Err(error @ TargetError::Stack(_)) => {
-                Err(error).with_context(|| format!("opening `{}`", output::printable(text)))?
+                Err(error).with_context(|| output::printable(text))?
             }
             opened => opened?,
         });

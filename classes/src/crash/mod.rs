@@ -166,10 +166,6 @@ fn create_log(path: &str, below: &ProviderView) -> Result<Arc<Recorder>, BuildEr
         sector_bytes: below.sectorsize_bytes,
     };
     let created = Recorder::create(&crate::path::path_of(path), header);
-    let recorder = created.map_err(|error| BuildError::Os {
-        operation: "creating",
-        path: path.to_owned(),
-        error: error.into_io(),
-    })?;
+    let recorder = created.map_err(|error| BuildError::open(path)(error.into_io()))?;
     Ok(Arc::new(recorder))
 }

@@ -18,7 +18,7 @@ pub type Promises = Box<dyn FnMut(&mut dyn FnMut(&[u8])) + Send>;
 
 /// The log cannot be written.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("writing the log {path}: {error}")]
+#[error("{path}: writing the log: {error}")]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub struct LogError {
     pub path: PathBuf,

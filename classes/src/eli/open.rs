@@ -121,7 +121,7 @@ fn read_metadata(
     let metadata = match &settings.metadata {
         Some(path) => {
             let bytes = read_backup(path);
-            let bytes = bytes.map_err(|error| format!("reading {path}: {error}"))?;
+            let bytes = bytes.map_err(|error| format!("{path}: {error}"))?;
             Metadata::decode(&bytes).map_err(|error| format!("{path}: {error}"))?
         }
         None => {

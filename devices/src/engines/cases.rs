@@ -20,6 +20,7 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Case, Counters, Length, RunResult};
 use ugeom_load::devices::KernelDevice;
+use ugeom_machine::file_error::FileError;
 
 /// Requests of the run that measures the rate of a method: fewest, and most when time is short.
 const TRIAL_REQUESTS: u64 = 2000;
@@ -379,12 +380,11 @@ fn open(path: &Path, more: OFlags) -> Result<File, HarnessError> {
     // The second descriptor of the same program would be refused, too.
     flags.set(OFlags::EXCL, device && more.contains(OFlags::DIRECT));
     let opened = rustix::fs::open(path, flags, Mode::empty());
-    let operation = if more.contains(OFlags::DIRECT) {
-        "opening it with O_DIRECT"
-    } else {
-        "opening it"
-    };
-    opened
-        .map(File::from)
-        .map_err(|errno| HarnessError::os(shown(path), operation)(errno.into()))
+    opened.map(File::from).map_err(|errno| {
+        let refused = match more.contains(OFlags::DIRECT) {
+            true => FileError::at(shown(path), "opening with O_DIRECT")(errno),
+            false => FileError::open(shown(path))(errno),
+        };
+        refused.into()
+    })
 }

@@ -75,7 +75,7 @@ impl Chain {
                     });
                 }
                 Ok(_) => chain.left_out.push(format!("{path}: too small")),
-                Err(error) => chain.left_out.push(format!("{path}: opening it: {error}")),
+                Err(error) => chain.left_out.push(format!("{path}: {error}")),
             }
             offset += node.start_bytes.unwrap_or(0);
             // A device on another device by a loop offset; that of a file is at the file.
@@ -107,7 +107,7 @@ impl Chain {
                 });
             }
             Ok(_) => self.left_out.push(format!("{name}: too small")),
-            Err(error) => self.left_out.push(format!("{name}: opening it: {error}")),
+            Err(error) => self.left_out.push(format!("{name}: {error}")),
         }
     }
 }

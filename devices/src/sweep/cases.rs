@@ -18,6 +18,7 @@ use ugeom_load::devices::{KernelDevice, StackDevice};
 use ugeom_load::places::{Either, Random, Sequence};
 use ugeom_machine::block_device;
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::file_error::FileError;
 use ugeom_stack::Stack;
 
 /// How many blocks are in flight where the smallest is repeated. The first is the base.
@@ -114,7 +115,7 @@ impl Found {
     fn can_be_read(&self) -> Result<(), HarnessError> {
         let Some(path) = self.file.as_ref().filter(|_| self.plain) else { return Ok(()) };
         let name = path.display().to_string();
-        let facts = std::fs::metadata(path).map_err(HarnessError::os(&name, "opening"))?;
+        let facts = std::fs::metadata(path).map_err(HarnessError::open(&name))?;
         let kind = facts.file_type();
         let problem = match () {
             () if kind.is_block_device() => return Ok(()),
@@ -131,12 +132,11 @@ fn open_file(path: &Path, way: Way, write: bool) -> Result<Named, HarnessError> 
     let mut flags = OFlags::CLOEXEC;
     flags |= if write { OFlags::RDWR } else { OFlags::RDONLY };
     flags.set(OFlags::DIRECT, way == Way::Direct);
-    let operation = match way {
-        Way::Direct => "opening it with O_DIRECT",
-        _ => "opening",
-    };
     let file = rustix::fs::open(path, flags, Mode::empty());
-    let file = file.map_err(|errno| HarnessError::os(&name, operation)(errno.into()))?;
+    let file = file.map_err(|errno| match way {
+        Way::Direct => FileError::at(&name, "opening with O_DIRECT")(errno),
+        _ => FileError::open(&name)(errno),
+    })?;
     Ok(Named {
         path: name,
         file: Arc::new(File::from(file)),
@@ -516,7 +516,7 @@ fn has_queue() -> bool {
 /// Empties the page cache of a file or device, as far as it is neither mapped nor dirty.
 fn forget(path: &Path) -> Result<(), HarnessError> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(HarnessError::os(&name, "opening"))?;
+    let file = File::open(path).map_err(HarnessError::open(&name))?;
     let forgotten = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
     forgotten.map_err(|errno| HarnessError::os(&name, "emptying the cache")(errno.into()))
 }

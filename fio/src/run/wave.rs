@@ -421,7 +421,7 @@ fn begin_log(copy: &Copy) -> Result<Option<Iolog>, JobError> {
     };
     Iolog::create(&path, &copy.regions)
         .map(Some)
-        .map_err(|error| JobError::caused(&copy.job.name, format!("writing {path}"), error))
+        .map_err(|error| JobError::caused(&copy.job.name, format!("{path}: writing"), error))
 }
 
 fn write_logs(
@@ -465,7 +465,7 @@ fn write_logs(
         refuse_carrying(Path::new(&name), |_| false)
             .and_then(|()| options.open(&name))
             .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| JobError::caused(&job.name, format!("writing {name}"), error))?;
+            .map_err(|error| JobError::caused(&job.name, format!("{name}: writing"), error))?;
     }
     Ok(())
 }

@@ -305,10 +305,10 @@ fn planned(options: &CachedOptions, host: &Host) -> Subject {
 /// Reads less when the file is shorter; refuses one that is too short for anything.
 fn fit_to_file(path: &Path, subject: &mut Subject) -> Result<(), HarnessError> {
     let name = path.display().to_string();
-    let about = std::fs::metadata(path).map_err(HarnessError::os(&name, "opening"))?;
+    let about = std::fs::metadata(path).map_err(HarnessError::open(&name))?;
     let refuse = |problem: String| {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, problem);
-        Err(HarnessError::os(&name, "choosing what to read")(source))
+        Err(HarnessError::open(&name)(source))
     };
     if !about.is_file() {
         return refuse("only a regular file lies in the kernel's cache and can be mapped".into());

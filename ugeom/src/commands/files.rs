@@ -183,7 +183,7 @@ pub fn write(path: &Path, text: &[u8]) -> Result<()> {
         new.file.write_all(text)?;
         new.keep()
     });
-    written.with_context(|| format!("writing {}", path.display()))
+    written.with_context(|| format!("{}: writing", path.display()))
 }
 
 /// Refuses to overwrite a file that this program did not write, unless `force`; and tries to open
@@ -222,13 +222,13 @@ pub fn try_open(path: &Path, may: impl FnOnce() -> Result<()>) -> Result<()> {
         }
         Err(error) => Err(error),
     };
-    tried.with_context(|| format!("opening {} for writing", path.display()))
+    tried.with_context(|| path.display().to_string())
 }
 
 /// The content that would be lost with a file; nothing where it is empty, an older result of the
 /// same kind, or no regular file.
 fn found(path: &Path, what: Written) -> Result<Option<String>> {
-    let name = || format!("reading {}", path.display());
+    let name = || path.display().to_string();
     // A link to nothing.
     let Ok(about) = std::fs::metadata(path) else { return Ok(None) };
     if is_added_to(&about) || about.len() == 0 {

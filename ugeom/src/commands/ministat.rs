@@ -203,7 +203,7 @@ impl Ministat {
             let name = if self.classic { "<stdin>" } else { "-" };
             return read_set(io::stdin().lock(), name, format);
         }
-        let file = File::open(path).with_context(|| format!("opening {name}"))?;
+        let file = File::open(path).with_context(|| name.to_owned())?;
         read_set(BufReader::new(file), &name, format)
     }
 

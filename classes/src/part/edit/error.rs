@@ -116,7 +116,7 @@ pub enum EditError {
         error: IoError,
     },
     /// A write ended early.
-    #[error("writing the table of {provider}: {done} of {wanted} bytes at {offset_bytes}")]
+    #[error("{provider}: writing the table: {done} of {wanted} bytes at {offset_bytes}")]
     Short {
         provider: String,
         offset_bytes: u64,

@@ -293,7 +293,7 @@ impl<'a> Disk<'a> {
     /// Writes whole sectors, and makes them durable.
     pub(super) fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), EditError> {
         let failed = |error| EditError::Io {
-            doing: format!("writing the table of {}", self.name),
+            doing: format!("{}: writing the table", self.name),
             error,
         };
         let done = self
@@ -324,7 +324,7 @@ impl<'a> Disk<'a> {
             let length = end.next_multiple_of(unit) - first;
             let read = self.read(first, length);
             let mut sectors = read.map_err(|error| EditError::Io {
-                doing: format!("reading what {} carries", self.name),
+                doing: format!("{}: reading its content", self.name),
                 error,
             })?;
             let skip = (place.offset_bytes - first) as usize;
@@ -343,7 +343,7 @@ impl<'a> Disk<'a> {
         }
         let size = u64::from(self.media.sector_size_bytes);
         self.read(0, size).map_err(|error| EditError::Io {
-            doing: format!("reading sector 0 of {}", self.name),
+            doing: format!("{}: reading sector 0", self.name),
             error,
         })
     }

@@ -26,7 +26,7 @@ pub fn read(device: Option<&str>) -> Result<(KernelTree, Option<usize>)> {
         Some(at) => Some(at),
         None => tree
             .at(&ugeom_classes::path_of(device))
-            .with_context(|| format!("opening {}", printable(device)))?,
+            .with_context(|| printable(device))?,
     };
     let Some(at) = found else {
         let why = format!(
