@@ -17,7 +17,7 @@ pub struct FileAccess {
     pub direct: bool,
     /// Without a lock: another process holds the target.
     pub unlocked: bool,
-    /// To change what the target describes, such as its partition table: refused while another
+    /// To change the structure of the target, such as its partition table: refused while another
     /// program relies on it.
     pub relayout: bool,
 }
@@ -174,7 +174,7 @@ impl BuildError {
     }
 }
 
-/// Refuses to write below the kernel: its cache and what it has mounted would not notice.
+/// Refuses to write below the kernel: its cache and its mounts would not notice.
 pub(crate) fn refuse_in_use(path: &Path, shown: &str) -> Result<(), BuildError> {
     match use_of(path) {
         None => Ok(()),

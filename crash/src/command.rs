@@ -39,7 +39,7 @@ pub struct View {
     pub fsck: bool,
     /// How long one command may take.
     pub timeout: Duration,
-    /// Set by the caller to end what runs.
+    /// Set by the caller to end the running command.
     pub stop: Arc<AtomicBool>,
 }
 

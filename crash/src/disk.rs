@@ -77,7 +77,7 @@ impl Disk {
     /// Reads the current content: all writes so far, volatile or not.
     ///
     /// # Errors
-    /// The range is not on the media (`InvalidInput`), or what the system answers.
+    /// The range is not on the media (`InvalidInput`), or the error of the system.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.check(offset, into.len())?;
         self.media.read(offset, into)
@@ -140,7 +140,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Drops what was written over the image.
+    /// Drops the writes over the image.
     pub(crate) fn reset(&self) {
         if let Some(blocks) = &self.media.blocks {
             write_lock(blocks).clear();

@@ -27,7 +27,7 @@ pub enum CrashError {
     /// The log cannot be written.
     #[error(transparent)]
     Recorder(#[from] LogError),
-    /// The text of a state cannot be read, or names what is not in the log.
+    /// The text of a state cannot be read, or names a change that is not in the log.
     #[error("state `{text}`: {problem}")]
     State { text: String, problem: String },
     /// The stack that serves the device could not be built.

@@ -96,7 +96,7 @@ fn open_files_as(job: &Job, paths: &[PathBuf], creates: bool) -> Result<Vec<Arc<
                     JobError::caused(&job.name, name, error)
                 })?;
         } else if job.invalidate && !job.direct {
-            // Advice: what the system does not drop stays, as with fio.
+            // Advice: the system may keep pages, as with fio.
             let _ = fadvise(&file, 0, None, Advice::DontNeed);
         }
         let advice = match job.fadvise_hint {

@@ -182,7 +182,7 @@ pub fn stack_region(job: &Job, clone: u32, target: &Target) -> Result<Region, Jo
     region(job, clone, &target.name, Some(view.mediasize_bytes), 1)
 }
 
-/// The regions of the job's files, and what has to be made before.
+/// The regions of the job's files, and the files to be made before.
 ///
 /// # Errors
 /// A file that cannot be looked at; a size that is missing, or larger than the device.

@@ -377,7 +377,7 @@ impl Session {
         }
     }
 
-    /// Reads what has happened; `keep` gets each event in the order of times. To be called every
+    /// Reads new events; `keep` gets each event in the order of times. To be called every
     /// few milliseconds. The requests that ended.
     ///
     /// # Errors

@@ -72,7 +72,7 @@ struct Open {
 /// The known bios of a request.
 #[derive(Debug, Default)]
 struct Done {
-    /// How many have ended, with what they became below.
+    /// How many have ended, with their requests below.
     ended: usize,
     /// Requests to the traced devices: how many, the first start, the last end.
     roots: u64,

@@ -3,7 +3,7 @@
 //! [`Store::getnewbuf`], [`Store::copyout`].
 //!
 //! ```text
-//!   lookup ----- busy ----> wait for who reads it
+//!   lookup ----- busy ----> wait for its reader
 //!     | absent                                       hit: no lock
 //!     v                                               lookup, copyout, is it unchanged? mark
 //!   getnewbuf (shard locked): free, or fresh, or the policy's victim
@@ -135,7 +135,7 @@ impl<I: Index> Store<I> {
         })
     }
 
-    /// From now on it keeps what is written until it is written below.
+    /// From now on it keeps writes until they are written below.
     pub(super) fn write_back(&mut self, dirty: Dirty) {
         self.dirty = Arc::new(dirty);
     }
@@ -425,7 +425,7 @@ impl<I: Index> Store<I> {
         queues.free.push(slot);
     }
 
-    /// The block is not what is cached any more; a read of it that is in flight is not kept.
+    /// The cached block is out of date; a read of it that is in flight is not kept.
     pub(crate) fn drop_block(&self, block: u64) {
         let _queues = self.lock(block);
         self.drop_locked(block);

@@ -50,7 +50,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: None,
 };
 
-/// The geom that records what passes.
+/// The geom that records requests.
 pub struct Recording {
     recorder: Arc<Recorder>,
 }
@@ -111,7 +111,7 @@ impl Geom for Crashing {
         self.worker.attached(lower);
     }
 
-    /// The last writer leaves: what is in the volatile cache goes to the media, and a device whose
+    /// The last writer leaves: the volatile cache goes to the media, and a device whose
     /// power was cut is switched on again.
     fn settle(&self) -> Result<(), IoError> {
         self.worker.settle();

@@ -121,7 +121,7 @@ pub(super) fn file_kind(path: &str, said: options::Wanted) -> Result<FileKind, B
 
 /// Refuses an image or a block device that another program has open, for a command that writes to
 /// its bytes without a stack. Other files, and files that cannot be opened for reading, pass.
-/// `name` is what messages call it.
+/// `name` is its name in messages.
 ///
 /// # Errors
 /// How the other program has it open.

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How a command ended.
 pub(super) enum Ended {
     Well,
-    /// In words, with the end of what it printed.
+    /// In words, with the end of its output.
     Badly(String),
 }
 

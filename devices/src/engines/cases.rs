@@ -59,7 +59,7 @@ struct Doing {
     work: Rc<RefCell<Work>>,
 }
 
-/// A case of the job, and what its runs add up to.
+/// A case of the job, and the sum of its runs.
 struct Noted {
     case: String,
     method: Method,
@@ -68,7 +68,7 @@ struct Noted {
     account: Rc<RefCell<Account>>,
 }
 
-/// All cases, and what they note.
+/// All cases, and their notes.
 pub(super) struct Matrix {
     pub cases: Vec<Case<'static>>,
     /// Set while runs count.
@@ -318,7 +318,7 @@ impl Matrix {
         });
     }
 
-    /// Adds the cases of what engines cost, and of what the bench costs.
+    /// Adds the cases for the cost of engines, and of the bench.
     ///
     /// # Errors
     /// When an engine cannot take the file.

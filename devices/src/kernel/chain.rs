@@ -21,7 +21,7 @@ pub struct Row {
     pub sector_bytes: u32,
 }
 
-/// The layers of a chain from the top, how many bytes all of them have, and what is left out.
+/// The layers of a chain from the top, how many bytes all of them have, and the layers left out.
 pub struct Chain {
     pub rows: Vec<Row>,
     /// The region that is read of each, bytes.

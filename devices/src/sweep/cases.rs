@@ -27,7 +27,7 @@ pub(super) const DEPTHS: [u64; 3] = [1, 4, 32];
 /// The block that is measured twice, for the noise, bytes.
 const AGAIN_BYTES: u64 = 4096;
 
-/// Cases, and what they are.
+/// Cases, and their descriptions.
 pub(super) struct Matrix<'a> {
     options: &'a SweepOptions,
     seed: u64,
@@ -45,7 +45,7 @@ enum Ready {
     Stack(Box<Target>),
 }
 
-/// A target, and what is known of it.
+/// A target, and its known properties.
 struct Found {
     text: String,
     /// The file at its bottom, if there is one.
@@ -241,7 +241,7 @@ impl<'a> Matrix<'a> {
         (self.cases, self.subject)
     }
 
-    /// A case, and what it is.
+    /// A case, and its description.
     pub fn push(&mut self, case: Case<'a>, facts: CaseFacts) {
         self.cases.push(case);
         self.subject.cases.push(facts);

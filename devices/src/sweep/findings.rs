@@ -134,7 +134,7 @@ impl Limits {
 /// The limits of a way to a target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limited {
-    /// With what they vary between over processes.
+    /// With their spread over processes.
     Processes(Box<Limits>),
     /// From too few rounds for a spread.
     Once(Fitted),
@@ -160,7 +160,7 @@ pub struct WayFindings {
     pub part: usize,
     /// How the device was accessed: by system calls or through a stack.
     pub way: Way,
-    /// The cases of its steps, in the order of their blocks, with what was measured of each.
+    /// The cases of its steps, in the order of their blocks, with the measurements of each.
     pub steps: Vec<(u64, Sums)>,
     /// For each step the interval of the time of one block, ns; none with too few rounds.
     pub times: Vec<Option<Interval>>,
@@ -202,7 +202,7 @@ impl Findings {
     }
 }
 
-/// The runs of a case: those of whole rounds, or else what there is.
+/// The runs of a case: those of whole rounds, or else all.
 fn samples(document: &Document, case: usize) -> Box<dyn Iterator<Item = &Sample> + '_> {
     if document.rounds() > 0 {
         let rounds = document

@@ -31,7 +31,7 @@ pub struct Subject {
 pub struct Part {
     /// Its name in the names of cases: `file`, `disk`, `target`.
     pub name: String,
-    /// The target as the user wrote it, or what stood in for it.
+    /// The target as the user wrote it, or its substitute.
     pub target: String,
     /// How many bytes of it were used.
     pub region_bytes: u64,

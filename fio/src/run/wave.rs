@@ -59,7 +59,7 @@ impl Shared<'_> {
     }
 }
 
-/// Runs the jobs of a wave beside each other. Answers with what came out, and whether further waves
+/// Runs the jobs of a wave beside each other. Returns the outcome, and whether further waves
 /// may begin.
 pub(super) fn run_wave(
     wave: &[Copy],
@@ -182,7 +182,7 @@ fn status(wave: &[Copy], lives: &[Live], sampling: &Sampling) -> Vec<JobOutcome>
     wave.iter().enumerate().map(outcome).collect()
 }
 
-/// Passes on what threads had to say.
+/// Passes on the messages of threads.
 fn tell(notes: &Mutex<Vec<String>>, watcher: &mut dyn Watcher) {
     let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     notes.drain(..).for_each(|note| watcher.note(&note));

@@ -136,7 +136,7 @@ fn run_ns(cases: &[Case<'_>], costs: &[Cost], settings: &Settings, spent_ns: u64
     }
 }
 
-/// The length of runs with which the fewest rounds fit into what is left of the budget.
+/// The length of runs with which the fewest rounds fit into the rest of the budget.
 fn fitting_run_ns(settings: &Settings, calibrated: f64, fixed_ns: f64, spent_ns: u64) -> u64 {
     let Some(budget_ns) = settings.budget_ns else {
         return settings.run_ns;
@@ -218,7 +218,7 @@ fn cost(
     }
 }
 
-/// How long a run of a case is, or what limits it.
+/// How long a run of a case is, or its limit.
 enum Bound {
     Exactly(RunLength),
     AtMost(u64),

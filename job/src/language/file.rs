@@ -25,7 +25,7 @@ pub trait Loader {
     fn load(&mut self, name: &str, from: Option<&str>) -> std::io::Result<(Vec<u8>, String)>;
 }
 
-/// Reads the job file `name`, and what it includes.
+/// Reads the job file `name`, and the files that it includes.
 ///
 /// # Errors
 /// The line that is wrong, and why.

@@ -7,7 +7,7 @@ use crate::settings::Piece;
 /// The longest pattern (fio's `MAX_PATTERN_SIZE`), bytes.
 const PATTERN_BYTES_MAX: usize = 512;
 
-/// `0xdeadbeef`, `"text"`, `-12`, `%o`, `'file'`, and what is put together from them.
+/// `0xdeadbeef`, `"text"`, `-12`, `%o`, `'file'`, and their concatenations.
 pub fn bytes_pattern(text: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text.trim();

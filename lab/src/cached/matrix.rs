@@ -179,7 +179,7 @@ fn hits(
 /// its reason.
 ///
 /// # Errors
-/// [`HarnessError`] when what is served cannot be read.
+/// [`HarnessError`] when the served provider cannot be read.
 pub fn served(
     sources: &Sources,
     servers: &[ServerKind],
@@ -353,7 +353,7 @@ fn fill_by_writing(target: &Target, media_bytes: u64, seed: u64) -> Result<(), H
     all_of(target, true, media_bytes, &mut buffer)
 }
 
-/// The lookup alone: small and large, both indexes, and what bounds it.
+/// The lookup alone: small and large, both indexes, and its bounds.
 ///
 /// # Errors
 /// [`HarnessError::Os`] when there is no memory for the stores.

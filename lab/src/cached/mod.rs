@@ -1,6 +1,6 @@
 //! `ugeom lab cached`: what does a cached read cost, and why?
 //!
-//! The measurement of 2006 on today's machine: reading what is in memory already, random against
+//! The measurement of 2006 on today's machine: reading cached data, random against
 //! sequential, 4 and 16 KiB at a time, from the kernel's page cache, from a mapping, and through
 //! the cache class with a hash and with a splay tree; the same while buffers are recycled all the
 //! time; and lookups alone. `docs/lab-cached.md` is the page for users.
@@ -77,7 +77,7 @@ const RECYCLED_PERCENT: u64 = 15;
 const INDEX_BLOCKS: u64 = 256 << 10;
 const INDEX_BLOCKS_SMALL: u64 = 64;
 
-/// `lab cached`: what a cache saves, and what it costs.
+/// `lab cached`: the gain and the cost of a cache.
 pub struct Cached;
 
 impl Experiment for Cached {
@@ -203,7 +203,7 @@ const FILLING_SHARE: f64 = 0.4;
 
 /// How much of a file processes can fill their caches with in the time that there is: that of a
 /// trial with little of it, and in proportion. It is halved, so that a small change of the machine
-/// does not change what is measured.
+/// does not change the measurement.
 fn affordable_bytes(
     options: &CachedOptions,
     path: &Path,

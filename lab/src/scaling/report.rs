@@ -103,7 +103,7 @@ fn one_and_all(cores: u64) -> Vec<u64> {
     both
 }
 
-/// The ladder with one worker and with as many as cores, and what each step is.
+/// The ladder with one worker and with as many as cores, and the description of each step.
 fn summary(document: &Document, rates: &Observed, judgement: &Judgement) -> Table {
     let cores = document.subject.cores;
     let both = one_and_all(cores);

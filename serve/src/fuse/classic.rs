@@ -88,7 +88,7 @@ pub(super) fn send(
     until_taken(|| rustix::io::writev(&device, pieces))
 }
 
-/// Sends what a layer has lent, from where it lies.
+/// Sends a lease without a copy.
 fn send_lent(
     device: impl AsFd,
     unique: u64,
@@ -190,7 +190,7 @@ enum Got {
 }
 
 impl Worker {
-    /// A worker, and what wakes it from the reactor. One that stands `beside` another transport
+    /// A worker, and its wake-up from the reactor. One that stands `beside` another transport
     /// never sleeps in read(2).
     pub fn new(
         dispatcher: Dispatcher,

@@ -135,7 +135,7 @@ impl Dispatcher {
         self.slow.ask(request, ticket, &self.to);
     }
 
-    /// Questions about files, and what needs no answer or has always the same.
+    /// Questions about files, and those with no answer or always the same.
     fn look(&mut self, link: &mut impl Link, ticket: Ticket, node: u64, request: Request<'_>) {
         let later = self.shared.closing.load(Ordering::Acquire) > 0;
         let files = &self.shared.files;
@@ -322,7 +322,7 @@ impl Dispatcher {
         }
     }
 
-    /// Answers what the stack has finished.
+    /// Answers requests that the stack has completed.
     #[inline]
     pub fn collect(&mut self, link: &mut impl Link) {
         let operations = &self.operations;

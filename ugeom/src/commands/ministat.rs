@@ -156,7 +156,7 @@ impl Ministat {
         }
     }
 
-    /// As the original: what COLUMNS says, or two less than the terminal has, for the frame.
+    /// As the original: COLUMNS, or two less than the terminal has, for the frame.
     fn width(&self) -> usize {
         if let Some(width) = self.width {
             return width as usize;

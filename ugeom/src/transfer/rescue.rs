@@ -77,7 +77,7 @@ struct Rescue<'a> {
     buffer: Vec<u8>,
 }
 
-/// Reads what can be read of a range.
+/// Reads the readable sectors of a range.
 ///
 /// # Errors
 /// Stdout is no file, or the map is wrong; sectors could not be read; Ctrl-C.

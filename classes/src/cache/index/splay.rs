@@ -2,7 +2,7 @@
 //!
 //! D. D. Sleator, R. E. Tarjan: "Self-adjusting binary search trees", JACM 32(3), 1985; the
 //! top-down form. Each look-up moves the block to the root, so it changes the tree and needs its
-//! lock: that, and the cache lines that it touches on the way, is what is to be measured.
+//! lock: that, and the cache lines that it touches on the way, are to be measured.
 
 use super::{Entry, Found, Index, shard_of, spread};
 use std::io;

@@ -145,7 +145,7 @@ impl<I: Index> Store<I> {
         into.dedup();
     }
 
-    /// Takes what is dirty of a block to be written below: `with` gets the buffer and the parts
+    /// Takes the dirty parts of a block to be written below: `with` gets the buffer and the parts
     /// and copies them. The block's range is entered among the writers.
     pub(super) fn begin_cleaning(&self, block: u64, with: impl FnOnce(u32, u64)) {
         let _queues = self.lock(block);
@@ -219,7 +219,7 @@ impl<I: Index> Store<I> {
 
     /// The contents of a range of the media are unknown after a failed change. Clean blocks are
     /// read again. A block with something dirty in it stays, and the range is written with it, so
-    /// that the media holds what is read here.
+    /// that the media holds the data that is read here.
     pub(super) fn is_uncertain(&self, block: u64, within: usize, length: usize) {
         let _queues = self.lock(block);
         match self.ready(block) {
@@ -231,7 +231,7 @@ impl<I: Index> Store<I> {
         }
     }
 
-    /// A range is deleted below: its blocks are dropped, with what is dirty of them.
+    /// A range is deleted below: its blocks are dropped, dirty parts included.
     pub(super) fn forget_range(&self, first: u64, last: u64) {
         self.each_cached(first, last, |block| {
             let _queues = self.lock(block);
@@ -239,7 +239,7 @@ impl<I: Index> Store<I> {
         });
     }
 
-    /// Drops a block and what is dirty of it, or what is being read of it. It is locked.
+    /// Drops a block with its dirty parts and the read in flight. It is locked.
     fn forget(&self, block: u64) {
         if let Some(entry) = self.ready(block) {
             self.dirty.word(entry.slot).clear();
@@ -249,8 +249,8 @@ impl<I: Index> Store<I> {
         self.drop_locked(block);
     }
 
-    /// The layer below has lost what it had acknowledged: what no FLUSH has covered is dirty again.
-    /// Returns what is not here any more.
+    /// The layer below has lost acknowledged writes: blocks that no FLUSH has covered are dirty
+    /// again. Returns those that are not here any more.
     pub(super) fn dirty_again(&self) -> Lost {
         for slot in 0..self.dirty.slots() {
             let block = self.keys[slot as usize].load(Ordering::Relaxed);
@@ -278,7 +278,7 @@ impl<I: Index> Store<I> {
         }
     }
 
-    /// The media has become shorter: what lies behind its end is dropped. `held` says how much of
+    /// The media has become shorter: blocks past its end are dropped. `held` says how much of
     /// a block is left, bytes.
     pub(super) fn cut(&self, first: u64, held: impl Fn(u64) -> u64) -> Lost {
         let block_bytes = self.slab().block_bytes();

@@ -89,7 +89,7 @@ impl<'a> Disk<'a> {
         Ok(bytes)
     }
 
-    /// The same to find out what is there, which no layer logs when it fails.
+    /// The same to find content; no layer logs a failure.
     pub(super) fn look(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, IoError> {
         let end = offset.saturating_add(length).min(self.size_bytes);
         match end.saturating_sub(offset) {
@@ -101,7 +101,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Bytes of a range that begins with a sector, to find out what is there; fewer at its end.
+    /// Bytes of a range that begins with a sector, to find content; fewer at its end.
     pub(super) fn look_within(
         &mut self,
         range: &Range<u64>,

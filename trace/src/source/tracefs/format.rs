@@ -11,7 +11,7 @@ struct Field {
     bytes: usize,
 }
 
-/// Where a kind of events has what.
+/// The fields of a kind of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The number by which the ring names it.

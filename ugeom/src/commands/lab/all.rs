@@ -117,7 +117,7 @@ impl All<'_> {
     }
 }
 
-/// All answers: what was asked, what came out, and of how many observations. The level of their
+/// All answers: question, answer, and the number of observations. The level of their
 /// intervals stands below each answer.
 fn answers(results: &[Saved]) -> String {
     if results.is_empty() {

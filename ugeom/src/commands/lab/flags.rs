@@ -199,7 +199,7 @@ impl One {
         ]
     }
 
-    /// Measures, prints the answer, and saves what was measured.
+    /// Measures, prints the answer, and saves the measurements.
     ///
     /// # Errors
     /// Why it could not be measured, or not be saved; that the user stopped it.

@@ -177,7 +177,7 @@ impl Sweep {
         })
     }
 
-    /// Nothing is written to what is mounted or carries something.
+    /// Mounted targets and those with content are not written.
     fn check_target(&self) -> Result<()> {
         let Some(target) = self.target.as_deref().filter(|_| self.write) else { return Ok(()) };
         // A path is written to without a stack.

@@ -96,7 +96,7 @@ pub struct Passed {
     pub exclusive_ns: f64,
 }
 
-/// Of each device, on whatever way requests came to it.
+/// Of each device, for requests on any path.
 pub fn passed(tally: &Tally) -> BTreeMap<Dev, Passed> {
     let mut sums: BTreeMap<Dev, Vec<&Layer>> = BTreeMap::new();
     for layer in &tally.layers {

@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 type Counters = BTreeMap<Dev, diskstats::Stat>;
 
-/// Devices, their order, and what follows their requests.
+/// Devices, their order, and the tracker of their requests.
 struct View {
     tree: KernelTree,
     order: Vec<(usize, usize)>,

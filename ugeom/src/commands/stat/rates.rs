@@ -123,7 +123,7 @@ impl Interval {
     }
 }
 
-/// Each provider with its depth: below first, then what stands on it.
+/// Each provider with its depth: below first, then those above it.
 fn in_tree_order(layers: &[Layer]) -> Vec<(usize, &Layer)> {
     let is_root = |layer: &&Layer| {
         !layer

@@ -122,7 +122,7 @@ impl Columns {
 }
 
 /// Milliseconds, with fewer digits behind the point as there are more before it, as gstat does;
-/// what is less than 10 us has its unit.
+/// times below 10 us have their unit.
 fn ms(rate: &Rate) -> String {
     match rate.ms_each {
         None => "-".to_owned(),
@@ -144,7 +144,7 @@ fn quoted(name: &str) -> String {
     }
 }
 
-/// How long the interval was and should have been, and what looking costs.
+/// The actual and the wanted interval, and the sampling cost.
 pub fn remarks(interval: &Interval, wanted_s: f64) -> [String; 2] {
     let first = format!("dT: {:.3}s  w: {wanted_s:.3}s", interval.seconds);
     let look = interval.look_ns as f64 / 1e3;
