@@ -68,14 +68,14 @@ impl Scratch {
 
 /// A file to measure on: the user's own, or a temporary one.
 #[derive(Debug)]
-pub enum Place {
+pub enum ScratchPlace {
     /// The one that the user named.
     Given(PathBuf),
     /// A temporary one, because none was named.
     Temporary(Scratch),
 }
 
-impl Place {
+impl ScratchPlace {
     /// The file that was named, or else a temporary one in the current folder.
     ///
     /// # Errors

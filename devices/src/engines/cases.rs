@@ -5,7 +5,7 @@ use super::account::Account;
 use super::cost;
 use super::job::{BLOCK_BYTES, EngineJob, Part};
 use super::methods::Method;
-use super::plan::{self, Depth, Plan};
+use super::plan::{self, Depth, EnginesPlan};
 use super::schedulers::Schedulers;
 use super::subject::{JobDetail, Subject};
 use super::threads::by_threads;
@@ -158,7 +158,7 @@ impl Matrix {
     ///
     /// # Errors
     /// When an engine does not take the file.
-    pub fn ready_ways(&mut self, plan: &Plan) -> Result<(), HarnessError> {
+    pub fn ready_ways(&mut self, plan: &EnginesPlan) -> Result<(), HarnessError> {
         for (depth, _) in &plan.runs {
             for method in Method::ALL {
                 self.make_ready(method, *depth)?;
@@ -228,7 +228,7 @@ impl Matrix {
     }
 
     /// Adds the cases of the job. With schedulers, each is there once for each of them.
-    pub fn jobs(&mut self, plan: &Plan, schedulers: Option<&Rc<Schedulers>>) {
+    pub fn jobs(&mut self, plan: &EnginesPlan, schedulers: Option<&Rc<Schedulers>>) {
         for &(depth, requests) in &plan.runs {
             self.subject.depths.push(depth);
             self.subject.requests.push(requests);
@@ -261,7 +261,7 @@ impl Matrix {
         &mut self,
         name: String,
         index: usize,
-        (plan, scheduler): (&Plan, Option<String>),
+        (plan, scheduler): (&EnginesPlan, Option<String>),
         schedulers: Option<&Rc<Schedulers>>,
     ) {
         let Doing {
@@ -331,7 +331,7 @@ impl Matrix {
     }
 
     /// The plan for the job.
-    pub fn plan(&self, tried: &[Depth], budget_ns: Option<u64>, rounds: u64) -> Plan {
+    pub fn plan(&self, tried: &[Depth], budget_ns: Option<u64>, rounds: u64) -> EnginesPlan {
         match budget_ns {
             None => plan::whole(tried, self.part.blocks),
             Some(budget_ns) => plan::within(tried, self.part.blocks, budget_ns, rounds),

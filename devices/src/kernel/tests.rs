@@ -6,7 +6,7 @@ use super::*;
 fn chain(folder: &Path) -> Chain {
     let path = folder.join("file");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let row = |name: &str, offset_bytes| chain::Row {
+    let row = |name: &str, offset_bytes| chain::ChainLayer {
         name: name.to_owned(),
         class: "FILE",
         path: path.clone(),

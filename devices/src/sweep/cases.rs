@@ -2,7 +2,7 @@
 
 use super::SweepOptions;
 use super::blocks::{self, Moving, Named};
-use super::subject::{CaseFacts, Part, Role, SetLimits, Subject, Way};
+use super::subject::{CacheMode, CaseFacts, Part, Role, SetLimits, Subject};
 use rustix::fs::{Advice, Mode, OFlags};
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
@@ -87,7 +87,7 @@ impl Found {
     }
 
     /// Makes it ready for one way.
-    fn ready(&self, way: Way, write: bool) -> Result<Ready, HarnessError> {
+    fn ready(&self, way: CacheMode, write: bool) -> Result<Ready, HarnessError> {
         match &self.file {
             Some(path) if self.plain => open_file(path, way, write).map(Ready::Calls),
             _ => self
@@ -96,10 +96,10 @@ impl Found {
         }
     }
 
-    fn stack(&self, way: Way, write: bool) -> Result<Target, HarnessError> {
+    fn stack(&self, way: CacheMode, write: bool) -> Result<Target, HarnessError> {
         let options = TargetOptions {
             writable: write,
-            direct: way == Way::Direct,
+            direct: way == CacheMode::Direct,
             // Reading a path by system calls excludes no other program, so its queue need not
             // either.
             unlocked: self.held.get() || self.plain && !write,
@@ -127,20 +127,20 @@ impl Found {
     }
 }
 
-fn open_file(path: &Path, way: Way, write: bool) -> Result<Named, HarnessError> {
+fn open_file(path: &Path, way: CacheMode, write: bool) -> Result<Named, HarnessError> {
     let name = text_of(path);
     let mut flags = OFlags::CLOEXEC;
     flags |= if write { OFlags::RDWR } else { OFlags::RDONLY };
-    flags.set(OFlags::DIRECT, way == Way::Direct);
+    flags.set(OFlags::DIRECT, way == CacheMode::Direct);
     let file = rustix::fs::open(path, flags, Mode::empty());
     let file = file.map_err(|errno| match way {
-        Way::Direct => FileError::at(&name, "opening with O_DIRECT")(errno),
+        CacheMode::Direct => FileError::at(&name, "opening with O_DIRECT")(errno),
         _ => FileError::open(&name)(errno),
     })?;
     Ok(Named {
         path: name,
         file: Arc::new(File::from(file)),
-        cached: way != Way::Direct,
+        cached: way != CacheMode::Direct,
     })
 }
 
@@ -267,11 +267,11 @@ impl<'a> Matrix<'a> {
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), HarnessError> {
         let found = Found::of(text);
         found.can_be_read()?;
-        let ways: Vec<Way> = match found.file {
-            None => vec![Way::Stack],
+        let ways: Vec<CacheMode> = match found.file {
+            None => vec![CacheMode::Stack],
             Some(_) => [
-                (Way::Direct, self.options.direct),
-                (Way::Buffered, self.options.buffered),
+                (CacheMode::Direct, self.options.direct),
+                (CacheMode::Buffered, self.options.buffered),
             ]
             .into_iter()
             .filter_map(|(way, wanted)| wanted.then_some(way))
@@ -327,7 +327,7 @@ impl<'a> Matrix<'a> {
     fn add_way(
         &mut self,
         part: usize,
-        way: Way,
+        way: CacheMode,
         found: &Found,
         ready: &Ready,
     ) -> Result<(), HarnessError> {
@@ -362,7 +362,9 @@ impl<'a> Matrix<'a> {
             self.add_step(facts, found, ready)?;
         }
         match blocks.first() {
-            Some(smallest) if way != Way::Buffered => self.add_depths(part, way, *smallest, found),
+            Some(smallest) if way != CacheMode::Buffered => {
+                self.add_depths(part, way, *smallest, found)
+            }
             _ => Ok(()),
         }
     }
@@ -406,7 +408,7 @@ impl<'a> Matrix<'a> {
                 blocks::by_stack(&name, (&target.stack, target.top), places, moving)?
             }
         };
-        if let (Way::Buffered, Some(path)) = (facts.way, &found.file) {
+        if let (CacheMode::Buffered, Some(path)) = (facts.way, &found.file) {
             let path = path.clone();
             case = case.preparing(move || forget(&path));
         }
@@ -434,7 +436,7 @@ impl<'a> Matrix<'a> {
     fn add_depths(
         &mut self,
         part: usize,
-        way: Way,
+        way: CacheMode,
         block_bytes: u64,
         found: &Found,
     ) -> Result<(), HarnessError> {
@@ -495,7 +497,7 @@ pub fn direct_reads<'a>(
     (block_bytes, region_bytes): (u64, u64),
     cancelled: &'a AtomicBool,
 ) -> Result<Case<'a>, HarnessError> {
-    let named = open_file(path, Way::Direct, false)?;
+    let named = open_file(path, CacheMode::Direct, false)?;
     named.can_read(block_bytes)?;
     let moving = Moving {
         block_bytes,

@@ -29,7 +29,7 @@ use ugeom_harness as harness;
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
 use ugeom_harness::processes::{PROCESSES_SHORT, Protocol};
-use ugeom_harness::scratch::{self, Place};
+use ugeom_harness::scratch::{self, ScratchPlace};
 use ugeom_load::devices;
 use ugeom_machine::clock;
 use ugeom_measure::units::size_human;
@@ -85,7 +85,7 @@ impl Experiment for Cached {
     const ROUNDS: u64 = 5;
     type Options = CachedOptions;
     type Subject = Subject;
-    type Prepared = Place;
+    type Prepared = ScratchPlace;
 
     fn common(options: &mut CachedOptions) -> &mut Common {
         &mut options.common
@@ -99,9 +99,9 @@ impl Experiment for Cached {
         options: &mut CachedOptions,
         seed: u64,
         cancelled: &AtomicBool,
-    ) -> Result<Place, HarnessError> {
+    ) -> Result<ScratchPlace, HarnessError> {
         let bytes = planned(options, &Host::now()).size_bytes;
-        let place = Place::of(options.file.as_deref(), bytes, seed, cancelled)?;
+        let place = ScratchPlace::of(options.file.as_deref(), bytes, seed, cancelled)?;
         if options.file.is_none() {
             options.temporary = Some(place.path().to_path_buf());
         }

@@ -7,7 +7,7 @@
 
 use super::dispatch::{Dispatcher, TRANSFER_BYTES_MAX};
 use super::error::FuseError;
-use super::link::{Answer, Link, Reply, Ticket};
+use super::link::{Link, Reply, Responder, Ticket};
 use crate::buffers::Buffers;
 use rustix::io::Errno;
 use std::io::{IoSlice, IoSliceMut};
@@ -124,7 +124,7 @@ fn until_taken(mut write: impl FnMut() -> Result<usize, Errno>) -> Result<(), Er
     }
 }
 
-impl Answer for Devices {
+impl Responder for Devices {
     fn answer(&self, ticket: Ticket, _memory: Option<Buffer>, reply: Result<Vec<u8>, Errno>) {
         self.reply(ticket, reply.as_deref().map_err(|errno| *errno));
     }

@@ -12,7 +12,7 @@
 use super::Shared;
 use super::handles::{Handle, Mine, Table, look};
 use super::interrupts::{Found, Interrupted};
-use super::link::{Answer, Link, Reply, Ticket};
+use super::link::{Link, Reply, Responder, Ticket};
 use super::passages::Notes;
 use super::slow::{HelperRequest, OpenerRequest, SlowPath};
 use rustix::fs::OFlags;
@@ -56,7 +56,7 @@ pub(super) struct Dispatcher {
     table: Mine,
     slow: SlowPath,
     /// The way by which the slow path answers.
-    to: Arc<dyn Answer>,
+    to: Arc<dyn Responder>,
     operations: Vec<Operation>,
     unused: Vec<u32>,
     pub interrupted: Interrupted,
@@ -69,7 +69,7 @@ impl Dispatcher {
         channel: Channel,
         table: Mine,
         slow: &SlowPath,
-        to: Arc<dyn Answer>,
+        to: Arc<dyn Responder>,
         interrupted: Interrupted,
     ) -> Self {
         Self {

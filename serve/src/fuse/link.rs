@@ -50,7 +50,7 @@ pub(super) trait Link {
 }
 
 /// The way by which any thread answers.
-pub(super) trait Answer: Send + Sync {
+pub(super) trait Responder: Send + Sync {
     /// As [`Link::answer`], from any thread.
     fn answer(&self, ticket: Ticket, memory: Option<Buffer>, reply: Result<Vec<u8>, Errno>);
 }

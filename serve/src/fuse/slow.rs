@@ -9,7 +9,7 @@
 use super::Shared;
 use super::error::FuseError;
 use super::handles::{Handle, Tables};
-use super::link::{Answer, Ticket};
+use super::link::{Responder, Ticket};
 use super::new_channel;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -60,7 +60,7 @@ pub(super) enum HelperRequest {
 struct SlowJob<T> {
     what: T,
     ticket: Ticket,
-    to: Arc<dyn Answer>,
+    to: Arc<dyn Responder>,
 }
 
 type HelperJob = SlowJob<(Arc<Handle>, HelperRequest)>;
@@ -73,7 +73,7 @@ pub(super) struct SlowPath {
 }
 
 impl SlowPath {
-    pub fn ask(&self, what: OpenerRequest, ticket: Ticket, to: &Arc<dyn Answer>) {
+    pub fn ask(&self, what: OpenerRequest, ticket: Ticket, to: &Arc<dyn Responder>) {
         let to = Arc::clone(to);
         if let Err(lost) = self.opener_requests.send(SlowJob { what, ticket, to }) {
             // The thread is gone, by a panic: a defect, which has been reported as such.
@@ -86,7 +86,7 @@ impl SlowPath {
         handle: &Arc<Handle>,
         request: HelperRequest,
         ticket: Ticket,
-        to: &Arc<dyn Answer>,
+        to: &Arc<dyn Responder>,
     ) {
         let (what, to) = ((Arc::clone(handle), request), Arc::clone(to));
         if let Err(lost) = self.helper_requests.send(SlowJob { what, ticket, to }) {

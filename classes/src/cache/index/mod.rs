@@ -27,7 +27,7 @@ pub struct Entry {
 
 /// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
-pub enum Found<P> {
+pub enum Lookup<P> {
     /// It is not there.
     Absent,
     /// Its entry is being changed.
@@ -51,7 +51,7 @@ pub trait Index: Send + Sync + Sized + 'static {
     fn new(slots: u32, shard_bits: u32) -> io::Result<Self>;
 
     /// Looks a block up.
-    fn find(&self, block: u64) -> Found<Self::Place>;
+    fn find(&self, block: u64) -> Lookup<Self::Place>;
 
     /// True when neither the entry nor the bytes of its buffer have changed since it was found.
     fn unchanged(&self, place: Self::Place) -> bool;

@@ -2,7 +2,7 @@
 //! deleted. Each step is made under the lock of the block's shard, and leaves block and word
 //! agreeing: what is dirty is the latest, and the media has the latest of what is not.
 
-use crate::cache::index::{Entry, Found, Index};
+use crate::cache::index::{Entry, Index, Lookup};
 use crate::cache::lost::Lost;
 use crate::cache::store::{Queues, Store, VACANT};
 use std::sync::atomic::Ordering;
@@ -40,9 +40,9 @@ impl<I: Index> Store<I> {
         }
         let parts = self.dirty.touched(within, piece.len());
         match self.index.find(block) {
-            Found::Changing => Put::Busy,
-            Found::At(_, entry) if entry.busy => Put::Busy,
-            Found::At(_, entry) => {
+            Lookup::Changing => Put::Busy,
+            Lookup::At(_, entry) if entry.busy => Put::Busy,
+            Lookup::At(_, entry) => {
                 let clean = self.dirty.word(entry.slot).is_clean();
                 if clean && !self.dirty.reserve() {
                     return Put::Full;
@@ -57,9 +57,9 @@ impl<I: Index> Store<I> {
                 self.mark(block, slot);
                 Put::Done
             }
-            Found::Absent if piece.len() < held => Put::Absent,
-            Found::Absent if !self.dirty.reserve() => Put::Full,
-            Found::Absent => match self.bring(&mut queues, block, piece) {
+            Lookup::Absent if piece.len() < held => Put::Absent,
+            Lookup::Absent if !self.dirty.reserve() => Put::Full,
+            Lookup::Absent => match self.bring(&mut queues, block, piece) {
                 Some(slot) => {
                     self.dirty.word(slot).add(parts);
                     Put::Done
@@ -107,7 +107,7 @@ impl<I: Index> Store<I> {
     /// The entry of a block, when it is not being read.
     fn ready(&self, block: u64) -> Option<Entry> {
         match self.index.find(block) {
-            Found::At(_, entry) if !entry.busy => Some(entry),
+            Lookup::At(_, entry) if !entry.busy => Some(entry),
             _ => None,
         }
     }
@@ -116,7 +116,7 @@ impl<I: Index> Store<I> {
     pub(super) fn buffer_of_read(&self, block: u64) -> Option<u32> {
         let _queues = self.lock(block);
         match self.index.find(block) {
-            Found::At(_, entry) if entry.busy => Some(entry.slot),
+            Lookup::At(_, entry) if entry.busy => Some(entry.slot),
             _ => None,
         }
     }
@@ -184,15 +184,15 @@ impl<I: Index> Store<I> {
         let parts = self.dirty.touched(within, piece.len());
         let mut kept = None;
         match self.index.find(block) {
-            Found::At(_, entry) if entry.busy => self.flag_stale(block),
-            Found::At(_, entry) if self.dirty.word(entry.slot).is_clean() => {
+            Lookup::At(_, entry) if entry.busy => self.flag_stale(block),
+            Lookup::At(_, entry) if self.dirty.word(entry.slot).is_clean() => {
                 if self.index.write(block, self.slab(), within, piece) {
                     kept = Some(entry.slot);
                 } else {
                     self.drop_locked(block);
                 }
             }
-            Found::At(_, entry) => {
+            Lookup::At(_, entry) => {
                 let Some(slot) = self.change(&mut queues, block, entry.slot, within, piece) else {
                     return false;
                 };
@@ -200,10 +200,10 @@ impl<I: Index> Store<I> {
                 self.dirty.word(slot).remove(covered);
                 kept = Some(slot);
             }
-            Found::Absent if piece.len() >= held => {
+            Lookup::Absent if piece.len() >= held => {
                 kept = self.bring(&mut queues, block, piece);
             }
-            Found::Absent | Found::Changing => {}
+            Lookup::Absent | Lookup::Changing => {}
         }
         match kept {
             _ if durable => {}

@@ -1,6 +1,6 @@
 //! `ugeom lab engines`: its flags, and where its results go.
 
-use super::flags::One;
+use super::flags::ExperimentArgs;
 use crate::{opening, safety};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
@@ -55,7 +55,7 @@ pub struct Engines {
     schedulers: bool,
 
     #[command(flatten)]
-    one: One,
+    one: ExperimentArgs,
 }
 
 /// The smallest part of a file that is worth measuring, bytes.

@@ -1,6 +1,6 @@
 //! `ugeom lab sweep`: its flags, the safety of writing, and where its results go.
 
-use super::flags::One;
+use super::flags::ExperimentArgs;
 use crate::failure::{Reported, Usage};
 use crate::opening;
 use crate::output;
@@ -75,7 +75,7 @@ pub struct Sweep {
     format: Format,
 
     #[command(flatten)]
-    one: One,
+    one: ExperimentArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
