@@ -375,7 +375,8 @@ pub(super) fn within(one: &Loaded, options: &CompareOptions) -> Result<Compared,
         changed.push(position(one, name)?);
     }
     if changed.is_empty() {
-        changed = (0..cases.len()).collect();
+        let is_compared = |case: &usize| one.is_candidate(&cases[*case]);
+        changed = (0..cases.len()).filter(is_compared).collect();
     }
     changed.retain(|case| *case != base);
     if changed.is_empty() {

@@ -49,6 +49,13 @@ impl Loaded {
         let first = self.document.processes.first();
         first.map_or(&[], |process| &process.cases)
     }
+
+    /// False for the cases that `ugeom ab` measures beside its candidates: the base once more, and
+    /// the shell without a command.
+    fn is_candidate(&self, case: &str) -> bool {
+        let candidates = self.document.subject["candidates"].as_array();
+        candidates.is_none_or(|all| all.iter().any(|one| one["name"] == case))
+    }
 }
 
 /// Compares results of ours: with the first one all others, or with the first case (or the one that

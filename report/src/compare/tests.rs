@@ -359,3 +359,19 @@ fn too_few_observations_are_no_verdict() {
     );
     assert!(!text.contains("No significant change"), "{text}");
 }
+
+#[test]
+fn a_result_of_ab_is_compared_by_its_candidates() {
+    let times = |case: usize, round: u64| 10_000 + 5_000 * case as u64 + wobble(case, round);
+    let mut one = result("one.json", &["A", "A again", "B"], 20, times);
+    one.document.subject = serde_json::json!({"candidates": [{"name": "A"}, {"name": "B"}]});
+    let mut options = CompareOptions::default();
+    let cases = |options: &CompareOptions| {
+        let compared = compare(std::slice::from_ref(&one), options).unwrap();
+        let rows = &compared.metrics[0].rows;
+        rows.iter().map(|row| row.case.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(cases(&options), ["B"]);
+    options.cases = vec!["A again".to_owned()];
+    assert_eq!(cases(&options), ["A again"]);
+}
