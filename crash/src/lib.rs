@@ -8,7 +8,7 @@
 //!   CrashState   one of them, as a text that names it exactly            state.rs
 //!   Lane         builds a state: durable image + copy-on-write blocks    lane.rs, disk.rs
 //!   Check        the user's question to a state: a closure or a command  check.rs, command.rs
-//!   judge        durability, atomicity and order as promised       promise.rs
+//!   judge        durability, atomicity and order as promised             promise.rs
 //!   campaign     all of it, in parallel; shrink the smallest failure     campaign.rs, campaign/
 //!   CrashResult  the findings, saved, and their page                     report.rs
 //! ```

@@ -76,7 +76,7 @@ impl Disk {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Advances the model to `now_ns`.
+    /// Acts on the state of a request at `now_ns`.
     fn follow(&self, request: Request<'_>, poll: Poll, now_ns: u64) -> Next {
         match poll {
             Poll::NotBefore(due_ns) => request.delay(due_ns.saturating_sub(now_ns)),

@@ -38,7 +38,7 @@ fn latencies_ns([due, begun, issued]: [u64; 3], now: u64) -> [u64; 3] {
 
 impl<D: Door> Worker<'_, D> {
     /// Takes completed requests, `together` at a time with new ones in between; sleeps when
-    /// nothing has, but not past the time of the next request.
+    /// there are none, but not past the time of the next request.
     pub(super) fn collect(&mut self, together: usize) {
         self.collect_and(together, Self::refill);
     }

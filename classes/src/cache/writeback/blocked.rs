@@ -231,7 +231,7 @@ impl BlockedWrites {
         self.answered.notify_all();
     }
 
-    /// Whether a pass could write its blocks.
+    /// A pass could not (`stuck`), or could, write its blocks.
     pub fn set_stuck(&self, stuck: bool) {
         self.stuck.store(stuck, Ordering::Relaxed);
         self.let_writers_go();

@@ -207,7 +207,7 @@ impl Rig {
         flush
     }
 
-    /// Closes contents whose blocks cannot be written; returns the others.
+    /// Closes the device while its blocks cannot be written; returns device and stack.
     fn close_with_dirty_blocks(self) -> (Arc<Device>, Stack) {
         drop(self.channel);
         self.opened.close().expect_err("it cannot be written");
