@@ -438,13 +438,7 @@ pub fn between(
         ));
     }
     let old = base.series();
-    for name in &options.cases {
-        if !old.iter().any(|one| one.case == *name) {
-            let known = cases(&old);
-            let problem = format!("{}: it has no case `{name}`, but {known}", base.name);
-            return Err(HarnessError::Compare(problem));
-        }
-    }
+    refuse_unknown(&options.cases, &base.name, &old)?;
     let wanted = |case: &String| options.cases.is_empty() || options.cases.contains(case);
     let mut metrics: Vec<(String, Vec<Pending>)> = Vec::new();
     for side in others {
@@ -497,6 +491,18 @@ pub fn between(
     }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     compared.with_something(options, &known)
+}
+
+/// Refuses names of cases that a result does not have.
+fn refuse_unknown(names: &[String], result: &str, series: &[Series]) -> Result<(), HarnessError> {
+    for name in names {
+        if !series.iter().any(|one| one.case == *name) {
+            let known = cases(series);
+            let problem = format!("{result}: it has no case `{name}`, but {known}");
+            return Err(HarnessError::Compare(problem));
+        }
+    }
+    Ok(())
 }
 
 /// Of more cases than this a message names the first.
