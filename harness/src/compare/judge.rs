@@ -9,7 +9,6 @@
 //!
 //! The intervals of a metric hold together (Bonferroni), and the verdict follows from them.
 
-use super::restated::restates_time;
 use super::{Loaded, Metric};
 use crate::HarnessError;
 use crate::foreign::{self, Format, Series};
@@ -411,12 +410,11 @@ pub(super) fn within(one: &Loaded, options: &CompareOptions) -> Result<Compared,
         }
         compared.judge(metric.id(), pairs, options);
     }
-    compared.mark_restated(Some(&cases[base]), &[one], options);
     compared.with_something(options, &known)
 }
 
 /// Each case of the base with the same case of each other side.
-pub fn between(
+pub(super) fn between(
     base: &Side,
     others: &[Side],
     options: &CompareOptions,
@@ -479,15 +477,6 @@ pub fn between(
     let known: Vec<String> = metrics.iter().map(|one| one.0.clone()).collect();
     for (metric, pending) in metrics {
         compared.judge(&metric, pending, options);
-    }
-    let files = || {
-        base.files
-            .iter()
-            .chain(others.iter().flat_map(|side| &side.files))
-    };
-    let documents: Vec<&Loaded> = files().filter_map(|file| file.document.as_ref()).collect();
-    if documents.len() == files().count() {
-        compared.mark_restated(None, &documents, options);
     }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     compared.with_something(options, &known)
@@ -601,20 +590,6 @@ impl Compared {
             compared,
             restates_time: false,
         });
-    }
-
-    /// Marks the rates that restate the time, unless metrics were chosen.
-    fn mark_restated(
-        &mut self,
-        base: Option<&str>,
-        documents: &[&Loaded],
-        options: &CompareOptions,
-    ) {
-        if options.metrics.is_empty() {
-            for judged in &mut self.metrics {
-                judged.restates_time = restates_time(judged, base, documents);
-            }
-        }
     }
 
     /// Refuses a comparison of nothing. There were these metrics to choose from.

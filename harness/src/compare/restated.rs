@@ -2,15 +2,29 @@
 //! work divided by the time, and have its verdict.
 
 use super::Loaded;
-use super::judge::Judged;
+use super::judge::{CompareOptions, Judged};
 use crate::metric::Metric;
 
 /// Quotients of floating-point numbers are equal within this share.
 const EQUAL_WITHIN: f64 = 1e-9;
 
-/// Whether the rows of `judged` are a constant amount of work divided by the time. `base` is the
-/// case that others of the same document are compared with.
-pub(super) fn restates_time(judged: &Judged, base: Option<&str>, documents: &[&Loaded]) -> bool {
+/// Marks the rates that restate the time, unless metrics were chosen. `base` is the case that
+/// others of the same document are compared with.
+pub(super) fn mark_restated(
+    metrics: &mut [Judged],
+    base: Option<&str>,
+    documents: &[&Loaded],
+    options: &CompareOptions,
+) {
+    if options.metrics.is_empty() {
+        for judged in metrics {
+            judged.restates_time = restates_time(judged, base, documents);
+        }
+    }
+}
+
+/// Whether the rows of `judged` are a constant amount of work divided by the time.
+fn restates_time(judged: &Judged, base: Option<&str>, documents: &[&Loaded]) -> bool {
     let rates = [Metric::BytesPerSecond, Metric::TransactionsPerSecond];
     let Some(rate) = rates.into_iter().find(|rate| rate.id() == judged.metric) else {
         return false;

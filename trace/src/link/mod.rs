@@ -105,7 +105,8 @@ pub struct Topology {
     /// Loop devices, and where their first byte lies if they stand on a block device: its number
     /// and the sector.
     pub loops: HashMap<Dev, Option<(Dev, u64)>>,
-    /// The source tells of `EventKind::Done`, which is then a request's end; else `EventKind::Complete` is.
+    /// The source reports `EventKind::Done`, which is then a request's end; else
+    /// `EventKind::Complete` is.
     pub has_done: bool,
     /// The source tells of `EventKind::Run`.
     pub has_run: bool,
