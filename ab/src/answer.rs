@@ -206,7 +206,7 @@ fn in_all(base: &str, others: &[&Judgement]) -> String {
     format!("Of {all} candidates, {parts}.{best}")
 }
 
-/// The outcome in front, with what it rests on.
+/// The outcome in front, with its evidence.
 fn gated(document: &Document, sentence: String, outcome: Outcome) -> String {
     let Some((_, gates)) = gate(document) else {
         return sentence;

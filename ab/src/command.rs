@@ -24,7 +24,7 @@ impl<'a> Program<'a> {
     }
 
     /// The case that runs it; a run is one of the command. The first one is not counted: it
-    /// consists of the warm-ups, each with its preparation, and finds what is wrong. Without
+    /// consists of the warm-ups, each with its preparation, and finds errors. Without
     /// warm-ups it runs nothing.
     pub(super) fn case(
         self,

@@ -14,7 +14,7 @@ pub struct Jobs<'a> {
     pub files: BTreeMap<String, Vec<Job>>,
     /// Asked before a job writes to a target: an error forbids it.
     pub may_write: &'a dyn Fn(&Meaning) -> Result<(), String>,
-    /// Takes what is to be said about the jobs, once.
+    /// Takes the warnings about the jobs, once.
     pub note: &'a dyn Fn(&str),
 }
 
@@ -59,7 +59,7 @@ pub(super) fn case<'a>(
     }))
 }
 
-/// A first run, which is not counted, makes the files that are missing and finds what is wrong.
+/// A first run, which is not counted, makes missing files and finds errors.
 ///
 /// # Errors
 /// [`HarnessError::Subject`] when a job cannot be run, fails, or makes no request.

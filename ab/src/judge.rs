@@ -49,7 +49,7 @@ pub struct Judged {
 pub struct Judgement {
     /// Name of the side, as the page shows it.
     pub name: String,
-    /// The middle of its processes, and what they vary between.
+    /// The middle of its processes, and their spread.
     pub typical: Option<Spread>,
     /// The smallest and the largest value of a run.
     pub ends: (f64, f64),

@@ -62,7 +62,7 @@ pub const EXPERIMENT: &str = "ab";
 /// The case that measures a shell which does nothing.
 const SHELL: &str = "shell";
 
-/// The result of a comparison, with what was compared.
+/// The result of a comparison, with its candidates.
 pub type Document = document::Document<Subject>;
 
 /// The candidates, and the rules of the comparison.
@@ -80,14 +80,15 @@ pub struct AbOptions {
     pub run_ns: u64,
     /// The seed of the order; one of the clock if none.
     pub seed: Option<u64>,
-    /// Whether job files may write to what carries something.
+    /// Whether job files may overwrite content.
     pub destroy: bool,
 }
 
 /// One of those that are compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Its name, which is that of its case: `A`, `B`, or what the user or a parameter calls it.
+    /// Its name, which is that of its case: `A`, `B`, or the name that the user or a parameter
+    /// gives.
     pub name: String,
     /// The target, jobs or command to measure.
     pub side: Side,

@@ -28,7 +28,7 @@ const NS_MIN: f64 = 0.001;
 /// And no longer, or the unit is wrong, ns.
 const NS_MAX: f64 = 3.6e12;
 
-/// How much of what was printed an error shows.
+/// How much of the output an error shows.
 const SHOWN_CHARS: usize = 400;
 
 impl Printed {
@@ -43,7 +43,7 @@ impl Printed {
         }
     }
 
-    /// The time that stands for the last number in what was printed, ns: between a picosecond and
+    /// The time that stands for the last number of the output, ns: between a picosecond and
     /// an hour.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Printed {
     }
 }
 
-/// The end of a text on one line, without what could speak to the terminal.
+/// The end of a text on one line, without control characters.
 pub(super) fn shortened(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ugeom_harness::{Case, HarnessError};
 use ugeom_machine::clock;
 
-/// How much of what a command says is read, from the end.
+/// How much of a command's output is read, from the end.
 const OUTPUT_BYTES_MAX: u64 = 65_536;
 
 /// How long a Ctrl-C may take to reach this process when it has ended the command already.
@@ -98,7 +98,7 @@ pub(super) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Runs a command once; with `listening` what it says is kept.
+    /// Runs a command once; with `listening` its output is kept.
     pub fn once(&self, text: &str, listening: bool) -> Result<Done, HarnessError> {
         let failed = |error: std::io::Error| failure(text, error.to_string());
         let mut files: Option<(File, File)> = None;
@@ -172,7 +172,7 @@ pub(super) fn failure(text: &str, problem: String) -> HarnessError {
     }
 }
 
-/// The end of what was written to a file, as text.
+/// The end of a file, as text.
 fn end_of(mut file: File) -> String {
     let mut bytes = Vec::new();
     let length = file.metadata().map_or(0, |metadata| metadata.len());

@@ -41,7 +41,7 @@ impl Side {
         }
     }
 
-    /// The text of whatever it is.
+    /// Its text.
     pub fn text(&self) -> &str {
         match self {
             Self::Target(text) | Self::Job(text) | Self::Command(text) => text,

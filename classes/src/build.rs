@@ -4,6 +4,7 @@ use crate::spec::SpecError;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+use ugeom_machine::file_error::FileError;
 use ugeom_machine::in_use::use_of;
 use ugeom_stack::{ProviderPlan, ProviderView, Stack};
 
@@ -16,7 +17,7 @@ pub struct FileAccess {
     pub direct: bool,
     /// Without a lock: another process holds the target.
     pub unlocked: bool,
-    /// To change what the target describes, such as its partition table: refused while another
+    /// To change the structure of the target, such as its partition table: refused while another
     /// program relies on it.
     pub relayout: bool,
 }
@@ -112,14 +113,8 @@ pub enum BuildError {
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The operating system refused an operation on a file.
-    #[error("{operation} {path}: {error}")]
-    Os {
-        /// The failed operation (`opening`).
-        operation: &'static str,
-        path: String,
-        #[source]
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Os(#[from] FileError),
     /// The operating system refused something that the class itself needs.
     #[error("{class}: {operation}: {error}")]
     System {
@@ -145,16 +140,17 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// Makes the error of an operation on a file of what the system answers.
+    /// The error of a failed action on a file, other than opening it.
     pub(crate) fn os<E: Into<io::Error>>(
-        operation: &'static str,
+        action: &'static str,
         path: &str,
     ) -> impl Fn(E) -> Self + Copy {
-        move |error| Self::Os {
-            operation,
-            path: path.to_owned(),
-            error: error.into(),
-        }
+        move |error| FileError::at(path, action)(error).into()
+    }
+
+    /// The error of a file that cannot be opened.
+    pub(crate) fn open<E: Into<io::Error>>(path: &str) -> impl Fn(E) -> Self + Copy {
+        move |error| FileError::open(path)(error).into()
     }
 
     /// Why a file or device cannot be used, in plain words.
@@ -178,7 +174,7 @@ impl BuildError {
     }
 }
 
-/// Refuses to write below the kernel: its cache and what it has mounted would not notice.
+/// Refuses to write below the kernel: its cache and its mounts would not notice.
 pub(crate) fn refuse_in_use(path: &Path, shown: &str) -> Result<(), BuildError> {
     match use_of(path) {
         None => Ok(()),

@@ -490,7 +490,7 @@ fn a_failed_write_names_the_disk_and_the_reason() {
     *diary.fail_from.lock().expect("a number") = Some(0);
     let error = add_part(&stack, "md0", &part("linux-data", 100, 50)).expect_err("it fails");
     let text = error.to_string();
-    let said = text.starts_with("writing the table of md0:") && text.contains("worn out");
+    let said = text.starts_with("md0: writing the table:") && text.contains("worn out");
     assert!(said, "{text}");
     assert!(names(&stack).is_empty());
 }

@@ -90,7 +90,7 @@ pub struct TimelineRecord {
     /// Length in bytes, where the record has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_bytes: Option<u64>,
-    /// Of a change: what became of it.
+    /// The fate of a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fate: Option<Fate>,
     /// Of a torn write how; of a promise the key.
@@ -431,7 +431,7 @@ impl<'a, C: Check> Ask<'a, C> {
         })
     }
 
-    /// Builds a state, and says what is wrong with it.
+    /// Builds a state, and returns its defects.
     pub fn judge(&mut self, state: &CrashState) -> Result<Option<Judgement>, CrashError> {
         self.lane.build(state)?;
         let answer = self.check.check(&mut self.held, self.lane.disk())?;
@@ -529,7 +529,7 @@ fn torn_how(state: &CrashState, number: u64) -> String {
     }
 }
 
-/// The numbers of what was volatile in the state that was built last.
+/// The numbers of the volatile changes of the last state.
 pub(crate) fn numbers<'a>(changes: impl Iterator<Item = &'a Change>) -> Vec<u64> {
     changes.map(|change| change.number).collect()
 }

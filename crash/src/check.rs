@@ -3,7 +3,7 @@
 use crate::disk::Disk;
 use crate::error::CrashError;
 
-/// A check: looks at the disk, which it may also write to, and says what it found.
+/// A check: examines the disk, which it may also write to, and returns its findings.
 pub trait Check: Sync {
     /// The resources of one lane (servers, mounts, scratch files).
     type Lane;
@@ -14,7 +14,7 @@ pub trait Check: Sync {
     /// The lane cannot be made.
     fn lane(&self, number: usize, disk: &Disk) -> Result<Self::Lane, CrashError>;
 
-    /// The keys that are there, or in words what is wrong.
+    /// The keys that are there, or the defect in words.
     ///
     /// # Errors
     /// The question could not be asked.
@@ -46,7 +46,7 @@ where
     }
 }
 
-/// A check that is a closure: it answers with the keys that it found, or with what is wrong.
+/// A check that is a closure: it returns the keys that it found, or the defect.
 pub fn answer<F>(ask: F) -> impl Check<Lane = ()>
 where
     F: Fn(&Disk) -> Result<Vec<String>, String> + Sync,

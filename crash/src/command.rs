@@ -10,7 +10,7 @@ pub use mounted::FileSystem;
 
 use crate::check::Check;
 use crate::disk::Disk;
-use crate::error::{CrashError, os};
+use crate::error::{CrashError, open, os};
 use crate::record::{Recording, stack_of};
 use child::{Ended, Shell};
 use leftovers::{MarkedFolder, Since, end_marked};
@@ -39,7 +39,7 @@ pub struct View {
     pub fsck: bool,
     /// How long one command may take.
     pub timeout: Duration,
-    /// Set by the caller to end what runs.
+    /// Set by the caller to end the running command.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -113,7 +113,7 @@ fn promises(pipe: &Path) -> Result<Promises, CrashError> {
     // Open for both, so that it never ends and opening does not wait.
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(pipe, flags, Mode::empty());
-    let mut input = fs::File::from(opened.map_err(|error| os("opening", pipe)(error.into()))?);
+    let mut input = fs::File::from(opened.map_err(|error| open(pipe)(error.into()))?);
     let mut text = Vec::new();
     Ok(Box::new(move |with: &mut dyn FnMut(&[u8])| {
         let mut piece = [0; 4096];

@@ -1,7 +1,7 @@
 //! A disk whose content changes in one step: a durable image in a file, and blocks over it that
 //! were written since, to be dropped at once.
 
-use crate::error::{CrashError, os};
+use crate::error::{CrashError, open, os};
 use rustix::fs::FallocateFlags;
 use std::collections::HashMap;
 use std::fs::File;
@@ -43,9 +43,9 @@ impl Disk {
         size_bytes: u64,
         copy_on_write: bool,
     ) -> Result<Self, CrashError> {
-        let image = tempfile::tempfile_in(folder).map_err(os("making an image in", folder))?;
+        let image = tempfile::tempfile_in(folder).map_err(os("making an image", folder))?;
         let sized = image.set_len(size_bytes);
-        sized.map_err(os("making an image in", folder))?;
+        sized.map_err(os("making an image", folder))?;
         Ok(Self {
             media: Arc::new(Media {
                 image,
@@ -61,7 +61,7 @@ impl Disk {
         let image = self.media.image.try_clone();
         Ok(Self {
             media: Arc::new(Media {
-                image: image.map_err(os("opening", Path::new("the image")))?,
+                image: image.map_err(open(Path::new("the image")))?,
                 size_bytes: self.media.size_bytes,
                 blocks: None,
                 recorder: Some(recorder),
@@ -77,7 +77,7 @@ impl Disk {
     /// Reads the current content: all writes so far, volatile or not.
     ///
     /// # Errors
-    /// The range is not on the media (`InvalidInput`), or what the system answers.
+    /// The range is not on the media (`InvalidInput`), or the error of the system.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.check(offset, into.len())?;
         self.media.read(offset, into)
@@ -140,7 +140,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Drops what was written over the image.
+    /// Drops the writes over the image.
     pub(crate) fn reset(&self) {
         if let Some(blocks) = &self.media.blocks {
             write_lock(blocks).clear();

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use ugeom_classes::crash::LogError;
 use ugeom_format::crash_log::CrashLogError;
+use ugeom_machine::file_error::FileError;
 use ugeom_stack::StackError;
 
 /// Why a recording or a campaign could not be made.
@@ -12,14 +13,8 @@ use ugeom_stack::StackError;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum CrashError {
     /// The system refused an operation on a file.
-    #[error("{operation} {path}: {error}")]
-    Os {
-        /// The failed operation (`opening`).
-        operation: &'static str,
-        path: PathBuf,
-        #[source]
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Os(#[from] FileError),
     /// The log is damaged, or none.
     #[error("{path}: record {record}: {error}")]
     Log {
@@ -32,7 +27,7 @@ pub enum CrashError {
     /// The log cannot be written.
     #[error(transparent)]
     Recorder(#[from] LogError),
-    /// The text of a state cannot be read, or names what is not in the log.
+    /// The text of a state cannot be read, or names a change that is not in the log.
     #[error("state `{text}`: {problem}")]
     State { text: String, problem: String },
     /// The stack that serves the device could not be built.
@@ -55,15 +50,17 @@ pub enum CrashError {
     NothingWritten(PathBuf),
 }
 
-/// Names the operation and the file of a system's answer.
+/// The error of a failed action on a file, other than opening it.
 pub(crate) fn os(
-    operation: &'static str,
+    action: &'static str,
     path: &Path,
 ) -> impl FnOnce(io::Error) -> CrashError + use<> {
-    let path = path.to_owned();
-    move |error| CrashError::Os {
-        operation,
-        path,
-        error,
-    }
+    let error = FileError::at(path.display().to_string(), action);
+    move |source| error(source).into()
+}
+
+/// The error of a file that cannot be opened.
+pub(crate) fn open(path: &Path) -> impl FnOnce(io::Error) -> CrashError + use<> {
+    let error = FileError::open(path.display().to_string());
+    move |source| error(source).into()
 }

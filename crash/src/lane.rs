@@ -92,7 +92,7 @@ impl Lane {
         }
     }
 
-    /// Writes what reached the media of a change over the image.
+    /// Writes the part of a change that reached the media over the image.
     fn show(&self, change: &Change, tear: Option<Tear>) -> Result<(), CrashError> {
         let unit = self.tear_bytes;
         apply(&self.log, change, |piece| {

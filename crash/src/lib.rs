@@ -3,14 +3,14 @@
 //!
 //! ```text
 //!   Recording    a disk whose writes and barriers go into a log          record.rs
-//!   Tracker      what is volatile after each record                      tracker.rs
+//!   Tracker      volatile changes after each record                      tracker.rs
 //!   Plan         which states to try: cuts, subsets, tears, by a seed    plan.rs
 //!   CrashState   one of them, as a text that names it exactly            state.rs
 //!   Lane         builds a state: durable image + copy-on-write blocks    lane.rs, disk.rs
 //!   Check        the user's question to a state: a closure or a command  check.rs, command.rs
-//!   judge        durability, atomicity, order of what was promised       promise.rs
+//!   judge        durability, atomicity and order as promised             promise.rs
 //!   campaign     all of it, in parallel; shrink the smallest failure     campaign.rs, campaign/
-//!   CrashResult  what was found, saved, and its page                     report.rs
+//!   CrashResult  the findings, saved, and their page                     report.rs
 //! ```
 //!
 //! ```

@@ -1,6 +1,6 @@
 //! Reading a log, record by record, in constant memory.
 
-use crate::error::{CrashError, os};
+use crate::error::{CrashError, open, os};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -29,9 +29,9 @@ pub(crate) struct LogReader {
 
 impl LogReader {
     pub fn open(path: &Path) -> Result<Self, CrashError> {
-        let file = File::open(path).map_err(os("opening", path))?;
-        let length_bytes = file.metadata().map_err(os("looking at", path))?.len();
-        let other = file.try_clone().map_err(os("opening", path))?;
+        let file = File::open(path).map_err(open(path))?;
+        let length_bytes = file.metadata().map_err(open(path))?.len();
+        let other = file.try_clone().map_err(open(path))?;
         let mut bytes = Vec::new();
         let head = (&file).take(HEADER_BYTES as u64).read_to_end(&mut bytes);
         head.map_err(os("reading", path))?;

@@ -73,7 +73,7 @@ impl Derivation {
     }
 
     /// Calls `with` before each barrier after which something is promised or written, and at the
-    /// end: the record before it, and what is volatile.
+    /// end: the record before it, and the volatile changes.
     fn windows(
         &self,
         log: &Path,

@@ -33,7 +33,7 @@ impl Verdict {
     }
 }
 
-/// A verdict, with what it is about.
+/// A verdict, with its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The broken promise.

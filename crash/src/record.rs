@@ -73,7 +73,7 @@ impl Recording {
         self.recorder.listen(promises);
     }
 
-    /// Takes what `promises` has, without a record.
+    /// Takes the promises of `promises`, without a record.
     pub(crate) fn hear(&self) -> Result<(), CrashError> {
         Ok(self.recorder.write_out()?)
     }

@@ -11,7 +11,7 @@ use crate::op::{Errno, FileId};
 /// Tells ids apart across engines and across time.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
-/// A file and what the engines need to know about it.
+/// A file and its properties that engines need.
 pub(crate) struct Registered {
     file: Arc<File>,
     serial: u32,

@@ -1,5 +1,5 @@
 //! Engines without a queue of their own: each operation is made, from its first step to its last,
-//! by the thread that reaps it. They differ in how a step is made ([`Way`]).
+//! by the thread that reaps it. They differ in how a step is made ([`InlineCalls`]).
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use crate::progress::Step;
 use crate::queue::Queue;
 
 /// How steps are made.
-pub trait Way: Send + 'static {
+pub trait InlineCalls: Send + 'static {
     /// The state of the way for each file.
     type State: Send;
 
@@ -39,13 +39,13 @@ pub trait Way: Send + 'static {
 }
 
 /// Runs operations one after another, in the order in which they were submitted.
-pub struct InlineEngine<M, W: Way> {
+pub struct InlineEngine<M, W: InlineCalls> {
     queue: Queue<M>,
     /// By the index of the file.
     states: Vec<Option<W::State>>,
 }
 
-impl<M: IoMemory + 'static, W: Way> InlineEngine<M, W> {
+impl<M: IoMemory + 'static, W: InlineCalls> InlineEngine<M, W> {
     /// An engine with nothing in flight.
     pub fn new() -> InlineEngine<M, W> {
         InlineEngine {
@@ -74,13 +74,13 @@ impl<M: IoMemory + 'static, W: Way> InlineEngine<M, W> {
     }
 }
 
-impl<M: IoMemory + 'static, W: Way> Default for InlineEngine<M, W> {
+impl<M: IoMemory + 'static, W: InlineCalls> Default for InlineEngine<M, W> {
     fn default() -> Self {
         InlineEngine::new()
     }
 }
 
-impl<M: IoMemory + 'static, W: Way> Engine<M> for InlineEngine<M, W> {
+impl<M: IoMemory + 'static, W: InlineCalls> Engine<M> for InlineEngine<M, W> {
     fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
         let state = W::prepare(&file)?;
         let id = self.queue.files.register(file)?;

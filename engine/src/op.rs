@@ -91,7 +91,7 @@ pub struct Completion<M> {
 /// other descriptors. Sleep on the descriptor only after a reap that followed the last `submit` and
 /// `cancel` (which may have produced completions without the kernel's help).
 ///
-/// Dropping an engine cancels or waits for what is in flight, then drops that memory.
+/// Dropping an engine cancels or awaits operations in flight, then drops that memory.
 pub trait Engine<M: IoMemory + 'static>: Send {
     /// Makes a file known. The engine keeps it open until [`unregister`](Engine::unregister) and
     /// the end of the last operation on it.
@@ -125,7 +125,7 @@ pub trait Engine<M: IoMemory + 'static>: Send {
         let _ = priority;
     }
 
-    /// Hands what was submitted to the kernel. `reap` and `wait` do so, too.
+    /// Hands submitted operations to the kernel. `reap` and `wait` do so, too.
     fn flush_submissions(&mut self);
 
     /// Hands every operation that has ended to `done`, in any order.

@@ -64,7 +64,7 @@ pub(crate) struct Progress {
     pieces: Vec<Segment>,
 }
 
-/// Decides what needs no call at all.
+/// Completes operations that need no call.
 pub(crate) fn settled(op: &Op, memory: &impl IoMemory) -> Option<Result<u64, Errno>> {
     if matches!(op.kind, OpKind::Flush | OpKind::Sync) {
         return None;

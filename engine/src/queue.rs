@@ -74,7 +74,7 @@ pub(crate) struct Queue<M> {
     depth: usize,
 }
 
-/// The next call of an operation, and what it works on.
+/// The next call of an operation, and its operands.
 pub(crate) struct Prepared<'a> {
     pub step: Step,
     pub fd: RawFd,
@@ -191,7 +191,8 @@ impl<M: IoMemory> Queue<M> {
         self.table.push(&mut self.backlog, index);
     }
 
-    /// Hands what has ended to the caller. `forget` learns of files that are not in use any more.
+    /// Hands completed operations to the caller. `forget` learns of files that are not in use any
+    /// more.
     pub fn deliver(
         &mut self,
         done: &mut dyn FnMut(Completion<M>),

@@ -230,7 +230,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
         pushed.map_err(|_| io::Error::from_raw_os_error(libc::EBUSY))
     }
 
-    /// Hands over what was offered, and sleeps until a request is there, a watched or lent
+    /// Hands over the offered memory, and sleeps until a request is there, a watched or lent
     /// descriptor is readable, or `timeout` is over.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use ugeom_machine::buffer::Segment;
 
 use crate::calls;
-use crate::inline::{InlineEngine, Way};
+use crate::inline::{InlineCalls, InlineEngine};
 use crate::op::Errno;
 use crate::progress::{Call, SEGMENTS_MAX, Step};
 
@@ -128,7 +128,7 @@ fn behind(pieces: &[Segment], done: usize, end: usize) -> Vec<Segment> {
     parts
 }
 
-impl Way for Spliced {
+impl InlineCalls for Spliced {
     type State = Transfer;
 
     const NAME: &'static str = "splice";

@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 use ugeom_machine::buffer::Segment;
 
 use crate::calls;
-use crate::inline::{InlineEngine, Way};
+use crate::inline::{InlineCalls, InlineEngine};
 use crate::op::Errno;
 use crate::progress::{Call, Step};
 
@@ -30,7 +30,7 @@ pub type SyncEngine<M> = InlineEngine<M, Positioned>;
 /// lseek(2), then read(2) or write(2), in the calling thread.
 pub type SeekEngine<M> = InlineEngine<M, Seeking>;
 
-impl Way for Positioned {
+impl InlineCalls for Positioned {
     type State = ();
 
     const NAME: &'static str = "sync";
@@ -50,7 +50,7 @@ impl Way for Positioned {
     }
 }
 
-impl Way for Seeking {
+impl InlineCalls for Seeking {
     /// The file opened once more: its position is then not shared, while that of a descriptor
     /// that two engines share would be moved by both.
     type State = Option<File>;

@@ -177,7 +177,7 @@ impl<M> Table<M> {
         self.precede(list, next, index);
     }
 
-    /// Sets what follows a slot; the list's head where there is no slot.
+    /// Sets the successor of a slot; the list's head where there is no slot.
     #[inline(always)]
     fn follow(&mut self, list: &mut List, index: u32, next: u32) {
         match index {
@@ -186,7 +186,7 @@ impl<M> Table<M> {
         }
     }
 
-    /// Sets what precedes a slot; the list's tail where there is no slot.
+    /// Sets the predecessor of a slot; the list's tail where there is no slot.
     #[inline(always)]
     fn precede(&mut self, list: &mut List, index: u32, previous: u32) {
         match index {

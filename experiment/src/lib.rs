@@ -3,7 +3,7 @@
 //! what a target is before it is opened. `ugeom_lab::registry` lists all experiments.
 //!
 //! ```text
-//!   Experiment::prepare    what all processes share: a temporary file
+//!   Experiment::prepare    for all processes together: a temporary file
 //!   Experiment::measure    one process: its cases in rounds
 //!   Experiment::compute    figures from the samples of all processes
 //!   Experiment::page       question, answer, one table, warnings, everything else
@@ -72,7 +72,7 @@ pub trait Experiment {
     /// Gives a process the servers that it can read through.
     fn set_servers(_options: &mut Self::Options, _servers: &[ServerKind]) {}
 
-    /// Makes what all processes share, and tells them of it in the options.
+    /// Prepares the shared material of all processes, and names it in their options.
     ///
     /// # Errors
     /// Why it cannot be made.
@@ -118,7 +118,7 @@ pub struct Process<'a, 'c> {
 }
 
 impl<'a, 'c> Process<'a, 'c> {
-    /// Begins now: what is prepared from here on is taken off the budget.
+    /// Begins now: later preparations are taken off the budget.
     pub fn new(share: &'a Share, meter: &'a dyn Meter, control: &'a mut Control<'c>) -> Self {
         let started_ns = meter.now_ns();
         Self {
@@ -156,7 +156,7 @@ pub struct WorkerRequest<O> {
 pub type Launch<'a> = &'a dyn Fn() -> Command;
 
 /// Measures in as many processes as were asked for, and computes the figures. One process is this
-/// one. When `control` asks to stop, what was measured until then is the result.
+/// one. When `control` asks to stop, the measurements until then are the result.
 ///
 /// # Errors
 /// The error of [`Experiment::measure`]; [`HarnessError::Thread`] when a process cannot be

@@ -24,7 +24,7 @@ pub enum Address {
 
 /// A provider that is served until this is dropped.
 pub struct Served {
-    /// How programs reach what is served.
+    /// How programs reach the served provider.
     pub address: Address,
     /// Serves until it is dropped.
     pub server: Box<dyn Any>,
@@ -60,7 +60,7 @@ pub struct Client {
     _server: Box<dyn Any>,
 }
 
-/// How a case reaches what is served.
+/// How a case reaches the served provider.
 pub enum Source {
     /// The top of a stack of its own.
     Stack(Target),

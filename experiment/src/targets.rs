@@ -6,7 +6,7 @@ use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{TargetError, TargetOptions, open_target, path_of, registry};
 use ugeom_harness::HarnessError;
 
-/// Refuses what is written wrongly, with its column. A target that cannot be opened for another
+/// Refuses wrong syntax, with its column. A target that cannot be opened for another
 /// reason is left to the experiment, which opens it in its own way.
 ///
 /// # Errors

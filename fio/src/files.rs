@@ -33,9 +33,7 @@ pub fn make_folders(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
         }
         let mut maker = DirBuilder::new();
         let made = maker.recursive(true).mode(FOLDER_MODE).create(folder);
-        made.map_err(|error| {
-            JobError::caused(&job.name, format!("making {}", folder.display()), error)
-        })?;
+        made.map_err(|error| JobError::caused(&job.name, folder.display().to_string(), error))?;
     }
     Ok(())
 }
@@ -56,7 +54,7 @@ pub fn renew_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobEr
 pub fn remove_files(job: &Job, paths: &[PathBuf]) -> Result<(), JobError> {
     for path in paths.iter().filter(|path| path.is_file()) {
         std::fs::remove_file(path).map_err(|error| {
-            JobError::caused(&job.name, format!("removing {}", path.display()), error)
+            JobError::caused(&job.name, format!("{}: removing", path.display()), error)
         })?;
     }
     Ok(())
@@ -87,18 +85,18 @@ fn open_files_as(job: &Job, paths: &[PathBuf], creates: bool) -> Result<Vec<Arc<
         options.custom_flags(flags.bits() as i32);
         let file = options.open(path);
         let file = file.map_err(|error| {
-            let doing = format!("opening {}", path.display());
-            JobError::caused(&job.name, doing, error)
+            let name = path.display().to_string();
+            JobError::caused(&job.name, name, error)
         })?;
         if job.pre_read {
             File::open(path)
                 .and_then(|file| read_all(&file))
                 .map_err(|error| {
-                    let doing = format!("reading {}", path.display());
-                    JobError::caused(&job.name, doing, error)
+                    let name = format!("{}: reading", path.display());
+                    JobError::caused(&job.name, name, error)
                 })?;
         } else if job.invalidate && !job.direct {
-            // Advice: what the system does not drop stays, as with fio.
+            // Advice: the system may keep pages, as with fio.
             let _ = fadvise(&file, 0, None, Advice::DontNeed);
         }
         let advice = match job.fadvise_hint {

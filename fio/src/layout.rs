@@ -120,7 +120,7 @@ impl Filler {
         }
     }
 
-    /// Fills a file behind what it has; an interrupt undoes that.
+    /// Fills a file behind its end; an interrupt undoes that.
     fn fill(
         &mut self,
         job: &Job,

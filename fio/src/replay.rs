@@ -96,7 +96,7 @@ fn of_copy(list: &str, clone: u32) -> String {
     traces.get(turn).cloned().unwrap_or(list.to_owned())
 }
 
-/// The `clone`-th copy of a job with what its trace needs: files, their size, the kinds and the
+/// The `clone`-th copy of a job with the needs of its trace: files, their size, the kinds and the
 /// largest of the requests.
 /// A job without a trace is answered as it is.
 ///

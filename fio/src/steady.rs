@@ -61,7 +61,7 @@ impl Watch {
         })
     }
 
-    /// Looks at what has been done after `at_ns`; true when the state is steady.
+    /// Examines the work done after `at_ns`; true when the state is steady.
     pub fn look(&mut self, at_ns: u64, bytes: u64, requests: u64) -> bool {
         let (last_ns, last_bytes, last_requests) = self.last;
         if at_ns < last_ns + self.look_ns {

@@ -208,7 +208,7 @@ impl Tally {
         mixed
     }
 
-    /// Adds what another job of the same group counted.
+    /// Adds the counts of another job of the same group.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.sides.iter_mut().zip(&other.sides) {
             mine.merge(theirs);
@@ -247,7 +247,7 @@ pub struct Live {
     failed: AtomicBool,
     /// Bytes that will be done in all, as far as is known.
     pub goal_bytes: AtomicU64,
-    /// The worker shares what it has counted when it is asked, and when it ends.
+    /// The worker shares its counts when it is asked, and when it ends.
     pub publishes: bool,
     is_asked: AtomicBool,
     published: Mutex<Option<Tally>>,
@@ -269,7 +269,7 @@ pub enum Phase {
 }
 
 impl Live {
-    /// The counters of a worker before it starts; with `publishes` it shares what it counts.
+    /// The counters of a worker before it starts; with `publishes` it shares its counts.
     pub fn new(publishes: bool) -> Self {
         Self {
             publishes,
@@ -288,7 +288,7 @@ impl Live {
         }
     }
 
-    /// Asks the worker for what it has counted.
+    /// Asks the worker for its counts.
     pub fn ask(&self) {
         self.is_asked.store(true, Relaxed);
     }

@@ -182,7 +182,7 @@ pub fn stack_region(job: &Job, clone: u32, target: &Target) -> Result<Region, Jo
     region(job, clone, &target.name, Some(view.mediasize_bytes), 1)
 }
 
-/// The regions of the job's files, and what has to be made before.
+/// The regions of the job's files, and the files to be made before.
 ///
 /// # Errors
 /// A file that cannot be looked at; a size that is missing, or larger than the device.
@@ -369,7 +369,7 @@ fn found(job: &Job, path: &Path) -> Result<Found, JobError> {
         file.seek(SeekFrom::End(0))
     });
     size.map(Found::Device)
-        .map_err(|error| JobError::caused(&job.name, format!("the size of {name}"), error))
+        .map_err(|error| JobError::caused(&job.name, format!("{name}: finding its size"), error))
 }
 
 /// The target of an engine that works on whole files. A file of `filecreate` has one block, as by
@@ -459,7 +459,9 @@ fn free_bytes(job: &Job, name: &str) -> Result<u64, JobError> {
     let about = rustix::fs::statvfs(folder.unwrap_or_else(|| Path::new(".")));
     about
         .map(|about| about.f_bavail.saturating_mul(about.f_frsize))
-        .map_err(|error| JobError::caused(&job.name, format!("the free space for {name}"), error))
+        .map_err(|error| {
+            JobError::caused(&job.name, format!("{name}: finding the free space"), error)
+        })
 }
 
 /// A share of a file, of which so much is left behind the offset: whole blocks, as by fio.

@@ -12,7 +12,7 @@
 //! wrote last; `wire` holds protocols,
 //! `text` is how names and labels are kept and shown.
 //! Decoders take the bytes of whole sectors, or of the file, and answer with a struct or an error
-//! that names the place, what was found and what was expected; they never
+//! that names the place, the found and the expected value; they never
 //! panic and never allocate more than a bound that each module states.
 //! Nothing here does I/O: what has to be read next is asked of a [`SectorRead`]
 //! closure or returned as a sector number.

@@ -1,6 +1,6 @@
 //! Traces of the kernel: recordings, and pages of tracefs.
 
-use ugeom_trace::event::Kind;
+use ugeom_trace::event::EventKind;
 use ugeom_trace::link::Linker;
 use ugeom_trace::link::parts::divide;
 use ugeom_trace::record::{Reader, Writer};
@@ -45,7 +45,7 @@ pub fn trace_page(data: &[u8]) {
     let (format, header) = (text(), text());
     let page = pieces.next().unwrap_or_default();
     let Some(form) = PageForm::parse(&header) else { return };
-    for kind in Kind::ALL {
+    for kind in EventKind::ALL {
         let Some(format) = Format::parse(kind, &format) else { continue };
         form.records(page, &mut |time_ns, data| {
             let _ = format.event(time_ns, 0, data);

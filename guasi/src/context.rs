@@ -389,7 +389,7 @@ impl Context {
         })
     }
 
-    /// As `fetch`, and releases what it hands over.
+    /// As `fetch`, and releases the requests that it hands over.
     pub fn collect<F>(&self, min: usize, max: usize, timeout: Option<Duration>, mut f: F) -> usize
     where
         F: FnMut(Info),
@@ -574,7 +574,7 @@ impl Context {
     }
 
     /// Whether the context was made before this process was forked from the one that has its
-    /// workers. It then takes no requests, hands over what had ended, and waits for nothing.
+    /// workers. It then takes no requests, hands over ended ones, and waits for nothing.
     pub fn is_orphan(&self) -> bool {
         self.shared.is_orphan()
     }
@@ -605,8 +605,8 @@ impl Context {
         self.shared.workers_usage()
     }
 
-    /// Ends the context for all threads that use it: cancels what waits, interrupts what runs,
-    /// waits until it has ended. Fetches return what there is.
+    /// Ends the context for all threads that use it: cancels waiting requests, interrupts running
+    /// ones, waits until they have ended. Fetches return the requests that there are.
     pub fn close(&self) {
         self.shared.close();
     }

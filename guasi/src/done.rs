@@ -154,7 +154,7 @@ impl Done {
         }
     }
 
-    /// Moves what workers pushed to the list of the priority. Returns how many.
+    /// Moves requests that workers pushed to the list of the priority. Returns how many.
     fn turn_around(
         &self,
         list: &mut (u32, u32),

@@ -2,8 +2,9 @@
 //!
 //! A ring runs such a read in the submitter's thread as well, but after an entry, a completion and
 //! a look at the file: in all about as long as the read itself. preadv2(2) with RWF_NOWAIT reads
-//! what is cached and never waits for a device. A read that it does not answer in full goes the
-//! usual way, as if it had not been tried; after one that it does not answer, some are not tried.
+//! from the page cache and never waits for a device. A read that it does not answer in full goes
+//! the usual way, as if it had not been tried; after one that it does not answer, some are not
+//! tried.
 //!
 //! Only with [`Backend::Auto`](crate::Backend::Auto), and only while no request waits in the
 //! ring's queues, which it would overtake.
@@ -114,7 +115,7 @@ impl Inline {
     }
 }
 
-/// Reads what is cached. The C library's preadv2(2) is a cancellation point: a thread that was
+/// Reads from the page cache. The C library's preadv2(2) is a cancellation point: a thread that was
 /// cancelled in it would leave through our frames, and the preparation costs 50 ns.
 ///
 /// # Safety

@@ -75,7 +75,7 @@ pub struct Settings {
     pub(crate) requests: u32,
     pub(crate) idle: Duration,
     pub(crate) spin: Duration,
-    /// 0: what the system gives a thread.
+    /// 0: the system's default.
     pub(crate) stack_bytes: usize,
     pub(crate) backend: Backend,
     pub(crate) ring_depth: u32,

@@ -170,7 +170,7 @@ impl Shared {
         self.process != fork::number()
     }
 
-    /// For an orphan: what had ended is not known.
+    /// For an orphan: ended requests are unknown.
     pub(crate) fn lose_results(&self) {
         self.results_lost.store(true, Ordering::Relaxed);
     }
@@ -547,7 +547,7 @@ impl Shared {
         }
     }
 
-    /// Gets rid of what a request would have run, for the thread that withdrew it.
+    /// Drops the work of a request, for the thread that withdrew it.
     pub(crate) fn discard(&self, slot: &Slot) {
         let private = slot.private.load(Ordering::Relaxed);
         // SAFETY: the request was withdrawn by this thread, so that the payload is this thread's,

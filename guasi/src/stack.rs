@@ -186,7 +186,7 @@ extern "C" fn caught(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     }
 }
 
-/// Restores what was there before: the access that caused the signal is made again, and meets it.
+/// Restores the old handler: the access that caused the signal is made again, and meets it.
 fn restore() {
     if let Some(before) = BEFORE.get() {
         // SAFETY: an action that was in force before.

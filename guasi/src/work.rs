@@ -12,7 +12,7 @@ use crate::slab::Payload;
 /// The most parameters of a [`CCall`].
 pub const PARAMS_MAX: usize = 16;
 
-/// Words in a slot for what to run: a function, its cleanup, and its parameters.
+/// Words in a slot for the work: a function, its cleanup, and its parameters.
 pub(crate) const PAYLOAD_WORDS: usize = PARAMS_MAX + 2;
 
 /// How a call ended.
@@ -36,7 +36,7 @@ impl Outcome {
     }
 }
 
-/// How to run what lies in a payload, or to get rid of it. Either is called once.
+/// How to run the work in a payload, or to drop it. Either is called once.
 pub(crate) struct Table {
     pub(crate) run: unsafe fn(*mut Payload, *mut c_void) -> Outcome,
     pub(crate) discard: unsafe fn(*mut Payload, *mut c_void),
@@ -53,7 +53,7 @@ pub(crate) mod sealed {
 
     /// Writing oneself into a slot.
     pub trait Write {
-        /// The call, for what a ring may run as well.
+        /// The call, where a ring may run it as well.
         #[doc(hidden)]
         fn io_call(&self) -> Option<&IoCall> {
             None

@@ -5,7 +5,7 @@ use crate::rounds::{Case, RunResult};
 use std::hint::black_box;
 use ugeom_machine::clock;
 
-/// A loop that does nothing: what of each figure is the loop around it.
+/// A loop that does nothing: the share of the loop in each figure.
 pub fn empty_loop(name: &str) -> Case<'static> {
     repeated(name, |_| {})
 }

@@ -17,7 +17,7 @@ pub const SCHEMA: u32 = 1;
 /// From so many processes on, the mean of each process is one observation.
 const PROCESSES_MIN: usize = 5;
 
-/// A result. `S` is what the experiment itself adds.
+/// A result. `S` is the experiment's part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Document<S> {
     /// Version of the form: [`SCHEMA`] where this program has written it.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use ugeom_machine::file_error::FileError;
 
 /// The reason why an experiment or a part of it could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -9,14 +10,8 @@ use std::io;
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum HarnessError {
     /// The operating system refused something.
-    #[error("{path}: {operation}: {source}")]
-    Os {
-        /// The file or device.
-        path: String,
-        operation: &'static str,
-        /// The error of the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Os(#[from] FileError),
     #[error(
         "{path}: a read of {wanted_bytes} bytes at offset {offset_bytes} ended after {got_bytes}"
     )]
@@ -93,13 +88,15 @@ impl HarnessError {
         }
     }
 
-    /// Makes an [`HarnessError::Os`] of what the system said.
-    pub fn os(path: impl Into<String>, operation: &'static str) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::Os {
-            path,
-            operation,
-            source,
-        }
+    /// Makes an [`HarnessError::Os`] of a failed action other than opening.
+    pub fn os(path: impl Into<String>, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let error = FileError::at(path, action);
+        move |source| error(source).into()
+    }
+
+    /// Makes an [`HarnessError::Os`] of a file that cannot be opened.
+    pub fn open(path: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let error = FileError::open(path);
+        move |source| error(source).into()
     }
 }

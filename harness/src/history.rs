@@ -148,7 +148,7 @@ pub fn read(folder: &Path) -> Result<History, HarnessError> {
             "{0}: no history; `ugeom history add {0} RESULT --commit NAME` begins one",
             folder.display()
         )),
-        _ => HarnessError::os(&*name, "opening")(error),
+        _ => HarnessError::open(&*name)(error),
     })?;
     parse(&name, &bytes(&mut file, &name)?)
 }
@@ -175,10 +175,10 @@ pub fn add(folder: &Path, entry: &Entry) -> Result<bool, HarnessError> {
     let path = path(folder);
     let name = path.display().to_string();
     let os = |operation| HarnessError::os(name.clone(), operation);
-    refuse_disk(&path).map_err(os("opening"))?;
+    refuse_disk(&path).map_err(HarnessError::open(&*name))?;
     let mut options = File::options();
     let opened = options.read(true).write(true).create(true).truncate(false);
-    let mut file = opened.open(&path).map_err(os("opening"))?;
+    let mut file = opened.open(&path).map_err(HarnessError::open(&*name))?;
     file.lock().map_err(os("locking"))?;
     let text = bytes(&mut file, &name)?;
     let (history, whole) = whole_lines(&name, &text)?;

@@ -140,7 +140,7 @@ impl Share {
 }
 
 /// Measures in processes. `one` runs a process with its share to its end. When the user stops it,
-/// what was measured until then is the result.
+/// the measurements until then are the result.
 ///
 /// # Errors
 /// The error of `one`, unless it was stopped; [`HarnessError::Document`] when two processes
@@ -269,7 +269,7 @@ struct Spent {
 /// Before processes are left out, runs are made shorter, to this share of their length.
 const SCALE_SHORT: f64 = 0.25;
 
-/// Runs are never shorter than this share of what the first process found.
+/// Runs are never shorter than this share of the first process's.
 const SCALE_MIN: f64 = 1.0 / 16.0;
 
 /// The same length, shortened.
@@ -325,7 +325,7 @@ impl Spent {
 /// How often a waiting parent looks after its process.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Starts a process, writes `input` to it and returns what it printed. `waiting` is called a few
+/// Starts a process, writes `input` to it and returns its output. `waiting` is called a few
 /// times a second meanwhile; when it returns true, the process is asked to end (SIGTERM), once.
 ///
 /// # Errors

@@ -68,14 +68,14 @@ impl Scratch {
 
 /// A file to measure on: the user's own, or a temporary one.
 #[derive(Debug)]
-pub enum Place {
+pub enum ScratchPlace {
     /// The one that the user named.
     Given(PathBuf),
     /// A temporary one, because none was named.
     Temporary(Scratch),
 }
 
-impl Place {
+impl ScratchPlace {
     /// The file that was named, or else a temporary one in the current folder.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Place {
 /// [`HarnessError::Os`] when the file cannot be opened.
 pub fn forget_pages(path: &Path) -> Result<(), HarnessError> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
+    let file = File::open(path).map_err(HarnessError::open(&name))?;
     // A file system that does not know the advice keeps its pages, and nothing else is lost.
     let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     Ok(())

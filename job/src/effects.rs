@@ -42,7 +42,7 @@ pub fn without_effect(jobs: &[Job]) -> Vec<String> {
     said
 }
 
-/// Values of options without an effect that ask for what is done in any case.
+/// Values of options without an effect that ask for the default behaviour.
 const MET: &[(&str, &[&str])] = &[
     ("allow_mounted_write", &["0"]),
     ("block_error_percentiles", &["0"]),
@@ -69,7 +69,7 @@ const MET: &[(&str, &[&str])] = &[
     ("write_hint", &["none"]),
 ];
 
-/// Whether a setting that changes nothing asks for what is done.
+/// Whether a setting that changes nothing asks for the default behaviour.
 fn is_met(job: &Job, option: &str) -> bool {
     let named = |(name, _): &&(String, String)| name == option;
     let of_job = job.own.iter().rev().find(named);
@@ -96,7 +96,7 @@ fn without_writes(job: &Job, say: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-/// Settings of trims, in a job that trims nothing of what it has written.
+/// Settings of trims, in a job that trims none of its writes.
 fn without_trims(job: &Job, say: &mut dyn FnMut(&str, &str)) {
     let why = match job.trimming.percent > 0 {
         _ if job.verify == Verify::No => "verify is not set",

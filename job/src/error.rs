@@ -101,7 +101,7 @@ impl JobError {
         }
     }
 
-    /// An error about a target, and what caused it.
+    /// An error about a target, and its cause.
     pub fn caused(
         job: &str,
         message: impl Into<String>,
@@ -115,7 +115,7 @@ impl JobError {
         }
     }
 
-    /// True when what the user wrote is wrong, not what the machine did.
+    /// True when the user's text is wrong, and not the machine's answer.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Language { .. })
     }

@@ -5,7 +5,7 @@
 //!   understand: defaults of groups, what contradicts itself, what has no effect
 //! ```
 //!
-//! The reference is fio 3.33 and its manual page; docs/run.md says what differs, and why.
+//! The reference is fio 3.33 and its manual page; docs/run.md lists the differences, with reasons.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]

@@ -4,7 +4,7 @@ use crate::language::Section;
 use crate::options::{OPTIONS, steady};
 use crate::settings::{Steady, SteadyOf};
 
-/// A line for each setting, and one for what a steady state is, as fio has them.
+/// A line for each setting, and one for the steady state, as fio has them.
 pub fn parsed(sections: &[Section]) -> String {
     let process = std::process::id();
     let mut text = String::new();

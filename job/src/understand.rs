@@ -8,7 +8,7 @@ use super::options::{OPTIONS, apply};
 use super::settings::{FileOperation, Job, READ, TRIM, Verify, WRITE};
 use super::unverified::unverified;
 
-/// The jobs that were written, and what should be known about them.
+/// The written jobs, and the warnings about them.
 #[derive(Debug, Default)]
 pub struct Understood {
     /// In the order in which they were written; `numjobs` has not been applied.
@@ -136,7 +136,7 @@ fn awaited(jobs: &[Job]) -> Result<(), JobError> {
     Ok(())
 }
 
-/// The name of an option whatever it was called; fio reports `threads` as it was written.
+/// The name of an option, for any alias; fio reports `threads` as it was written.
 fn primary(name: &str) -> String {
     if name == "threads" {
         return name.to_owned();

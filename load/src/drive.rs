@@ -156,7 +156,7 @@ impl<D: Door> Queue<D> {
         self.slots.len() - self.idle.len()
     }
 
-    /// Hands over what was made; when that was.
+    /// Hands over the made requests; returns the time.
     #[inline]
     fn hand_over(&mut self, now: u64, recorder: &mut impl Recorder) -> u64 {
         if self.held.is_empty() {
@@ -171,7 +171,7 @@ impl<D: Door> Queue<D> {
         now
     }
 
-    /// Takes what has ended, after sleeping for it if there is nothing yet; when that was.
+    /// Takes completed requests, after sleeping for them if there are none yet; returns the time.
     #[inline]
     fn collect(
         &mut self,

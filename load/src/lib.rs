@@ -9,9 +9,9 @@
 //!   drive        the two loops: one request at a time, and many in flight
 //!   door         an engine with files, a stack, calls, nothing
 //!   places       one after the other, at random, each once, drawn before
-//!   recorder     nothing, a histogram, or whatever an experiment notes
+//!   recorder     nothing, a histogram, or the notes of an experiment
 //!
-//!   LoadJob      what is sent to a stack: a pattern, a depth, whether requests are timed
+//!   LoadJob      the load on a stack: a pattern, a depth, whether requests are timed
 //!   Load         workers that are ready: a thread each, a channel each, a part of the pattern each
 //!   Load::run    so many requests, shared by the workers; returns an Outcome
 //! ```
@@ -21,7 +21,7 @@
 //! say something about each request.
 //!
 //! [`cases`] has the cases that read one place again and again, [`tst`] the same by system calls
-//! alone, [`devices`] the counters of what is below.
+//! alone, [`devices`] the counters of the devices below.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
@@ -186,7 +186,7 @@ impl Load {
     }
 }
 
-/// The provider, open for what the pattern does and fit for it.
+/// The provider, open for the pattern and fit for it.
 fn opened(stack: &Stack, provider: ProviderId, job: &LoadJob) -> Result<Arc<Opened>, HarnessError> {
     let delta = match job.pattern.writes() {
         true => Delta::READ_WRITE,

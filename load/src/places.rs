@@ -165,7 +165,7 @@ impl Iterator for Drawn {
     }
 }
 
-/// One after the other or at random: what most loads choose between.
+/// One after the other or at random: the choice of most loads.
 #[derive(Clone, Debug)]
 pub enum Either {
     /// One block after the other.

@@ -52,7 +52,7 @@ impl<T> Span<T> {
 }
 
 /// Lets a thread do `work` on each item, this thread on the first one, and begins on all together.
-/// Returns the time from the first start to the last end, ns, and what each has done.
+/// Returns the time from the first start to the last end, ns, and the work of each.
 ///
 /// # Errors
 /// The error of the first work, or that a thread could not be started, or panicked.

@@ -35,7 +35,7 @@ impl Tst {
     pub fn open(path: &Path, read_bytes: usize) -> Result<Self, HarnessError> {
         let name = path.display().to_string();
         let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| HarnessError::os(&name, "opening it")(errno.into()))?;
+            .map_err(|errno| HarnessError::open(&name)(errno.into()))?;
         Ok(Self {
             file,
             path: name,
@@ -122,7 +122,7 @@ mod tests {
     fn what_cannot_be_opened_or_read_is_named() {
         let error = tst(Path::new("/nowhere/at/all")).unwrap_err().to_string();
         assert!(
-            error.starts_with("/nowhere/at/all: opening it: No such file"),
+            error.starts_with("/nowhere/at/all: No such file"),
             "{error}"
         );
         let error = tst(Path::new("/")).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, with a count of what is asked of it by all threads of the process.
+/// The system's allocator, with a count of the requests of all threads of the process.
 ///
 /// ```
 /// use ugeom_machine::allocations::{CountingAllocator, allocations};

@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-/// How much of what the child prints on stderr is kept, bytes.
+/// How much of the child's stderr is kept, bytes.
 const KEPT_BYTES: u64 = 16 << 10;
 
 /// A running child. Dropping it sends SIGTERM and waits for its end.

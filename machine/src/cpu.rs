@@ -171,7 +171,7 @@ pub fn load_average() -> [f64; 3] {
         .map(|load| load as f64 / SCALE)
 }
 
-/// Time that all cores together have spent since boot, by what they did, in nanoseconds. The
+/// Time that all cores together have spent since boot, by use, in nanoseconds. The
 /// kernel counts in ticks of usually 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SystemTimes {

@@ -1,7 +1,7 @@
 //! [`divide`]: the pieces of one piece of work, done by several cores.
 //!
 //! ```text
-//! caller    publishes the work -> takes pieces -> withdraws the work -> waits for those who joined
+//! caller    publishes the work -> takes pieces -> withdraws the work -> waits for the helpers
 //! helpers   sleep -> join -> take pieces until there are none -> leave -> poll -> sleep
 //! ```
 //! Pieces are taken one by one, so a helper that wakes late, or not at all, costs nothing: the
@@ -27,7 +27,7 @@ const TURNS: usize = 64;
 
 /// Work that is being divided.
 struct CrewJob {
-    /// Lives until the caller of [`divide`] has withdrawn the job and all who joined have left.
+    /// Lives until the caller of [`divide`] has withdrawn the job and all helpers have left.
     work: &'static (dyn Fn(usize) + Sync),
     pieces: usize,
     /// The next piece that is not taken.

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Pieces that are sent at a time: half of what the kernel takes (UIO_MAXIOV).
+/// Pieces that are sent at a time: half of the kernel's limit (UIO_MAXIOV).
 pub(crate) const PIECES_MAX: usize = 512;
 
 /// Pieces of memory in the order in which they are to be sent.
@@ -18,7 +18,7 @@ pub struct Gather<'a> {
     pieces: [MaybeUninit<Segment>; PIECES_MAX],
     count: usize,
     bytes: usize,
-    /// The pieces point into what was borrowed.
+    /// The pieces point into borrowed memory.
     borrowed: PhantomData<&'a [u8]>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Gather<'a> {
         });
     }
 
-    /// Appends the part from `start` to `end` of what a layer has lent.
+    /// Appends the part from `start` to `end` of a lease.
     ///
     /// # Panics
     /// When there is no room, or that leaves the lease.

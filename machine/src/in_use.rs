@@ -91,7 +91,7 @@ impl Uses {
             .collect()
     }
 
-    /// The devices themselves, their partitions, and what has been put together from them (LVM,
+    /// The devices themselves, their partitions, and the devices made of them (LVM,
     /// RAID, encryption).
     fn with_those_above(&self, first: Vec<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();

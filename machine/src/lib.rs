@@ -16,6 +16,7 @@ pub mod cpu;
 pub mod crew;
 pub mod device_mapper;
 pub mod direct;
+pub mod file_error;
 pub mod fuse;
 pub mod gather;
 pub mod in_use;

@@ -26,7 +26,7 @@ pub mod permission {
     pub const READ: u8 = 1;
     /// Data may be written.
     pub const WRITE: u8 = 2;
-    /// To change the size, or what its metadata describes: a partition table, a container's map.
+    /// To change the size or the metadata: a partition table, a container's map.
     pub const RESIZE: u8 = 8;
 }
 

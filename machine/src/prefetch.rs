@@ -13,7 +13,7 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Asks for the cache line of an address, whatever it is, into the second level of the
+/// Asks for the cache line of any address into the second level of the
 /// processor's caches, in which more requests can wait at the same time than in the first.
 #[inline(always)]
 pub(crate) fn prefetch_far(address: *const u8) {

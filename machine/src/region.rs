@@ -1,5 +1,5 @@
 //! Anonymous memory that threads share without locks: the memory of a memory disk or a cache.
-//! Sparse: what was never written takes no memory and reads as zero.
+//! Sparse: a page that was never written takes no memory and reads as zero.
 //!
 //! Beside the memory stands a bitmap with one bit for each granule of 4 KiB, set once the granule
 //! has been written, and a summary with one bit for each page of the bitmap. Both are mapped

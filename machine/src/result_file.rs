@@ -12,7 +12,7 @@ use std::path::Path;
 /// uses. A missing file is none.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] with what it is.
+/// [`io::ErrorKind::InvalidInput`] with its kind.
 pub fn refuse_disk(path: &Path) -> io::Result<()> {
     let Ok(about) = std::fs::metadata(path) else { return Ok(()) };
     let refused = |what: &str| {

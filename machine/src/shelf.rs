@@ -1,6 +1,6 @@
 //! Buffers that a thread uses again, for layers that need memory of their own for a request.
 //!
-//! Each thread keeps what was put back there, up to [`KEPT_BYTES_MAX`]: no lock, and no allocation
+//! Each thread keeps returned memory, up to [`KEPT_BYTES_MAX`]: no lock, and no allocation
 //! while requests of the same size follow each other. Nothing that is to be wiped belongs here.
 
 use crate::buffer::Buffer;

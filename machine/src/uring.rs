@@ -5,7 +5,7 @@
 use std::fs;
 use std::io;
 
-/// The reason for what io_uring_setup(2) failed with.
+/// The reason of a failed io_uring_setup(2).
 pub fn why_refused(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOSYS) => "this kernel has no io_uring, or a seccomp filter hides it".into(),

@@ -45,7 +45,7 @@ pub struct Change {
     pub better: Better,
     /// The share within which both count as equivalent: 0.01 for 1 %.
     pub same_within: f64,
-    /// Whether the interval covers what it was asked to; where it does not, nothing is significant.
+    /// Whether the interval has the wanted confidence; where it does not, nothing is significant.
     pub covers: bool,
 }
 

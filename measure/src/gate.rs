@@ -50,7 +50,7 @@ impl Outcome {
     }
 }
 
-/// A gate's answer with what it rests on.
+/// A gate's answer with its evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
     /// The outcome for CI.

@@ -87,7 +87,7 @@ pub fn percentile(values: &[f64], percent: f64) -> Result<f64, Error> {
     Ok(percentile_of_sorted(&sorted, percent))
 }
 
-/// Refuses what is not a percentage.
+/// Refuses a value that is not a percentage.
 fn require_percent(percent: f64) -> Result<(), Error> {
     if (0.0..=100.0).contains(&percent) {
         return Ok(());

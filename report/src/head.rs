@@ -23,7 +23,7 @@ pub struct Entry {
     pub text: String,
 }
 
-/// The head of a document. `left_out` names what was not measured, and why.
+/// The head of a document. `left_out` names the omitted measurements, with reasons.
 pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut add = |word, text: String| entries.push(Entry { word, text });
@@ -214,7 +214,7 @@ pub fn warnings<S>(document: &Document<S>) -> Vec<String> {
 /// A budget is kept within this share.
 const OVERRUN_SHARE: f64 = 1.1;
 
-/// A budget below what the fewest and shortest runs take.
+/// A budget below the time of the fewest and shortest runs.
 fn overrun<S>(document: &Document<S>) -> Option<String> {
     let budget_ns = document.settings.budget_ns? as f64;
     let measured_ns: f64 = document

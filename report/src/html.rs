@@ -248,7 +248,7 @@ fn data(number: usize, result: &Saved, page: &Page) -> Markup {
     }
 }
 
-/// A link that holds what it leads to.
+/// A link that holds its target.
 fn link(media_type: &str, data: &[u8]) -> String {
     format!("data:{media_type};base64,{}", STANDARD.encode(data))
 }

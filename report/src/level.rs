@@ -16,7 +16,7 @@ const SPREAD: &str = "[ ] 10th to 90th percentile";
 const CONFIDENCE_MIN: f64 = 0.8;
 
 impl Page {
-    /// The level of the answer's intervals and what they are made of: `96 % CI, 12 processes`, or
+    /// The level of the answer's intervals and their observations: `96 % CI, 12 processes`, or
     /// `( ) 96 % CI, [ ] 10th to 90th percentile, 12 processes`. Empty where the page has neither.
     pub fn certain(&self) -> String {
         let summary = self.summary.iter().flat_map(of_table);
@@ -69,7 +69,7 @@ fn stated(level: Option<String>, made_of: &str) -> String {
     }
 }
 
-/// The level of confidence intervals, and what spreads are: brackets where there are both.
+/// The level of confidence intervals, and the meaning of spreads: brackets where there are both.
 fn levels(intervals: impl IntoIterator<Item = Interval>) -> Option<String> {
     let (spreads, others): (Vec<Interval>, Vec<Interval>) =
         intervals.into_iter().partition(Interval::is_spread);

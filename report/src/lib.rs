@@ -69,7 +69,7 @@ pub mod text;
 pub use html::to_html;
 pub use page::{Block, Fact, Page};
 pub use plot::{
-    Axis, Curve, CurveKind, Curves, Mark, Plot, Point, Row, RowShape, Rows, Scale, Seen,
+    Axis, Curve, CurveKind, Curves, Mark, Plot, PlotRow, Point, RowShape, Rows, Scale, Seen,
 };
 pub use saved::Saved;
 pub use screen::{Style, WIDTH_MIN};

@@ -33,7 +33,7 @@ pub struct Page {
     pub certainty: String,
     /// The one table of the first screen.
     pub summary: Option<Table>,
-    /// The answer as a small plot: what it says, and nothing else.
+    /// The answer as a small plot, and nothing else.
     pub picture: Option<Plot>,
     /// The limits of the answer, most important first.
     pub warnings: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Page {
     pub manual: String,
 }
 
-/// A word and what is to be said of it: `machine`: `2 cores of ...`.
+/// A word and its text: `machine`: `2 cores of ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// The subject of the fact, such as `machine`.
@@ -57,7 +57,7 @@ pub struct Fact {
 /// A part of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// The title of what follows, until the next one.
+    /// The title of the parts up to the next one.
     Heading(String),
     /// Running text, wrapped to the width of the page.
     Paragraph(String),

@@ -326,7 +326,7 @@ pub struct Rows {
     /// The names of the series: each row has a value for each of them. One series needs no legend.
     pub series: Vec<String>,
     /// The rows, from the top.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PlotRow>,
     /// Lines across all rows: limits, goals.
     pub marks: Vec<Mark>,
     /// The table before it has the same values, so that text leaves the plot out.
@@ -335,7 +335,7 @@ pub struct Rows {
 
 /// A row of [`Rows`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct PlotRow {
     /// Label of the row.
     pub name: String,
     /// A value for each series; none where there is none.
@@ -397,7 +397,7 @@ impl Rows {
     /// Adds a row below the others.
     pub fn row<T: Into<Seen>>(&mut self, name: &str, values: impl IntoIterator<Item = Option<T>>) {
         let values = values.into_iter().take(self.series.len());
-        self.rows.push(Row {
+        self.rows.push(PlotRow {
             name: name.to_owned(),
             values: values.map(|value| value.map(Into::into)).collect(),
         });

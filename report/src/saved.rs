@@ -24,7 +24,7 @@ pub(super) enum Form {
 /// Names and values under a title, as the document has them.
 type Details = (&'static str, Vec<(String, String)>);
 
-/// The parts of a document that reports show as they are, and what they are.
+/// The parts of a document that reports show as they are, and their names.
 const DETAILS: [(&str, &str); 3] = [
     ("host", "The machine, as it was saved"),
     ("target", "The target, as it was saved"),
@@ -66,7 +66,7 @@ impl Saved {
         &self.page
     }
 
-    /// The document, or what another program wrote, byte for byte.
+    /// The document, or another program's file, byte for byte.
     pub fn json(&self) -> &str {
         &self.text
     }

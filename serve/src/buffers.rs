@@ -29,7 +29,7 @@ impl Buffers {
         fits.copied().unwrap_or(length)
     }
 
-    /// A buffer of at least `length` bytes, with whatever is in it.
+    /// A buffer of at least `length` bytes with old content.
     #[inline]
     pub fn take(&mut self, length: usize) -> Buffer {
         let Some(class) = SIZES.iter().position(|&size| size >= length) else {

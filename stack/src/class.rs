@@ -20,7 +20,8 @@ pub trait Class: Send + Sync {
     /// GEOM's name of the class, upper case (`MD`, `MBR`, `NOP`).
     fn name(&self) -> &'static str;
 
-    /// Looks at a provider and says what it would put on top of it. `Ok(None)`: nothing of ours.
+    /// Examines a provider and returns the geom that it would put on top. `Ok(None)`: nothing of
+    /// ours.
     ///
     /// # Errors
     /// [`TasteError`] when there is something of ours, but too damaged to use. It is shown to the
@@ -103,7 +104,7 @@ impl ProviderPlan {
 
 /// The methods of a geom.
 pub trait Geom: Send + Sync + 'static {
-    /// Decides what becomes of a request to one of its providers. Runs on the caller's thread
+    /// Decides on a request to one of its providers. Runs on the caller's thread
     /// (direct dispatch) or on `g_down` (queued); must not block for long.
     fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next;
 
@@ -288,7 +289,7 @@ pub trait ThreadState: Send + Any {
     /// For downcasting by the geom that made it.
     fn as_any(&mut self) -> &mut dyn Any;
 
-    /// Moves what is ready into `completions`, and starts what waits to be started.
+    /// Moves ready requests into `completions`, and starts waiting ones.
     fn poll(&mut self, completions: &mut Completions<'_>);
 
     /// How many bios it holds.

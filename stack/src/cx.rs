@@ -134,7 +134,7 @@ impl Cx {
         self.paced.push(bio);
     }
 
-    /// Moves what is due from the timers and the paced list into `ready`.
+    /// Moves due requests from the timers and the paced list into `ready`.
     pub(crate) fn collect_due(&mut self) {
         if self.timers.is_empty() && self.paced.is_empty() {
             return;

@@ -312,7 +312,7 @@ fn hook_decided<L: Level>(
     go_on::<L>(snapshot, cx, bio, step)
 }
 
-/// Moves a bio step by step, whatever may come.
+/// Moves a bio step by step, in all cases.
 #[inline(never)]
 fn go_on<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio, mut step: Step) -> Option<Bio> {
     loop {

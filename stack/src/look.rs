@@ -72,7 +72,7 @@ impl Stack {
         })
     }
 
-    /// Counts so from now on; what was counted stays. Each thread changes over at its next request,
+    /// Counts so from now on; earlier counts stay. Each thread changes over at its next request,
     /// as it does when the topology changes; requests in flight end as they began.
     pub fn set_statistics(&self, statistics: Statistics) {
         *lock(&self.shared.statistics) = statistics;

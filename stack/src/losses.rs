@@ -189,7 +189,7 @@ pub struct Unsaved {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum LostAtTheEnd {
-    /// A layer could not write what it had accepted.
+    /// A layer could not write data that it had accepted.
     #[error(
         "{geom}: data is lost: {} bytes from offset {} on could not be written",
         unsaved.bytes,

@@ -7,7 +7,7 @@ use crate::stack::Shared;
 use crate::topology::{ConsumerId, GeomView, ProviderId, ProviderView};
 use std::sync::Arc;
 
-/// Why a handle is there, and what has to be given back with it.
+/// The purpose of a handle, and the access to give back with it.
 #[derive(Clone, Copy)]
 pub(crate) enum Held {
     /// A consumer has opened it so.
@@ -20,7 +20,7 @@ pub(crate) enum Held {
 
 /// A provider held open. Dropping it closes it; when it was the last writer, layers that keep
 /// something from the media write it, and the classes taste the provider again, before the drop
-/// returns. [`Opened::close`] does the same and says what could not be written.
+/// returns. [`Opened::close`] does the same and reports lost writes.
 pub struct Opened {
     pub(crate) shared: Arc<Shared>,
     consumer: ConsumerId,
@@ -81,7 +81,7 @@ impl Opened {
             .with(|topology| topology.geom_of(self.provider))
     }
 
-    /// Ends the access, and reports what a drop would not.
+    /// Ends the access, and reports errors that a drop would not.
     ///
     /// # Errors
     /// What a layer has accepted before and could not write now; the first such error. It is

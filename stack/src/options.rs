@@ -16,7 +16,7 @@ pub enum Dispatch {
     },
 }
 
-/// How a request finds its device, and what keeps the device there meanwhile.
+/// How a request finds its device, and keeps it meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Registry {
     /// In the channel's own snapshot, which the requests in flight keep alive: nothing is shared.

@@ -40,7 +40,7 @@ impl Geom for Handle {
 
 /// State shared by the handles, channels and threads of a stack.
 pub(crate) struct Shared {
-    /// How the stack was made; what is counted now says `statistics`.
+    /// How the stack was made; `statistics` has the present counting.
     options: StackKnobs,
     pub(crate) statistics: Mutex<Statistics>,
     this: Weak<Self>,
@@ -168,8 +168,8 @@ impl Stack {
         destroyed
     }
 
-    /// Says what is lost when the stack is given up now. Handles are to be closed before: layers
-    /// write what they keep when the last writer leaves.
+    /// Returns the data that is lost when the stack is given up now. Handles are to be closed
+    /// before: layers write what they keep when the last writer leaves.
     ///
     /// # Errors
     /// The uppermost layer with a loss that was reported to no consumer, or that could not write
@@ -358,7 +358,7 @@ impl Stack {
     }
 }
 
-/// Lets geoms write what they keep from the media; the first error that there was.
+/// Lets geoms flush; returns the first error.
 fn settle(geoms: &[Arc<dyn Geom>]) -> Result<(), IoError> {
     let all: Vec<_> = geoms.iter().map(|geom| geom.settle()).collect();
     all.into_iter().collect()
@@ -400,7 +400,7 @@ impl Shared {
         settled
     }
 
-    /// Changes the topology and works off what follows.
+    /// Changes the topology and its consequences.
     fn change<R>(
         &self,
         with: impl FnOnce(&mut Topology) -> Result<R, StackError>,
@@ -467,7 +467,7 @@ impl Shared {
         topology.wash();
     }
 
-    /// Does what changes have left to do. The control lock is held.
+    /// Finishes pending changes. The control lock is held.
     fn work_off_events(&self) {
         loop {
             let event = self.topology.with(|topology| topology.events.pop_front());

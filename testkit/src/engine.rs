@@ -26,7 +26,7 @@ pub type Memory = (Scatter, Token);
 /// Makes an engine that hands at most so many operations to the system at a time.
 pub type Make<'a> = &'a dyn Fn(u32) -> Box<dyn Engine<Memory>>;
 
-/// A check: its name and what it does in a folder of its own.
+/// A check: its name and its function, which gets a folder.
 type Check = (&'static str, fn(Make<'_>, &Path));
 
 /// Names functions after themselves.

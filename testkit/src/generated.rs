@@ -7,7 +7,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- options: generated from the code, see CONTRIBUTING.md -->\n";
 const END: &str = "<!-- end of options -->\n";
 
-/// Compares what stands between the marks of a page with what the code declares, or writes it.
+/// Compares the text between the marks of a page with the code's declaration, or writes it.
 ///
 /// # Panics
 /// The page has no marks, or says something else.

@@ -108,7 +108,7 @@ pub fn modes() -> Vec<StackKnobs> {
     modes
 }
 
-/// A case: what it is called, and what it does.
+/// A case: its name, and its function.
 type Case = (&'static str, fn(&mut Bench<'_>));
 
 const CASES: &[Case] = &[

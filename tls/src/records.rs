@@ -82,7 +82,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket takes.
     fn send(&mut self, fd: &OwnedFd) -> Result<(), Errno> {
         while !self.is_empty() {
             let waiting = &self.bytes[self.sent..self.filled];

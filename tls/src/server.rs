@@ -9,7 +9,7 @@ use std::sync::Arc;
 const CERTIFICATE: &str = "server-cert.pem";
 const KEY: &str = "server-key.pem";
 
-/// The certificates of a server, and what it asks of clients.
+/// The certificates of a server, and its demands on clients.
 #[derive(Clone)]
 pub struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
@@ -22,7 +22,7 @@ impl ServerTls {
     /// clients need a certificate that an authority of `ca-cert.pem` has signed.
     ///
     /// # Errors
-    /// A file is missing, or is not what it should be.
+    /// A file is missing or invalid.
     pub fn open(folder: &Path, verify_peer: bool) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));

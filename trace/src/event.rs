@@ -10,7 +10,7 @@ pub type Dev = u32;
 /// Kind of an event: which step of a request it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
-pub enum Kind {
+pub enum EventKind {
     /// A bio enters a device (`block_bio_queue`). `id` is the bio; `other` the inode of the file
     /// that it is for, `extra` the number of that file system; both 0 where they are not known.
     Queue = 1,
@@ -73,14 +73,14 @@ pub enum Kind {
 
 /// In `extra` of ends: the request failed.
 pub(crate) const FAILED: u64 = 1 << 32;
-/// `extra` of [`Kind::Window`]: requests that begin belong to the sample.
+/// `extra` of [`EventKind::Window`]: requests that begin belong to the sample.
 pub(crate) const WINDOW_OPEN: u64 = 1;
-/// `extra` of [`Kind::Window`]: requests that begin do not.
+/// `extra` of [`EventKind::Window`]: requests that begin do not.
 pub(crate) const WINDOW_CLOSING: u64 = 0;
-/// `extra` of [`Kind::Window`]: nothing is recorded.
+/// `extra` of [`EventKind::Window`]: nothing is recorded.
 pub(crate) const WINDOW_CLOSED: u64 = 2;
 
-impl Kind {
+impl EventKind {
     /// Every kind, also those that no tracepoint fires.
     pub const ALL: [Self; 25] = [
         Self::Queue,
@@ -205,7 +205,7 @@ pub struct Event {
     /// When it happened: CLOCK_MONOTONIC, nanoseconds.
     pub time_ns: u64,
     /// The step of the request.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Number of the processor on which it happened.
     pub cpu: u16,
     /// The operation of the request.
@@ -223,9 +223,9 @@ pub struct Event {
     /// The address of the bio, request or work, or a FUSE request's number; 0 where the source does
     /// not tell it.
     pub id: u64,
-    /// Another number of the event; its meaning depends on [`Kind`].
+    /// Another number of the event; its meaning depends on [`EventKind`].
     pub other: u64,
-    /// A further number of the event; its meaning depends on [`Kind`].
+    /// A further number of the event; its meaning depends on [`EventKind`].
     pub extra: u64,
 }
 
@@ -233,7 +233,7 @@ impl Event {
     /// The fixed first event of a recording, and the other fields of an event.
     pub(crate) const ZERO: Self = Self {
         time_ns: 0,
-        kind: Kind::Queue,
+        kind: EventKind::Queue,
         cpu: 0,
         op: Op::Read,
         tid: 0,

@@ -182,7 +182,7 @@ pub struct About<'a> {
 pub(crate) const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
 
 impl Traced {
-    /// The figures of what was counted.
+    /// The figures of the counts.
     pub fn new(
         about: &About<'_>,
         tally: &Tally,
@@ -238,7 +238,7 @@ impl Traced {
         Self { workers, ..self }
     }
 
-    /// With what requests of io_urings waited for.
+    /// With the waits of io_uring requests.
     #[must_use]
     pub fn with_urings(self, urings: Vec<UringFigures>) -> Self {
         Self { urings, ..self }

@@ -170,7 +170,7 @@ impl Reader {
         })
     }
 
-    /// So many reads: what each took, ns.
+    /// The times of reads, ns.
     fn slice(&mut self, reads: usize) -> io::Result<f64> {
         let start_ns = clock::now_ns();
         for _ in 0..reads {

@@ -12,7 +12,7 @@
 //!
 //! `docs/trace.md` describes it.
 
-use crate::event::{Event, Kind, Op};
+use crate::event::{Event, EventKind, Op};
 use crate::session::Scope;
 use std::io::{self, Read, Write};
 
@@ -94,7 +94,7 @@ impl<W: Write> Writer<W> {
     /// The error of writing.
     pub fn lost(&mut self, count: u64) -> io::Result<()> {
         self.event(&Event {
-            kind: Kind::Lost,
+            kind: EventKind::Lost,
             extra: count,
             ..self.last
         })
@@ -241,7 +241,7 @@ fn event(rest: &mut &[u8], last: &Event) -> Option<Event> {
     let (head, tail) = rest.split_at_checked(3)?;
     *rest = tail;
     let ops = [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::Other];
-    let (kind, op) = (Kind::numbered(head[0])?, *ops.get(head[1] as usize)?);
+    let (kind, op) = (EventKind::numbered(head[0])?, *ops.get(head[1] as usize)?);
     let time_ns = last.time_ns.wrapping_add(read_number(rest)?);
     let mut next = |before: u64| {
         let value = read_number(rest)?;
@@ -411,7 +411,7 @@ mod tests {
         ) {
             let events: Vec<Event> = list.into_iter().map(|(a, kind, cpu, b, c, d)| Event {
                 time_ns: a,
-                kind: Kind::numbered(kind).unwrap(),
+                kind: EventKind::numbered(kind).unwrap(),
                 cpu: u16::from(cpu),
                 op: Op::of_flags(b),
                 tid: b,

@@ -5,7 +5,7 @@
 mod tests;
 mod wish;
 
-use crate::event::{Dev, Event, Kind, Op, WINDOW_CLOSED, WINDOW_CLOSING, WINDOW_OPEN};
+use crate::event::{Dev, Event, EventKind, Op, WINDOW_CLOSED, WINDOW_CLOSING, WINDOW_OPEN};
 use crate::link::{FUSE, Linker, Quality, SERVER, Topology, Tree};
 use crate::sample::{Seen, Turn, Windows};
 use crate::source::{self, Choice, Source};
@@ -271,8 +271,8 @@ impl Session {
         let start_ns = clock::now_ns();
         let second = counters(&scope);
         let mut topology = scope.topology.clone();
-        topology.has_done = source.kinds().contains(&Kind::Done);
-        topology.has_run = source.kinds().contains(&Kind::Run);
+        topology.has_done = source.kinds().contains(&EventKind::Done);
+        topology.has_run = source.kinds().contains(&EventKind::Run);
         scope.topology.clone_from(&topology);
         Ok(Self {
             linker: Linker::new(topology),
@@ -333,7 +333,7 @@ impl Session {
             server.lost = lost;
             pending.extend(told.into_iter().map(|(unique, taken, replied)| Event {
                 time_ns: replied,
-                kind: Kind::Served,
+                kind: EventKind::Served,
                 cpu: 0,
                 op: Op::Other,
                 tid: 0,
@@ -377,7 +377,7 @@ impl Session {
         }
     }
 
-    /// Reads what has happened; `keep` gets each event in the order of times. To be called every
+    /// Reads new events; `keep` gets each event in the order of times. To be called every
     /// few milliseconds. The requests that ended.
     ///
     /// # Errors
@@ -582,10 +582,10 @@ impl Session {
             .pending
             .partition_point(|event| event.time_ns < until_ns);
         for event in self.pending.drain(..count) {
-            let is_bio = event.kind == Kind::BioComplete;
-            let is_end = match self.source.kinds().contains(&Kind::Done) {
-                true => event.kind == Kind::Done,
-                false => event.kind == Kind::Complete && event.op != Op::Flush,
+            let is_bio = event.kind == EventKind::BioComplete;
+            let is_end = match self.source.kinds().contains(&EventKind::Done) {
+                true => event.kind == EventKind::Done,
+                false => event.kind == EventKind::Complete && event.op != Op::Flush,
             };
             if is_bio || is_end {
                 *self
@@ -625,7 +625,7 @@ impl Session {
 fn window(time_ns: u64, extra: u64) -> Event {
     Event {
         time_ns,
-        kind: Kind::Window,
+        kind: EventKind::Window,
         op: Op::Other,
         extra,
         ..Event::ZERO

@@ -8,7 +8,7 @@
 //!
 //! Source: io_uring/io_uring.c of Linux (`io_submit_sqe`, `io_queue_iowq`, `io_wq_submit_work`).
 
-use crate::event::{Dev, Event, Kind};
+use crate::event::{Dev, Event, EventKind};
 use crate::link::{Phase, Topology, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
@@ -72,7 +72,7 @@ struct Open {
 /// The known bios of a request.
 #[derive(Debug, Default)]
 struct Done {
-    /// How many have ended, with what they became below.
+    /// How many have ended, with their requests below.
     ended: usize,
     /// Requests to the traced devices: how many, the first start, the last end.
     roots: u64,
@@ -111,13 +111,15 @@ impl Uring {
     /// Takes an event in.
     pub fn event(&mut self, event: &Event, topology: &Topology) {
         match event.kind {
-            Kind::UringSubmit => self.submit(event),
-            Kind::UringWork => self.work(event),
-            Kind::Queue => self.bio(event),
+            EventKind::UringSubmit => self.submit(event),
+            EventKind::UringWork => self.work(event),
+            EventKind::Queue => self.bio(event),
             // A bio to a partition begins with its remap.
-            Kind::Remap if topology.partitions.contains(&(event.other as Dev)) => self.bio(event),
-            Kind::UringComplete => self.complete(event),
-            Kind::Window => self.forget(),
+            EventKind::Remap if topology.partitions.contains(&(event.other as Dev)) => {
+                self.bio(event)
+            }
+            EventKind::UringComplete => self.complete(event),
+            EventKind::Window => self.forget(),
             _ => {}
         }
     }
@@ -186,7 +188,7 @@ impl Uring {
             serial,
             sector: event.sector,
             end: event.sector + u64::from(event.sectors),
-            is_remap: event.kind == Kind::Remap,
+            is_remap: event.kind == EventKind::Remap,
         };
         self.executed.insert(event.tid, executed);
         self.give(serial, bio);
@@ -323,7 +325,7 @@ mod tests {
     use crate::event::Op;
     use crate::link::Span;
 
-    fn event(time_ns: u64, kind: Kind, tid: u32, id: u64) -> Event {
+    fn event(time_ns: u64, kind: EventKind, tid: u32, id: u64) -> Event {
         Event {
             time_ns,
             kind,
@@ -383,11 +385,11 @@ mod tests {
         let topology = Topology::default();
         let mut uring = Uring::new(&[7]);
         for event in [
-            event(100, Kind::UringSubmit, 1, 0xa),
-            event(110, Kind::Queue, 1, 0x1000),
-            event(115, Kind::Queue, 1, 0x1001),
-            event(120, Kind::UringSubmit, 1, 0xb),
-            event(300, Kind::UringComplete, 1, 0xa),
+            event(100, EventKind::UringSubmit, 1, 0xa),
+            event(110, EventKind::Queue, 1, 0x1000),
+            event(115, EventKind::Queue, 1, 0x1001),
+            event(120, EventKind::UringSubmit, 1, 0xb),
+            event(300, EventKind::UringComplete, 1, 0xa),
         ] {
             uring.event(&event, &topology);
         }
@@ -402,22 +404,22 @@ mod tests {
         assert_eq!(times, [10, 0, 140, 50]);
         assert_eq!(all.whole_ns(), 200);
         // The address is used again: the second request, whose end was lost, is no part of it.
-        uring.event(&event(400, Kind::UringSubmit, 2, 0xb), &topology);
+        uring.event(&event(400, EventKind::UringSubmit, 2, 0xb), &topology);
         assert_eq!(uring.open.len(), 1);
     }
 
     #[test]
     fn a_worker_executes_a_request_that_waited_for_it() {
         let events = [
-            event(100, Kind::UringSubmit, 1, 0xa),
-            event(105, Kind::UringWork, 1, 0xa),
+            event(100, EventKind::UringSubmit, 1, 0xa),
+            event(105, EventKind::UringWork, 1, 0xa),
             // Another program's bio, and then the worker's.
             Event {
                 pid: 3,
-                ..event(130, Kind::Queue, 3, 0x999)
+                ..event(130, EventKind::Queue, 3, 0x999)
             },
-            event(145, Kind::Queue, 9, 0x1000),
-            event(260, Kind::UringComplete, 9, 0xa),
+            event(145, EventKind::Queue, 9, 0x1000),
+            event(260, EventKind::UringComplete, 9, 0xa),
         ];
         let (uring, times) = traced(&[], &events, &[(3, 130, 140), (9, 145, 240)]);
         let all = uring.figures()[0];
@@ -430,14 +432,14 @@ mod tests {
     #[test]
     fn a_worker_that_posts_another_result_had_executed_that_one() {
         let events = [
-            event(100, Kind::UringSubmit, 1, 0xa),
-            event(105, Kind::UringWork, 1, 0xa),
-            event(110, Kind::UringSubmit, 1, 0xb),
-            event(115, Kind::UringWork, 1, 0xb),
-            event(145, Kind::Queue, 9, 0x1000),
-            event(146, Kind::Queue, 8, 0x1001),
-            event(260, Kind::UringComplete, 9, 0xb),
-            event(270, Kind::UringComplete, 8, 0xa),
+            event(100, EventKind::UringSubmit, 1, 0xa),
+            event(105, EventKind::UringWork, 1, 0xa),
+            event(110, EventKind::UringSubmit, 1, 0xb),
+            event(115, EventKind::UringWork, 1, 0xb),
+            event(145, EventKind::Queue, 9, 0x1000),
+            event(146, EventKind::Queue, 8, 0x1001),
+            event(260, EventKind::UringComplete, 9, 0xb),
+            event(270, EventKind::UringComplete, 8, 0xa),
         ];
         let (uring, times) = traced(&[], &events, &[(9, 145, 240), (8, 146, 250)]);
         assert!(uring.open.is_empty() && uring.waiting.is_empty());
@@ -450,14 +452,17 @@ mod tests {
         let topology = Topology::default();
         let mut uring = Uring::new(&[]);
         for at in 0..100_000 {
-            uring.event(&event(at, Kind::UringSubmit, at as u32, at + 1), &topology);
-            uring.event(&event(at, Kind::Queue, at as u32, at), &topology);
+            uring.event(
+                &event(at, EventKind::UringSubmit, at as u32, at + 1),
+                &topology,
+            );
+            uring.event(&event(at, EventKind::Queue, at as u32, at), &topology);
         }
         assert!(uring.open.len() <= REMEMBERED_MAX && uring.of_bio.len() <= REMEMBERED_MAX);
         let topology = Topology::default();
         let mut uring = Uring::new(&[]);
-        uring.event(&event(1, Kind::UringSubmit, 1, 5), &topology);
-        uring.event(&event(2, Kind::UringComplete, 1, 5), &topology);
+        uring.event(&event(1, EventKind::UringSubmit, 1, 5), &topology);
+        uring.event(&event(2, EventKind::UringComplete, 1, 5), &topology);
         assert!(uring.open.is_empty() && uring.figures().is_empty());
     }
 }

@@ -4,7 +4,7 @@
 //! In a virtual machine a wake-up on a processor that sleeps costs tens of microseconds, so the
 //! same chain has two speeds.
 
-use crate::event::{Dev, Event, Kind};
+use crate::event::{Dev, Event, EventKind};
 use crate::link::Topology;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -37,17 +37,17 @@ impl Workers {
     /// Takes an event in.
     pub fn event(&mut self, event: &Event, topology: &Topology) {
         match event.kind {
-            Kind::Issue if topology.loops.contains_key(&event.dev) => {
+            EventKind::Issue if topology.loops.contains_key(&event.dev) => {
                 make_room(&mut self.issued);
                 self.issued.insert(event.tid, event.dev);
             }
-            Kind::WorkQueue => {
+            EventKind::WorkQueue => {
                 if let Some(dev) = self.issued.get(&event.tid) {
                     make_room(&mut self.queued);
                     self.queued.insert(event.id, (*dev, event.cpu));
                 }
             }
-            Kind::WorkStart => {
+            EventKind::WorkStart => {
                 if let Some((dev, cpu)) = self.queued.get(&event.id) {
                     let count = self.counts.entry(*dev).or_default();
                     count.0 += 1;
@@ -104,15 +104,15 @@ mod tests {
             workers.event(&event, &topology);
         };
         for worker in [0, 1, 1] {
-            fire(Kind::Issue, 0, 100, LOOP, 1);
-            fire(Kind::WorkQueue, 0, 100, 0, 77);
-            fire(Kind::WorkStart, worker, 200, 0, 77);
+            fire(EventKind::Issue, 0, 100, LOOP, 1);
+            fire(EventKind::WorkQueue, 0, 100, 0, 77);
+            fire(EventKind::WorkStart, worker, 200, 0, 77);
         }
         // Work of which nothing is known, and a device that is no loop device.
-        fire(Kind::WorkStart, 0, 200, 0, 78);
-        fire(Kind::Issue, 0, 101, 8 << 20, 1);
-        fire(Kind::WorkQueue, 0, 101, 0, 79);
-        fire(Kind::WorkStart, 0, 200, 0, 79);
+        fire(EventKind::WorkStart, 0, 200, 0, 78);
+        fire(EventKind::Issue, 0, 101, 8 << 20, 1);
+        fire(EventKind::WorkQueue, 0, 101, 0, 79);
+        fire(EventKind::WorkStart, 0, 200, 0, 79);
         let figures = workers.figures(&|dev| format!("loop{}", dev & 0xff));
         let [only] = figures.as_slice() else {
             panic!("{figures:?}");

@@ -45,12 +45,12 @@ pub struct CommandFailed {
     pub code: u8,
 }
 
-/// The work failed, and what is wrong has been printed already.
+/// The work failed, and the error has been printed already.
 #[derive(Debug, thiserror::Error)]
 #[error("it failed")]
 pub struct Reported;
 
-/// So many jobs of `ugeom run` failed, and what is wrong has been printed. The exit code is their
+/// So many jobs of `ugeom run` failed, and the errors have been printed. The exit code is their
 /// number, as fio has it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} jobs failed")]
@@ -88,7 +88,7 @@ pub struct Interrupted(pub String);
 #[error("a signal ended the jobs: these are the results so far")]
 pub struct JobsInterrupted;
 
-/// Prints what clap has to say: help and version on stdout, errors on stderr, in the form that all
+/// Prints clap's messages: help and version on stdout, errors on stderr, in the form that all
 /// errors of the program have.
 pub fn of_arguments(error: &clap::Error, command: &clap::Command) -> ExitCode {
     if !error.use_stderr() {
@@ -257,7 +257,7 @@ pub fn text(error: &anyhow::Error) -> String {
     }
 }
 
-/// An error that shows the line of a text with carets below it, and escapes what it quotes.
+/// An error that shows the line of a text with carets below it, and escapes quoted text.
 fn has_lines(cause: &(dyn std::error::Error + 'static)) -> bool {
     let is_spec = |error: &TargetError| matches!(error, TargetError::Spec(_));
     cause.is::<SpecError>()

@@ -219,7 +219,7 @@ impl TargetArgs {
     }
 }
 
-/// Opens a target, and says on stderr what was found too damaged to use.
+/// Opens a target, and prints unusable damaged metadata on stderr.
 pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
     let target = open_target(text, options).map_err(|error| with_file_hint(text, error))?;
     tell(&target.stack, std::slice::from_ref(&target));
@@ -243,7 +243,7 @@ pub fn open_together(wanted: &[(&str, TargetOptions)]) -> Result<Vec<Target>> {
         targets.push(match opened {
             // The others name what they are about.
             Err(error @ TargetError::Stack(_)) => {
-                Err(error).with_context(|| format!("opening `{}`", output::printable(text)))?
+                Err(error).with_context(|| output::printable(text))?
             }
             opened => opened?,
         });
@@ -254,7 +254,7 @@ pub fn open_together(wanted: &[(&str, TargetOptions)]) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// Says on stderr what users must know of targets that were opened.
+/// Prints warnings about opened targets on stderr.
 fn tell(stack: &Stack, targets: &[Target]) {
     let tree = stack.tree();
     for provider in tree.providers() {
@@ -302,7 +302,7 @@ fn warn_of_damage(errors: &[TasteError]) {
     }
 }
 
-/// An image whose last sector is not whole: what follows its last byte is made up.
+/// An image whose last sector is not whole: the bytes after its end are zeroes.
 fn warn_of_padding(tree: &Tree, target: &Target) {
     let bottom = tree.providers().find(|view| view.id == target.bottom);
     if let Some(view) = bottom.filter(|view| view.padding_bytes > 0) {
@@ -317,10 +317,10 @@ fn warn_of_padding(tree: &Tree, target: &Target) {
     }
 }
 
-/// Closes what a command has written to, and says what is lost of it.
+/// Closes the targets that a command has written, and reports lost writes.
 ///
 /// # Errors
-/// The command's own, what could not be written at the end, or what is lost, which comes last.
+/// The command's own, failed writes at the end, or lost data, which comes last.
 pub fn close_written<T>(stack: &Stack, opened: Opened, outcome: Result<T>) -> Result<T> {
     let closed = opened.close();
     let outcome = outcome.and_then(|value| {

@@ -25,7 +25,7 @@ pub enum Color {
     Never,
 }
 
-/// Sets, once for the process, what `--quiet` and `--color` say.
+/// Sets `--quiet` and `--color`, once for the process.
 pub fn set(quiet: bool, color: Color) {
     QUIET.store(quiet, Ordering::Relaxed);
     COLOR.store(color as u8, Ordering::Relaxed);
@@ -85,14 +85,14 @@ pub fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
-/// Says on stderr what went wrong.
+/// Prints an error on stderr.
 pub fn complain(text: &str) {
     let paint = Paint::of_stderr();
     let text = harmless(text);
     say(&format!("{} {text}", paint.alarm("ugeom:")));
 }
 
-/// Says on stderr what the user should know although the work goes on.
+/// Prints a note on stderr; the work goes on.
 pub fn warn(text: &str) {
     if is_quiet() {
         return;
@@ -220,7 +220,7 @@ pub fn printable(text: &str) -> String {
     visible(text)
 }
 
-/// A message without what could speak to the terminal, its own lines apart: errors quote paths,
+/// A message without control characters, its own lines apart: errors quote paths,
 /// which hold any bytes.
 fn harmless(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(printable).collect();
@@ -334,8 +334,8 @@ mod tests {
 
     #[test]
     fn a_message_has_words_and_no_numbers_of_errors() {
-        let words = "opening a: No such file or directory (os error 2); b (os error 13)";
-        let expected = "opening a: No such file or directory; b";
+        let words = "a: No such file or directory (os error 2); b (os error 13)";
+        let expected = "a: No such file or directory; b";
         assert_eq!(without_numbers(words), expected);
         for kept in ["a (os error ) b", "a (os error 2", "(os error 2)"] {
             assert_eq!(without_numbers(kept), kept);

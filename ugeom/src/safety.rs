@@ -1,5 +1,5 @@
 //! Obstacles to writing: a mount, a partition table, a file system, an image. Without `--destroy` a
-//! command that writes stops here and names what was found.
+//! command that writes stops here and names the content.
 
 use anyhow::{Result, anyhow, bail};
 use rustix::fs::{FileType, OFlags, SeekFrom};
@@ -65,7 +65,7 @@ fn refuse_use(path: &Path, name: &str) -> Result<()> {
 /// on the way to the medium is looked at.
 ///
 /// # Errors
-/// The error of was found, on which provider, and where; what looking.
+/// The content, its provider and its place; or the error of reading.
 pub fn refuse_content(target: &Target) -> Result<()> {
     refuse(&target.name, look(target, target.top)?)?;
     refuse_content_below(target)
@@ -140,8 +140,8 @@ struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Refuses bytes of a provider that belong to what it carries, or to what a partition of it
-    /// does. `as_parent`: it begins where its disk does, and so shows the same table.
+    /// Refuses bytes of a provider that belong to its content, or to that of a partition of it.
+    /// `as_parent`: it begins where its disk does, and so shows the same table.
     fn refuse(&self, id: ProviderId, range: Range<u64>, as_parent: bool) -> Result<()> {
         let Some(provider) = self.tree.providers().find(|provider| provider.id == id) else {
             return Ok(());
@@ -266,7 +266,7 @@ fn refuse(provider: &str, contents: Vec<Content>) -> Result<()> {
     }
 }
 
-/// The refusal to destroy what a provider carries.
+/// The refusal to destroy the content of a provider.
 pub fn carries(provider: &str, found: &[Content]) -> anyhow::Error {
     let found: Vec<String> = found.iter().map(Content::to_string).collect();
     anyhow!(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ugeom_classes::cache::Cache;
 use ugeom_classes::cache::index::hash::Hash;
 use ugeom_classes::cache::index::splay::Splay;
-use ugeom_classes::cache::index::{Found, Index};
+use ugeom_classes::cache::index::{Index, Lookup};
 use ugeom_classes::cache::store::Outcome;
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_machine::mapping::Mapping;
@@ -70,7 +70,7 @@ impl<I: Index> Warm<I> {
         let block_bytes = store.slab().block_bytes();
         places.retain(|place| {
             let block = (*place as usize * size / block_bytes) as u64;
-            matches!(store.lookup(block), Found::At(_, entry) if !entry.busy)
+            matches!(store.lookup(block), Lookup::At(_, entry) if !entry.busy)
         });
         places
     }
@@ -88,7 +88,7 @@ impl<I: Index> Warm<I> {
         let page = |place: &u32| {
             let offset = *place as usize * size;
             match store.lookup((offset / block_bytes) as u64) {
-                Found::At(_, entry) => (entry.slot, offset % block_bytes),
+                Lookup::At(_, entry) => (entry.slot, offset % block_bytes),
                 _ => panic!("not resident"),
             }
         };

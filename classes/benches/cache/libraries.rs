@@ -46,7 +46,7 @@ impl Policy for Keys {
     }
 }
 
-/// Prints what a hit takes, and how much hits.
+/// Prints the time of a hit, and the hit rate.
 pub fn compare(kinds: &[Kind]) {
     compare_hits(kinds);
     compare_ratios(kinds);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use ugeom_classes::cache::Buffer;
 use ugeom_classes::cache::index::hash::Hash;
 use ugeom_classes::cache::index::splay::Splay;
-use ugeom_classes::cache::index::{Found, Index};
+use ugeom_classes::cache::index::{Index, Lookup};
 use ugeom_classes::cache::store::Store;
 
 const BUFFERS: u32 = 1 << 18;
@@ -40,7 +40,7 @@ fn lookups<'a, I: Index>(store: &'a Store<I>, count: u64) -> Work<'a> {
     let (nothing, mask) = (black_box(0), count - 1);
     Box::new(move |times| {
         for _ in 0..times {
-            let Found::At(_, entry) = store.lookup(block) else {
+            let Lookup::At(_, entry) = store.lookup(block) else {
                 panic!("block {block} is not there");
             };
             block = following(block + (u64::from(entry.slot) & nothing)) & mask;
@@ -74,7 +74,7 @@ fn lookups_in_vain<I: Index>(store: &Store<I>) -> Work<'_> {
     let mut next = 1 << 40;
     Box::new(move |times| {
         for _ in 0..times {
-            assert!(matches!(store.lookup(next), Found::Absent));
+            assert!(matches!(store.lookup(next), Lookup::Absent));
             next += 1;
         }
     })
@@ -88,7 +88,7 @@ fn misses<I: Index>(store: &Store<I>, looked_up: bool) -> Work<'_> {
     Box::new(move |times| {
         for _ in 0..times {
             if looked_up {
-                assert!(matches!(store.lookup(next), Found::Absent));
+                assert!(matches!(store.lookup(next), Lookup::Absent));
             }
             let Buffer::New(slot) = store.getnewbuf(next) else {
                 panic!("no room for {next}");
@@ -107,7 +107,7 @@ fn misses_alone<I: Index>(store: &Store<I>) -> Vec<f64> {
         let blocks = next..next + FEW;
         next += FEW;
         for block in blocks.clone() {
-            assert!(matches!(store.lookup(block), Found::Absent));
+            assert!(matches!(store.lookup(block), Lookup::Absent));
         }
         let begin = Instant::now();
         for block in blocks {

@@ -62,7 +62,7 @@ counts! {
     WritesBelow writes_below,
     /// Those of them that failed.
     WriteErrors write_errors,
-    /// Blocks dropped because what they held is not valid any more.
+    /// Blocks dropped because their content became invalid.
     Drops drops,
 }
 

@@ -133,7 +133,7 @@ impl<I: Index> Cache<I> {
     }
 
     /// The same, which reads up to so many blocks ahead of sequential readers, and at most a
-    /// quarter of what it has room for. With less than one block it stays as it is.
+    /// quarter of its capacity. With less than one block it stays as it is.
     #[must_use]
     pub fn reading_ahead(mut self, most: u64) -> Self {
         let most = most.min(u64::from(self.store.slab().blocks()) / 4);

@@ -34,7 +34,7 @@ pub trait Buffers {
     fn set_marks(&mut self, slot: u32, marks: u8);
     /// Its state will be asked for soon: fetches it.
     fn expect_state(&self, slot: u32);
-    /// It may leave soon: fetches what is looked at then. Its state was expected before.
+    /// It may leave soon: prefetches the data of that decision. Its state was expected before.
     fn expect(&self, slot: u32);
     /// The block that it holds, spread ([`super::index::spread`]).
     fn fingerprint(&self, slot: u32) -> u64;

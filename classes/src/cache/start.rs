@@ -101,7 +101,7 @@ pub(super) fn resume<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &
     }
 }
 
-/// Does a READ from `done_bytes` on: copies what is there, until it has to wait for something.
+/// Does a READ from `done_bytes` on: copies cached blocks until it has to wait.
 #[inline(never)]
 fn go_on<I: Index>(
     cache: &Cache<I>,

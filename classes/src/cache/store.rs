@@ -3,7 +3,7 @@
 //! [`Store::getnewbuf`], [`Store::copyout`].
 //!
 //! ```text
-//!   lookup ----- busy ----> wait for who reads it
+//!   lookup ----- busy ----> wait for its reader
 //!     | absent                                       hit: no lock
 //!     v                                               lookup, copyout, is it unchanged? mark
 //!   getnewbuf (shard locked): free, or fresh, or the policy's victim
@@ -21,7 +21,7 @@ use super::Buffer;
 use super::ahead::WindowQueue;
 use super::counts::{Count, Lanes};
 use super::dirty::Dirty;
-use super::index::{Found, Index, shard_of, spread};
+use super::index::{Index, Lookup, shard_of, spread};
 use super::policy::{Buffers, S3Fifo, Tenure};
 use super::writers::Writers;
 use std::hint::black_box;
@@ -135,7 +135,7 @@ impl<I: Index> Store<I> {
         })
     }
 
-    /// From now on it keeps what is written until it is written below.
+    /// From now on it keeps writes until they are written below.
     pub(super) fn write_back(&mut self, dirty: Dirty) {
         self.dirty = Arc::new(dirty);
     }
@@ -154,7 +154,7 @@ impl<I: Index> Store<I> {
 
     /// Looks a block up.
     #[inline]
-    pub fn lookup(&self, block: u64) -> Found<I::Place> {
+    pub fn lookup(&self, block: u64) -> Lookup<I::Place> {
         self.index.find(block)
     }
 
@@ -198,10 +198,10 @@ impl<I: Index> Store<I> {
         }
         for _ in 0..TRIES {
             match self.lookup(block) {
-                Found::Absent => return Outcome::Absent,
-                Found::Changing => return Outcome::Busy,
-                Found::At(_, entry) if entry.busy => return Outcome::Busy,
-                Found::At(place, entry) => {
+                Lookup::Absent => return Outcome::Absent,
+                Lookup::Changing => return Outcome::Busy,
+                Lookup::At(_, entry) if entry.busy => return Outcome::Busy,
+                Lookup::At(place, entry) => {
                     let slot = if entry.slot == guess {
                         // Not what the index says, for which the processor would wait: the
                         // compiler is not to know that both are the same.
@@ -231,7 +231,7 @@ impl<I: Index> Store<I> {
         if self.slab.leases() >= (self.slab.blocks() / LEASED_SHARE).max(1) {
             return None;
         }
-        let Found::At(place, entry) = self.lookup(block) else { return None };
+        let Lookup::At(place, entry) = self.lookup(block) else { return None };
         if entry.busy {
             return None;
         }
@@ -425,7 +425,7 @@ impl<I: Index> Store<I> {
         queues.free.push(slot);
     }
 
-    /// The block is not what is cached any more; a read of it that is in flight is not kept.
+    /// The cached block is out of date; a read of it that is in flight is not kept.
     pub(crate) fn drop_block(&self, block: u64) {
         let _queues = self.lock(block);
         self.drop_locked(block);
@@ -433,8 +433,8 @@ impl<I: Index> Store<I> {
 
     pub(super) fn drop_locked(&self, block: u64) {
         match self.index.find(block) {
-            Found::At(_, entry) if entry.busy => self.flag_stale(block),
-            Found::At(_, entry) => {
+            Lookup::At(_, entry) if entry.busy => self.flag_stale(block),
+            Lookup::At(_, entry) => {
                 self.leaves(block, entry.slot);
                 self.index.remove(block);
                 // The buffer stays in its queue, and is taken when its turn comes.
@@ -442,7 +442,7 @@ impl<I: Index> Store<I> {
                 self.forget_marks(entry.slot);
                 self.lanes.add(Count::Drops, 1);
             }
-            Found::Absent | Found::Changing => {}
+            Lookup::Absent | Lookup::Changing => {}
         }
     }
 
@@ -468,7 +468,7 @@ impl<I: Index> Store<I> {
     /// Reads of these blocks that are in flight are not to be kept: they are being written.
     pub(crate) fn reads_are_stale(&self, first: u64, last: u64) {
         self.each_cached(first, last, |block| {
-            if !matches!(self.index.find(block), Found::Absent) {
+            if !matches!(self.index.find(block), Lookup::Absent) {
                 let _queues = self.lock(block);
                 self.flag_stale(block);
             }
@@ -480,17 +480,17 @@ impl<I: Index> Store<I> {
     pub fn written(&self, block: u64, within: usize, piece: &[u8], whole: bool) {
         let mut queues = self.lock(block);
         match self.index.find(block) {
-            Found::At(_, entry) if !entry.busy => {
+            Lookup::At(_, entry) if !entry.busy => {
                 if !self.index.write(block, &self.slab, within, piece) {
                     // It is leased, and must not change; the next reader gets the new one.
                     self.drop_locked(block);
                 }
             }
-            Found::Absent if whole => {
+            Lookup::Absent if whole => {
                 self.bring(&mut queues, block, piece);
             }
-            Found::At(..) => self.flag_stale(block),
-            Found::Absent | Found::Changing => {}
+            Lookup::At(..) => self.flag_stale(block),
+            Lookup::Absent | Lookup::Changing => {}
         }
     }
 

@@ -235,8 +235,8 @@ fn a_shorter_media_reads_as_what_is_left_and_a_longer_one_as_what_was_added() {
     );
 }
 
-/// A request that set out before the media became shorter gets what there is, or an error, and
-/// nothing that lies in the buffers from before.
+/// A request that set out before the media became shorter gets the data that is left, or an error,
+/// and nothing that lies in the buffers from before.
 fn tells_the_end_from_what_was_there<I: Index>() {
     let (target, mut channel, opened) = open("md:64k");
     channel.write(&opened, 0, &[7; 64 << 10]).expect("writes");

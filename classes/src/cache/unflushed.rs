@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each FLUSH below ends a round; when it succeeds, everything of that round and before is durable.
-//! When the layer below has lost what it had acknowledged, the parts that no FLUSH has covered are
+//! When the layer below has lost acknowledged writes, the parts that no FLUSH has covered are
 //! dirty again, as long as they are still in memory. Evicted parts are counted.
 //!
 //! Words change under the lock of the block's shard.

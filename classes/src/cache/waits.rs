@@ -7,7 +7,7 @@ pub(super) const WAITS_MAX: u32 = 60;
 /// The longest of these pauses, ns; the first takes a thousandth, each further one is twice as
 /// long.
 const PAUSE_NS_MAX: u64 = 1 << 20;
-/// Why a request fails that reaches past the end of what has become shorter.
+/// Why a request past the new end of a shortened media fails.
 pub(super) const SHORTER: &str = "the media has become shorter and ends before it";
 /// How long a request pauses which has done so `times` before, ns.
 pub(super) fn pause_ns(times: u32) -> u64 {

@@ -13,7 +13,7 @@ pub struct Write {
     pub last: u64,
     /// Another write touches one of them.
     pub contested: bool,
-    /// It only brings below what the cache holds.
+    /// It only flushes the cache.
     pub cleans: bool,
     /// It is done below, and on its way into the buffers.
     pub keeping: bool,
@@ -23,7 +23,7 @@ pub struct Write {
 #[derive(Default)]
 pub struct Writers {
     count: AtomicUsize,
-    /// Those of them that change what the media is to hold.
+    /// Those of them that change the data of the media.
     changes: AtomicUsize,
     writes: Mutex<Vec<Option<Write>>>,
 }

@@ -14,7 +14,7 @@ pub(super) enum Fault {
     Misdirected,
     /// A write goes to its place and to another one.
     Duplicated,
-    /// A read shows what was there before the last write.
+    /// A read returns the data from before the last write.
     Stale,
     /// A read finds a bit that has changed, and stays so.
     Rot,
@@ -22,7 +22,7 @@ pub(super) enum Fault {
     Latent,
     /// A read or a write fails; the next one does not.
     Eio,
-    /// A FLUSH fails, and what it should have covered will be lost; the next one succeeds.
+    /// A FLUSH fails, and the writes that it covers will be lost; the next one succeeds.
     FlushFail,
     /// A write finds no space.
     NoSpace,

@@ -50,7 +50,7 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: None,
 };
 
-/// The geom that records what passes.
+/// The geom that records requests.
 pub struct Recording {
     recorder: Arc<Recorder>,
 }
@@ -111,7 +111,7 @@ impl Geom for Crashing {
         self.worker.attached(lower);
     }
 
-    /// The last writer leaves: what is in the volatile cache goes to the media, and a device whose
+    /// The last writer leaves: the volatile cache goes to the media, and a device whose
     /// power was cut is switched on again.
     fn settle(&self) -> Result<(), IoError> {
         self.worker.settle();
@@ -166,10 +166,6 @@ fn create_log(path: &str, below: &ProviderView) -> Result<Arc<Recorder>, BuildEr
         sector_bytes: below.sectorsize_bytes,
     };
     let created = Recorder::create(&crate::path::path_of(path), header);
-    let recorder = created.map_err(|error| BuildError::Os {
-        operation: "creating",
-        path: path.to_owned(),
-        error: error.into_io(),
-    })?;
+    let recorder = created.map_err(|error| BuildError::open(path)(error.into_io()))?;
     Ok(Arc::new(recorder))
 }

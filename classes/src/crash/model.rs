@@ -94,7 +94,7 @@ impl Model {
         self.off = false;
     }
 
-    /// Writes what the cache holds; what a failed FLUSH has doomed is lost.
+    /// Writes the cache to the media; writes doomed by a failed FLUSH are lost.
     pub fn settle(&mut self, below: &mut Below) {
         // The last writer has gone: no client gets an error.
         let _ = self.flush(below);

@@ -18,7 +18,7 @@ pub type Promises = Box<dyn FnMut(&mut dyn FnMut(&[u8])) + Send>;
 
 /// The log cannot be written.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("writing the log {path}: {error}")]
+#[error("{path}: writing the log: {error}")]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub struct LogError {
     pub path: PathBuf,
@@ -34,7 +34,7 @@ impl LogError {
     }
 }
 
-/// A FLUSH that is in flight: what it will have covered.
+/// A FLUSH in flight, with the writes that it covers.
 struct Flush {
     covers: u64,
     except: Vec<u64>,
@@ -148,7 +148,7 @@ impl Recorder {
         self.lock().next
     }
 
-    /// Asks `promises` for what the workload was promised, from now on.
+    /// Asks `promises` for the promises to the workload, from now on.
     pub fn listen(&self, promises: Option<Promises>) {
         let mut log = self.lock();
         log.take_promises();
@@ -166,7 +166,7 @@ impl Recorder {
         self.lock().add(Entry::Promise, promise);
     }
 
-    /// A change is submitted. `data` shows what a write carries, piece by piece. The number of the
+    /// A change is submitted. `data` yields the data of a write, piece by piece. The number of the
     /// record, for [`Recorder::completed`].
     pub fn submitted(
         &self,
@@ -231,7 +231,7 @@ impl Recorder {
         }
     }
 
-    /// Gives the file what is collected.
+    /// Writes the collected records to the file.
     ///
     /// # Errors
     /// [`LogError`], also of an earlier write.

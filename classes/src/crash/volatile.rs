@@ -65,7 +65,7 @@ impl Volatile {
         self.newest.range(sectors).next().is_some()
     }
 
-    /// Puts what it holds of a range over what the media holds of it.
+    /// Overlays its data of a range on that of the media.
     pub fn overlay(&self, offset_bytes: u64, into: &mut [u8]) {
         let wanted = self.sectors(offset_bytes, into.len() as u64);
         let sector = self.sector_bytes as usize;
@@ -96,7 +96,7 @@ impl Volatile {
         }
     }
 
-    /// The media holds something newer of a range: what was doomed of it is gone.
+    /// The media holds newer data of a range: its doomed writes are gone.
     pub fn forget_doomed(&mut self, offset_bytes: u64, length_bytes: u64) {
         for sector in self.sectors(offset_bytes, length_bytes) {
             self.doomed.remove(&sector);

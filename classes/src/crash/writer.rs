@@ -50,7 +50,7 @@ impl Writer {
         })
     }
 
-    /// Takes what was collected, and leaves an empty buffer. Waits while all buffers are full.
+    /// Takes the collected records, and leaves an empty buffer. Waits while all buffers are full.
     pub fn take(&mut self, buffer: &mut Vec<u8>) {
         let spare = self.spare.pop().or_else(|| self.empty.recv().ok());
         let spare = spare.unwrap_or_default();

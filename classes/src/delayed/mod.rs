@@ -87,7 +87,7 @@ impl Geom for Delayed {
         self.held.cancel(id);
     }
 
-    /// It keeps nothing of what passes, so a writer below does not make it wrong.
+    /// It keeps no data, so a writer below does not make it wrong.
     fn survives_spoil(&self) -> bool {
         true
     }

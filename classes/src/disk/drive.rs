@@ -156,7 +156,7 @@ impl Drive {
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
-    /// The bytes of one track: what passes in a revolution. Without rotation, one.
+    /// The bytes of one track, which pass in a revolution. Without rotation, one.
     fn track_bytes(&self) -> u64 {
         let Parameters {
             revolutions_per_minute,

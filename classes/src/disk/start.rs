@@ -38,7 +38,7 @@ impl Simulation {
 }
 
 impl Disk {
-    /// Puts a request in the queue, or answers what the drive knows by itself.
+    /// Puts a request in the queue, or completes it where the drive needs no media.
     pub(super) fn submit(&self, request: Request<'_>) -> Next {
         let (offset_bytes, length_bytes) = (request.offset(), request.length());
         let work = match request.command() {
@@ -76,7 +76,7 @@ impl Disk {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Acts on what the model says about `now_ns`.
+    /// Acts on the state of a request at `now_ns`.
     fn follow(&self, request: Request<'_>, poll: Poll, now_ns: u64) -> Next {
         match poll {
             Poll::NotBefore(due_ns) => request.delay(due_ns.saturating_sub(now_ns)),
@@ -88,7 +88,7 @@ impl Disk {
         }
     }
 
-    /// Does what was asked, now that it is due.
+    /// Does the request, which is due now.
     fn transfer(&self, mut request: Request<'_>) -> Next {
         let offset = request.offset();
         match (request.command(), &self.region) {

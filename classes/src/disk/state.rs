@@ -97,7 +97,7 @@ impl<Id: Copy + PartialEq> Queue<Id> {
         }
     }
 
-    /// Takes a request out. The drive finishes what it has begun.
+    /// Takes a request out. The drive finishes a request in progress.
     pub fn cancel(&mut self, id: Id) {
         self.waiting.retain(|waiting| waiting.id != id);
         self.finished.retain(|(known, _)| *known != id);

@@ -23,7 +23,7 @@ impl Crypt {
         })
     }
 
-    /// As [`Crypt::decrypt`], of what another layer has lent, from a place in it on.
+    /// As [`Crypt::decrypt`], of the lease of another layer, from a place in it on.
     pub(super) fn decrypt_lent(
         &self,
         offset: u64,
@@ -68,7 +68,7 @@ impl Crypt {
         })
     }
 
-    /// The size of a sector, and what it takes up below, bytes.
+    /// The size of a sector, here and below, bytes.
     fn units(&self) -> (usize, usize) {
         let layout = self.layout();
         (layout.sector_bytes as usize, layout.stride_bytes() as usize)

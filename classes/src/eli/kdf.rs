@@ -1,7 +1,8 @@
 //! PBKDF2 with HMAC-SHA512 (RFC 8018, section 5.2), within a time.
 //!
 //! The number of rounds comes from the metadata, which an attacker may have written: up to 2^31
-//! take half an hour. So a few rounds are timed first, and what would take too long is refused.
+//! take half an hour. So a few rounds are timed first, and a number that would take too long is
+//! refused.
 
 use super::error::EliKeyError;
 use super::hmac_sha512::{HmacSha512, KEY_BYTES, keyed};

@@ -119,7 +119,7 @@ impl Geom for Eli {
     }
 
     /// It keeps its size, as GELI does without the flag AUTORESIZE: the metadata lies where the
-    /// provider below ended. One that has shrunk holds no more what it should.
+    /// provider below ended. One that has shrunk lacks data.
     fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
         let kept = self.crypt.layout().media_bytes;
         (mediasize_bytes >= self.below_bytes).then(|| vec![(kept, None)])

@@ -121,7 +121,7 @@ fn read_metadata(
     let metadata = match &settings.metadata {
         Some(path) => {
             let bytes = read_backup(path);
-            let bytes = bytes.map_err(|error| format!("reading {path}: {error}"))?;
+            let bytes = bytes.map_err(|error| format!("{path}: {error}"))?;
             Metadata::decode(&bytes).map_err(|error| format!("{path}: {error}"))?
         }
         None => {
@@ -155,7 +155,7 @@ fn last_sector(context: &BuildContext<'_>, below: &ProviderView) -> Result<Vec<u
     read().map_err(|error| format!("Cannot read metadata: {error}"))
 }
 
-/// Keyfiles and passphrase, as the settings name them; what is missing is asked for.
+/// Keyfiles and passphrase, as the settings name them; a missing one is asked for.
 fn components(
     context: &BuildContext<'_>,
     settings: &Settings,

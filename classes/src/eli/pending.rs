@@ -124,7 +124,7 @@ pub(super) struct PendingBuffers {
 }
 
 impl PendingBuffers {
-    /// Sends a buffer of that length away: the number of its place, and what brings it there.
+    /// Sends a buffer of that length away: the number of its place, and its carrier.
     pub(super) fn send(&self, length: usize) -> (u64, Returning) {
         let buffer = self.spare.take(length);
         let mut places = lock(&self.waiting.0);

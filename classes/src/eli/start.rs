@@ -20,7 +20,7 @@ const NO_MEMORY: &str = "there is no memory for a data key";
 const LOST: &str = "the read below returned no buffer";
 
 /// READs of less are copied by the layer below, bytes. From there on they are divided, and each
-/// core copies what it decrypts.
+/// core copies the sectors that it decrypts.
 const LENT_BYTES_MIN: u64 = DIVIDED_BYTES as u64;
 
 /// A request that is new here.
@@ -128,7 +128,7 @@ fn decrypt(eli: &Eli, mut request: Request<'_>) -> Next {
     }
 }
 
-/// Decrypts what the layer below lent into the caller's memory.
+/// Decrypts the lease of the layer below into the caller's memory.
 fn decrypt_lent(eli: &Eli, request: &mut Request<'_>, lease: &Lease) -> io::Result<()> {
     let offset = request.offset();
     let mut result = Ok(());
@@ -214,7 +214,7 @@ fn unseal(eli: &Eli, mut request: Request<'_>) -> Next {
     }
 }
 
-/// The layer below has failed it; what was to be decrypted is dropped.
+/// The layer below has failed it; its sectors are dropped.
 #[cold]
 fn failed(eli: &Eli, mut request: Request<'_>) -> Next {
     if eli.tagged && request.command() == Command::Read {

@@ -114,14 +114,14 @@ pub(super) fn file_kind(path: &str, said: options::Wanted) -> Result<FileKind, B
     }
     let flags = OFlags::CLOEXEC | OFlags::RDONLY;
     let file = rustix::fs::open(path_of(path), flags, Mode::empty());
-    let file = File::from(file.map_err(BuildError::os("opening", path))?);
+    let file = File::from(file.map_err(BuildError::open(path))?);
     let size = size_of(&file).map_err(BuildError::os("finding the size of", path))?;
     Ok(image::recognise(&file, size))
 }
 
 /// Refuses an image or a block device that another program has open, for a command that writes to
 /// its bytes without a stack. Other files, and files that cannot be opened for reading, pass.
-/// `name` is what messages call it.
+/// `name` is its name in messages.
 ///
 /// # Errors
 /// How the other program has it open.
@@ -142,7 +142,7 @@ pub fn refuse_open_elsewhere(path: &Path, name: &str) -> Result<(), BuildError> 
 
 /// Looks before anything is opened: opening a FIFO would wait, opening a tape would wind it.
 fn kind_of(path: &str) -> Result<FileType, BuildError> {
-    let stat = rustix::fs::stat(path_of(path)).map_err(BuildError::os("opening", path))?;
+    let stat = rustix::fs::stat(path_of(path)).map_err(BuildError::open(path))?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if matches!(kind, FileType::BlockDevice | FileType::RegularFile) {
         return Ok(kind);
@@ -175,7 +175,7 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
             let problem = "its file system has no direct I/O (direct=0 uses buffered I/O)";
             Err(BuildError::refused(path, problem))
         }
-        Err(errno) => Err(BuildError::os("opening", path)(errno)),
+        Err(errno) => Err(BuildError::open(path)(errno)),
     }
 }
 

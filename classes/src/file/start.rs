@@ -12,7 +12,7 @@ use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, 
 /// Holes of a file that has become shorter are given in such units: no sector is larger.
 const HOLE_BYTES_MIN: u64 = 1 << 20;
 
-/// Whether a write has bytes for what lies behind the last byte of the file.
+/// Whether a write reaches past the last byte of the file.
 fn loses_bytes(geom: &FileGeom, request: &Request<'_>) -> bool {
     odd_end::loses_bytes(request, geom.facts.size_bytes.load(Ordering::Relaxed))
 }

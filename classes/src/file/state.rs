@@ -153,7 +153,7 @@ impl ThreadEngine {
         self.tickets.insert(id, (ticket, generation));
     }
 
-    /// Hands out what has been made durable, and submits the flushes behind what is written.
+    /// Hands out durable requests, and submits the flushes that wait for writes.
     fn hand_out_durable(&mut self, completions: &mut Completions<'_>) {
         while let Some(((bio, bytes), good)) = self.durable.release() {
             match good {

@@ -156,7 +156,7 @@ fn link(
     is_top: bool,
 ) -> Result<Link, BuildError> {
     let shown = text_of(path);
-    let system = BuildError::os("opening", &shown);
+    let system = BuildError::open(&shown);
     let access = if writable {
         OFlags::RDWR
     } else {

@@ -106,7 +106,7 @@ fn held(settings: &Settings<'_>, writable: bool) -> Result<Option<OwnedFd>, Buil
             let problem = format!("is in use: mounted, or held by another process{help}");
             Err(BuildError::refused(settings.path, problem))
         }
-        Err(errno) => Err(BuildError::os("opening", settings.path)(errno)),
+        Err(errno) => Err(BuildError::open(settings.path)(errno)),
     }
 }
 

@@ -45,7 +45,7 @@ fn warn(shown: &str, file: &File, needed: u64, effect: &str) {
     }
 }
 
-/// Reads as much as the file has; what is missing is zeroes.
+/// Reads as much as the file has, and zeroes after it.
 fn read(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length as usize];
     let mut filled = 0;

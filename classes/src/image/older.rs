@@ -32,7 +32,7 @@ const QED_BACKING_IS_RAW: u64 = 4;
 /// What an image states of the one that it is based on.
 struct Base {
     name: String,
-    /// It is a plain disk, whatever its first bytes are.
+    /// It is a plain disk with any first bytes.
     is_raw: bool,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
     Ok(node)
 }
 
-/// The file that an image is based on, and what it is.
+/// The file that an image is based on, and its format.
 fn find(
     allowed: &Allowed<'_>,
     from: &Path,

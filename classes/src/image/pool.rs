@@ -28,7 +28,7 @@ impl Shared {
     }
 }
 
-/// The threads. Dropping it ends them, once what they hold is done.
+/// The threads. Dropping it ends them after their present work.
 pub(super) struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,

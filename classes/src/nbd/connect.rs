@@ -85,7 +85,7 @@ pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
     }
 }
 
-/// Connects to an export: what the server tells of it, and the connection.
+/// Connects to an export: its description by the server, and the connection.
 pub(super) fn first(
     place: &Place,
     export: &str,

@@ -283,7 +283,7 @@ impl Link {
         self.queue.push_back(index);
     }
 
-    /// Moves everything that can be moved, and hands out what has ended.
+    /// Moves everything that can be moved, and hands out completed requests.
     pub fn poll(&mut self, done: &mut dyn FnMut(Bio, Outcome)) {
         self.now_ns = clock::now_ns();
         if !matches!(self.stage, Stage::Up) {
@@ -440,7 +440,7 @@ impl Link {
         changed.map_err(|_| "the connection cannot be watched")
     }
 
-    /// Sends what is queued and takes what has come, as long as there is any of both.
+    /// Sends queued requests and receives replies, as long as there are any.
     fn pump(&mut self) -> Result<(), &'static str> {
         loop {
             self.fill_out();

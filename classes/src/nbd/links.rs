@@ -11,11 +11,11 @@
 //!
 //! A link belongs to a thread, which may be asleep, or busy elsewhere, for as long as it likes. So
 //! links are locked, and the thread here sends and receives over those of others while a FLUSH
-//! waits for them. Links whose thread has ended stay until what was written over them is durable.
+//! waits for them. Links whose thread has ended stay until the writes over them are durable.
 //!
 //! A server may declare its connections coherent and admit fewer than there are threads. When it
 //! refuses one while another lives, all threads share one link, which the thread here owns: the
-//! others finish what they have in flight, are flushed, and leave their connection to it.
+//! others finish their requests in flight, are flushed, and leave their connection to it.
 
 use super::Remote;
 use super::link::{Link, Outcome};
@@ -228,7 +228,7 @@ impl Round {
         Self { bio, left }
     }
 
-    /// Moves what can be moved. True when it is over.
+    /// Moves requests on. True when it is over.
     fn go_on(&mut self) -> bool {
         self.left.retain(|(link, number)| {
             let mut link = link.lock();

@@ -121,7 +121,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
         set_field!(name = values::provider_name)),
 ]);
 
-/// Where the export is, and what is known of it.
+/// Where the export is, and its known properties.
 pub(super) struct Remote {
     place: Place,
     export: String,
@@ -135,7 +135,7 @@ pub(super) struct Remote {
     retry: Duration,
     /// Connections that may break over one request.
     breaks_max: u32,
-    /// One connection for all threads, whatever the server allows.
+    /// One connection for all threads, even if the server allows more.
     only_one: bool,
     /// Why requests fail without a server, where another reason is true than that it is
     /// unreachable.

@@ -41,7 +41,7 @@ enum Stage {
     Greeting,
     /// Waits for the replies to this option.
     Asked(u32),
-    /// Waits for what an old server tells of the export.
+    /// Waits for an old server's description of the export.
     Named,
 }
 
@@ -291,7 +291,7 @@ fn check_sizes(minimum: u32, preferred: u32, maximum: u32) -> Result<(), String>
     Err(format!("the server has an invalid block size: a {problem}"))
 }
 
-/// The server's own words, or what its number means.
+/// The server's own words, or the meaning of its number.
 fn refusal(reply: u32, data: &[u8]) -> String {
     let meaning = match reply {
         option_reply::ERR_UNKNOWN => "it has no such export",

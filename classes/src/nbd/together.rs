@@ -140,7 +140,7 @@ impl Together {
         flushes.settle();
     }
 
-    /// The connection of this link is gone: what it had in flight is asked again.
+    /// The connection of this link is gone: its requests in flight are sent again.
     pub fn forget(&self, link: u64) {
         let mut flushes = self.flushes();
         flushes.overlap.retain(|(its, _)| *its != link);

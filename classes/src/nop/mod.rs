@@ -92,7 +92,7 @@ impl Geom for Pass {
         self.hook
     }
 
-    /// It keeps nothing of what it passes on, so a writer below does not make it wrong. gnop has
+    /// It keeps no data, so a writer below does not make it wrong. gnop has
     /// no `spoiled` method either.
     fn survives_spoil(&self) -> bool {
         true
@@ -114,7 +114,7 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// Passes on as `pass` does what has no fault.
+    /// Passes a request without a fault on, as `pass` does.
     pub const fn new(pass: Pass, faults: Faults) -> Self {
         Self {
             pass,
@@ -186,7 +186,7 @@ fn build(
     Ok(Plan::of(provider, geom))
 }
 
-/// gnop's counters of a nop provider, from what the stack counted (`g_nop_dumpconf`).
+/// gnop's counters of a nop provider, from the counters of the stack (`g_nop_dumpconf`).
 pub fn counters(totals: &Totals) -> Vec<(&'static str, u64)> {
     let operations = |command: Command| totals.operations[command as usize];
     let bytes = |command: Command| totals.bytes[command as usize];

@@ -66,7 +66,7 @@ pub struct Faults {
 }
 
 impl Default for Faults {
-    /// None; gnop's values for what is not said (EIO, 1 ms).
+    /// None; gnop's defaults (EIO, 1 ms).
     fn default() -> Self {
         Self {
             read_fail: 0.0,

@@ -7,8 +7,8 @@
 //! ```
 //! A read or write of provider `n`: [`Slicer::start`] adds the slice's offset and forwards to the
 //! one consumer; nothing comes back through here. DELETE, ZERO and EXTENTS go the same way, FLUSH
-//! passes, GETATTR is answered for what only this layer knows (`PART::type` ...) and passes
-//! otherwise.
+//! passes, GETATTR is answered for attributes that only this layer knows (`PART::type` ...) and
+//! passes otherwise.
 //!
 //! Source for the access rule and the order of the attributes: FreeBSD `sys/geom/geom_slice.c`
 //! (`g_slice_access`), `sys/geom/part/g_part.c` (`g_part_dumpconf`, `g_part_start`).

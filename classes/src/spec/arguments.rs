@@ -82,7 +82,7 @@ impl Layer {
 }
 
 impl LayerArguments<'_> {
-    /// Sets every option of the table, in the table's order: to what was given, else to its
+    /// Sets every option of the table, in the table's order: to the given value, else to its
     /// default. An option without a default leaves `settings` as they are.
     ///
     /// # Errors

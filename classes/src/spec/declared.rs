@@ -170,7 +170,7 @@ pub const fn option<T>(
     OptionEntry { doc, set }
 }
 
-/// The setter that puts what a reader makes of the text into a field:
+/// The setter that parses the text with a reader and stores the value in a field:
 /// `set_field!(size_bytes = values::size)`. The reader gives the type of the field, or `T` for a
 /// field of type `Option<T>`. `set_field!(it, text => rate = read(text, &it.rate)?)` puts an
 /// expression there.
@@ -245,12 +245,12 @@ pub fn markdown_table(options: &[OptionDoc]) -> String {
     text
 }
 
-/// A table of options, whatever they are options of.
+/// A table of options of anything.
 pub trait DeclaredOptions: Sync {
     /// All options, in their order.
     fn docs(&self) -> Vec<OptionDoc>;
 
-    /// Reads one value and forgets it: what a default or an example in a document would do.
+    /// Reads one value and forgets it, to test a default or an example in a document.
     ///
     /// # Errors
     /// As [`OptionTable::set`].

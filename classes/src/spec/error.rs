@@ -41,7 +41,7 @@ impl Span {
 }
 
 /// A value and the place it was read from. Two of them are equal when their values are: where
-/// something was written does not change what it means.
+/// something was written does not change its meaning.
 #[derive(Clone, Debug, Default)]
 pub struct Spanned<T> {
     /// The value read at that place.

@@ -5,7 +5,7 @@ use strsim::osa_distance;
 /// Words longer than this are not compared: no name is that long.
 const COMPARED_CHARS_MAX: usize = 32;
 
-/// The candidate with the smallest distance to `word`, if it is near enough to be what was meant:
+/// The candidate with the smallest distance to `word`, if it is near enough to be meant:
 /// at most one change in three characters, at least one; the exchange of two neighbours is one
 /// change (optimal string alignment). The first of equals wins. Case is ignored.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -93,7 +93,7 @@ pub fn choice<T: Copy>(choices: &[(&str, T)], text: &str) -> Result<T, ValueErro
     })
 }
 
-/// The setter that puts what one of some words stands for into a field:
+/// The setter that stores the value of one of some words in a field:
 /// `set_choice!(is_write_back = [("through", false), ("back", true)])`.
 #[macro_export]
 macro_rules! set_choice {

@@ -4,7 +4,7 @@ use super::View;
 use super::leftovers::MARK;
 use super::mounted::Mounted;
 use super::served::Served;
-use crate::error::{CrashError, os};
+use crate::error::{CrashError, open, os};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::fs::File;
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How a command ended.
 pub(super) enum Ended {
     Well,
-    /// In words, with the end of what it printed.
+    /// In words, with the end of its output.
     Badly(String),
 }
 
@@ -76,7 +76,7 @@ impl Shell {
         let output = tempfile::tempfile().map_err(os("making", Path::new("a file for output")))?;
         let clone = |file: &File| {
             let cloned = file.try_clone();
-            cloned.map_err(os("opening", Path::new("a file for output")))
+            cloned.map_err(open(Path::new("a file for output")))
         };
         let (out, err) = (clone(&output)?, clone(&output)?);
         let mut shell = Command::new("/bin/sh");
@@ -95,7 +95,7 @@ impl Shell {
 
     /// Waits for its end, or ends it: how it failed, if it did.
     fn wait(&self, mut child: Child) -> Result<Option<String>, CrashError> {
-        let failed = os("waiting for", Path::new("a command"));
+        let failed = os("waiting for it", Path::new("a command"));
         let pid = Pid::from_child(&child);
         let started = Instant::now();
         let handle = pidfd_open(pid, PidfdFlags::empty());

@@ -25,7 +25,7 @@ pub(super) const LOOP_FILE: &str = "loop";
 /// Programs of the administrator are not in every user's path.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
 
-/// Waits for the end of its input, then ends what uses the folder `$1` and removes it. The file
+/// Waits for the end of its input, then ends the users of the folder `$1` and removes it. The file
 /// behind a loop device is shown without the folder once the FUSE mount is detached, so the device
 /// is known from the file `$4`; its name is compared with the file behind it, since another program
 /// may have got the same device meanwhile.

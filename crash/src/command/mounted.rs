@@ -1,7 +1,7 @@
 //! A file system on a disk: over a loop device, which stays for all states of a lane. All of it is
 //! done by programs: this process must not wait for its own FUSE server.
 //!
-//! No state may see what the kernel has cached of the one before:
+//! No state may see the kernel's cache of the one before:
 //!
 //! - A mount namespace that was copied while a state was mounted (unshare(1), a container that
 //!   starts) keeps the file system alive after umount(8). It would still write, and the next mount
@@ -145,7 +145,7 @@ fn judge(program: &str, output: &Output) -> Result<(), String> {
     ))
 }
 
-/// The last lines of what a program printed as one line, without indents and empty lines.
+/// The last lines of a program's output as one line, without indents and empty lines.
 fn end_of(printed: &str) -> String {
     let lines = printed.lines().map(str::trim).filter(|it| !it.is_empty());
     let lines: Vec<&str> = lines.collect();
@@ -282,7 +282,7 @@ impl Mounted {
         )))
     }
 
-    /// Looks for damage: what the program found.
+    /// Looks for damage; returns the program's findings.
     pub fn fsck(&mut self) -> Result<Result<(), String>, CrashError> {
         self.forget()?;
         let (program, arguments) = self.file_system.checker();

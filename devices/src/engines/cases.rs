@@ -5,7 +5,7 @@ use super::account::Account;
 use super::cost;
 use super::job::{BLOCK_BYTES, EngineJob, Part};
 use super::methods::Method;
-use super::plan::{self, Depth, Plan};
+use super::plan::{self, Depth, EnginesPlan};
 use super::schedulers::Schedulers;
 use super::subject::{JobDetail, Subject};
 use super::threads::by_threads;
@@ -20,6 +20,7 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Case, Counters, Length, RunResult};
 use ugeom_load::devices::KernelDevice;
+use ugeom_machine::file_error::FileError;
 
 /// Requests of the run that measures the rate of a method: fewest, and most when time is short.
 const TRIAL_REQUESTS: u64 = 2000;
@@ -58,7 +59,7 @@ struct Doing {
     work: Rc<RefCell<Work>>,
 }
 
-/// A case of the job, and what its runs add up to.
+/// A case of the job, and the sum of its runs.
 struct Noted {
     case: String,
     method: Method,
@@ -67,7 +68,7 @@ struct Noted {
     account: Rc<RefCell<Account>>,
 }
 
-/// All cases, and what they note.
+/// All cases, and their notes.
 pub(super) struct Matrix {
     pub cases: Vec<Case<'static>>,
     /// Set while runs count.
@@ -157,7 +158,7 @@ impl Matrix {
     ///
     /// # Errors
     /// When an engine does not take the file.
-    pub fn ready_ways(&mut self, plan: &Plan) -> Result<(), HarnessError> {
+    pub fn ready_ways(&mut self, plan: &EnginesPlan) -> Result<(), HarnessError> {
         for (depth, _) in &plan.runs {
             for method in Method::ALL {
                 self.make_ready(method, *depth)?;
@@ -227,7 +228,7 @@ impl Matrix {
     }
 
     /// Adds the cases of the job. With schedulers, each is there once for each of them.
-    pub fn jobs(&mut self, plan: &Plan, schedulers: Option<&Rc<Schedulers>>) {
+    pub fn jobs(&mut self, plan: &EnginesPlan, schedulers: Option<&Rc<Schedulers>>) {
         for &(depth, requests) in &plan.runs {
             self.subject.depths.push(depth);
             self.subject.requests.push(requests);
@@ -260,7 +261,7 @@ impl Matrix {
         &mut self,
         name: String,
         index: usize,
-        (plan, scheduler): (&Plan, Option<String>),
+        (plan, scheduler): (&EnginesPlan, Option<String>),
         schedulers: Option<&Rc<Schedulers>>,
     ) {
         let Doing {
@@ -317,7 +318,7 @@ impl Matrix {
         });
     }
 
-    /// Adds the cases of what engines cost, and of what the bench costs.
+    /// Adds the cases for the cost of engines, and of the bench.
     ///
     /// # Errors
     /// When an engine cannot take the file.
@@ -330,7 +331,7 @@ impl Matrix {
     }
 
     /// The plan for the job.
-    pub fn plan(&self, tried: &[Depth], budget_ns: Option<u64>, rounds: u64) -> Plan {
+    pub fn plan(&self, tried: &[Depth], budget_ns: Option<u64>, rounds: u64) -> EnginesPlan {
         match budget_ns {
             None => plan::whole(tried, self.part.blocks),
             Some(budget_ns) => plan::within(tried, self.part.blocks, budget_ns, rounds),
@@ -379,12 +380,11 @@ fn open(path: &Path, more: OFlags) -> Result<File, HarnessError> {
     // The second descriptor of the same program would be refused, too.
     flags.set(OFlags::EXCL, device && more.contains(OFlags::DIRECT));
     let opened = rustix::fs::open(path, flags, Mode::empty());
-    let operation = if more.contains(OFlags::DIRECT) {
-        "opening it with O_DIRECT"
-    } else {
-        "opening it"
-    };
-    opened
-        .map(File::from)
-        .map_err(|errno| HarnessError::os(shown(path), operation)(errno.into()))
+    opened.map(File::from).map_err(|errno| {
+        let refused = match more.contains(OFlags::DIRECT) {
+            true => FileError::at(shown(path), "opening with O_DIRECT")(errno),
+            false => FileError::open(shown(path))(errno),
+        };
+        refused.into()
+    })
 }

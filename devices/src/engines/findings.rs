@@ -60,7 +60,7 @@ pub fn compute(document: &mut Document) {
     document.figures = figures;
 }
 
-/// A comparison before it is judged: its id, what it is, and the observations.
+/// A comparison before it is judged: its id, its name, and the observations.
 type Pair = (String, String, Center);
 
 /// The methods of a depth are judged together.

@@ -29,7 +29,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// All, in the order of reports. The first is what the others are compared with.
+    /// All, in the order of reports. The first is the base of the others.
     pub const ALL: [Self; 5] = [
         Self::Libaio,
         Self::IoUring,

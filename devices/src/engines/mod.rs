@@ -30,14 +30,14 @@ use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::TargetFacts;
 use ugeom_harness::processes::{PROCESSES_SHORT, Protocol, processes_for};
-use ugeom_harness::scratch::Place;
+use ugeom_harness::scratch::ScratchPlace;
 use ugeom_harness::{self as harness, Control, Phase, Progress, Settings};
 use ugeom_machine::clock;
 
 use schedulers::Schedulers;
 
 pub use findings::compute;
-pub use plan::Plan;
+pub use plan::EnginesPlan;
 pub use report::page;
 pub use subject::{Document, EXPERIMENT, JobDetail, Latency, Side, Subject};
 
@@ -63,7 +63,7 @@ pub struct EnginesOptions {
     /// Whether the job is repeated with every scheduler that the device can have.
     pub schedulers: bool,
     /// The requests of a run at each depth, as trials found them.
-    pub plan: Plan,
+    pub plan: EnginesPlan,
     /// Time budget, seed and processes, as for every experiment.
     pub common: Common,
 }
@@ -76,7 +76,7 @@ impl Default for EnginesOptions {
             depths: DEPTHS.to_vec(),
             size_bytes: None,
             schedulers: false,
-            plan: Plan::default(),
+            plan: EnginesPlan::default(),
             common: Common::default(),
         }
     }
@@ -101,7 +101,7 @@ impl Experiment for Engines {
     const ROUNDS: u64 = 1;
     type Options = EnginesOptions;
     type Subject = Subject;
-    type Prepared = Place;
+    type Prepared = ScratchPlace;
 
     fn common(options: &mut EnginesOptions) -> &mut Common {
         &mut options.common
@@ -112,10 +112,10 @@ impl Experiment for Engines {
         options: &mut EnginesOptions,
         seed: u64,
         cancelled: &AtomicBool,
-    ) -> Result<Place, HarnessError> {
+    ) -> Result<ScratchPlace, HarnessError> {
         let started_ns = clock::now_ns();
         let bytes = options.size() + cost::BLOCKS * job::BLOCK_BYTES;
-        let place = Place::of(options.target.as_deref(), bytes, seed, cancelled)?;
+        let place = ScratchPlace::of(options.target.as_deref(), bytes, seed, cancelled)?;
         if options.target.is_none() {
             options.temporary = Some(place.path().to_path_buf());
         }

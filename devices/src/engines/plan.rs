@@ -40,7 +40,7 @@ impl Depth {
 
 /// The requests of a run at each depth that is measured, in the order of the depths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct EnginesPlan {
     /// A depth, and the requests of its runs.
     pub runs: Vec<(u32, u64)>,
     /// The cases left out, with reasons.
@@ -48,13 +48,13 @@ pub struct Plan {
 }
 
 /// Whole runs: as many requests as the size has blocks, more where that is over at once.
-pub(super) fn whole(depths: &[Depth], blocks: u64) -> Plan {
+pub(super) fn whole(depths: &[Depth], blocks: u64) -> EnginesPlan {
     let run = |depth: &Depth| {
         let fastest = depth.times_ns().fold(f64::MAX, f64::min);
         let long = (RUN_NS as f64 / fastest.max(1.0)) as u64;
         (depth.depth, blocks.max(long).max(u64::from(depth.depth)))
     };
-    Plan {
+    EnginesPlan {
         runs: depths.iter().map(run).collect(),
         left_out: Vec::new(),
     }
@@ -62,12 +62,12 @@ pub(super) fn whole(depths: &[Depth], blocks: u64) -> Plan {
 
 /// Runs of which the fewest rounds fit into a budget. A depth has at least as many requests as it
 /// has at a time; those for which that is little share the rest.
-pub(super) fn within(depths: &[Depth], blocks: u64, budget_ns: u64, rounds: u64) -> Plan {
+pub(super) fn within(depths: &[Depth], blocks: u64, budget_ns: u64, rounds: u64) -> EnginesPlan {
     let all_ns = budget_ns as f64 * JOB_SHARE / rounds.max(1) as f64;
     let mut deep_first: Vec<&Depth> = depths.iter().collect();
     deep_first.sort_by_key(|depth| std::cmp::Reverse(depth.depth));
     let (mut left_ns, mut others) = (all_ns, depths.len());
-    let mut plan = Plan::default();
+    let mut plan = EnginesPlan::default();
     for one in deep_first {
         let depth = one.depth;
         let each_ns = one.times_ns().sum::<f64>().max(1.0);

@@ -173,7 +173,7 @@ impl Latency {
 }
 
 impl JobDetail {
-    /// Joins what the same case did in other processes.
+    /// Adds the counts of the same case in other processes.
     pub fn join(&mut self, others: &[&Self]) {
         let sides = |of: fn(&Self) -> &Side| others.iter().map(|one| of(one)).collect::<Vec<_>>();
         let (reads, writes) = (sides(|one| &one.reads), sides(|one| &one.writes));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ugeom_trace::tree::{Class, KernelTree, Node};
 
 /// A layer that can be read.
-pub struct Row {
+pub struct ChainLayer {
     /// Name of the device or of the file.
     pub name: String,
     /// The kind of layer.
@@ -21,9 +21,9 @@ pub struct Row {
     pub sector_bytes: u32,
 }
 
-/// The layers of a chain from the top, how many bytes all of them have, and what is left out.
+/// The layers of a chain from the top, how many bytes all of them have, and the layers left out.
 pub struct Chain {
-    pub rows: Vec<Row>,
+    pub rows: Vec<ChainLayer>,
     /// The region that is read of each, bytes.
     pub region_bytes: u64,
     /// The unreadable parts, with reasons.
@@ -65,7 +65,7 @@ impl Chain {
             match open(Path::new(&path)) {
                 Ok(file) if node.size_bytes > offset => {
                     chain.region_bytes = chain.region_bytes.min(node.size_bytes - offset);
-                    chain.rows.push(Row {
+                    chain.rows.push(ChainLayer {
                         name: node.name.clone(),
                         class: node.class.word(),
                         path: path.into(),
@@ -75,7 +75,7 @@ impl Chain {
                     });
                 }
                 Ok(_) => chain.left_out.push(format!("{path}: too small")),
-                Err(error) => chain.left_out.push(format!("{path}: opening it: {error}")),
+                Err(error) => chain.left_out.push(format!("{path}: {error}")),
             }
             offset += node.start_bytes.unwrap_or(0);
             // A device on another device by a loop offset; that of a file is at the file.
@@ -97,7 +97,7 @@ impl Chain {
         match opened {
             Ok((size_bytes, file)) if size_bytes >= SIZE_BYTES_MIN => {
                 self.region_bytes = self.region_bytes.min(size_bytes);
-                self.rows.push(Row {
+                self.rows.push(ChainLayer {
                     name,
                     class: Class::File.word(),
                     path: path.to_owned(),
@@ -107,7 +107,7 @@ impl Chain {
                 });
             }
             Ok(_) => self.left_out.push(format!("{name}: too small")),
-            Err(error) => self.left_out.push(format!("{name}: opening it: {error}")),
+            Err(error) => self.left_out.push(format!("{name}: {error}")),
         }
     }
 }

@@ -70,7 +70,7 @@ pub fn run(chain: &Chain, seed: u64, control: &mut Control<'_>) -> Result<Faithf
 fn of_rounds(chain: &Chain, rounds: &[Vec<f64>]) -> Faithful {
     let interval = |values: Vec<f64>| Center::of(&values).ok()?.at(CONFIDENCE).ok();
     let last = chain.rows.len() - 1;
-    let figures = |(at, row): (usize, &super::chain::Row)| {
+    let figures = |(at, row): (usize, &super::chain::ChainLayer)| {
         let runs_ns: Vec<f64> = rounds.iter().map(|round| round[at]).collect();
         let added = rounds
             .iter()
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn each_layer_has_the_figures_of_its_runs_and_the_difference_to_the_one_below() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let row = |name: &str| super::super::chain::Row {
+        let row = |name: &str| super::super::chain::ChainLayer {
             name: name.to_owned(),
             class: "FILE",
             path: file.path().to_owned(),

@@ -38,7 +38,7 @@ pub(super) struct InMemory {
     file: PathBuf,
     /// The created layers, the lowest first.
     layers: Vec<Made>,
-    /// Paths of what is there, in the same order.
+    /// Existing paths, in the same order.
     devices: Vec<String>,
 }
 

@@ -252,7 +252,7 @@ impl<'a> Place<'a> {
         matches!(self, Self::Memory(_))
     }
 
-    /// Makes anew what is ours.
+    /// Makes our devices anew.
     fn renew(&mut self) -> Result<(), HarnessError> {
         match self {
             Self::Device(_) => Ok(()),
@@ -261,7 +261,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The layers of a target that can be read, at least one; and what a trace of it takes.
+/// The layers of a target that can be read, at least one; and the cost of tracing it.
 fn readable(target: &str) -> Result<(Chain, Scope), HarnessError> {
     let os = || HarnessError::os(target, "finding its layers");
     let tree = KernelTree::now().map_err(os())?;

@@ -1,6 +1,6 @@
 //! One slice of reads of one layer, at queue depth 1 or more.
 
-use super::chain::Row;
+use super::chain::ChainLayer;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the engine cannot be opened.
-    pub fn new(row: &Row, block_bytes: u64, depth: usize) -> io::Result<Self> {
+    pub fn new(row: &ChainLayer, block_bytes: u64, depth: usize) -> io::Result<Self> {
         let file = row.file.try_clone()?;
         let buffer = || Buffer::new(block_bytes as usize);
         let way = match depth {

@@ -6,7 +6,7 @@ use super::*;
 fn chain(folder: &Path) -> Chain {
     let path = folder.join("file");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let row = |name: &str, offset_bytes| chain::Row {
+    let row = |name: &str, offset_bytes| chain::ChainLayer {
         name: name.to_owned(),
         class: "FILE",
         path: path.clone(),
@@ -127,7 +127,7 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
             loops: 100_000,
             rows: Vec::new(),
         }),
-        left_out: vec!["vda: opening it: EPERM".to_owned()],
+        left_out: vec!["vda: EPERM".to_owned()],
     };
     let json = serde_json::to_string(&result).unwrap();
     let page = super::page(&serde_json::from_str(&json).unwrap());

@@ -23,7 +23,7 @@ pub(super) struct Moving<'a> {
     pub block_bytes: u64,
     /// Whether blocks are written.
     pub write: bool,
-    /// The seed of what is written.
+    /// The seed of the written data.
     pub seed: u64,
     /// Set when the user stops it: a run ends then.
     pub cancelled: &'a AtomicBool,
@@ -115,7 +115,7 @@ impl Named {
         done.map_err(|failure| failure.in_case(&self.path))
     }
 
-    /// Makes what was written durable, where it is not yet.
+    /// Makes the writes durable, where they are not yet.
     fn settle(&self, write: bool) -> Result<(), HarnessError> {
         if write && self.cached {
             let synced = rustix::fs::fdatasync(&self.file);

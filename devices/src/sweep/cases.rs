@@ -2,7 +2,7 @@
 
 use super::SweepOptions;
 use super::blocks::{self, Moving, Named};
-use super::subject::{CaseFacts, Part, Role, SetLimits, Subject, Way};
+use super::subject::{CacheMode, CaseFacts, Part, Role, SetLimits, Subject};
 use rustix::fs::{Advice, Mode, OFlags};
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
@@ -18,6 +18,7 @@ use ugeom_load::devices::{KernelDevice, StackDevice};
 use ugeom_load::places::{Either, Random, Sequence};
 use ugeom_machine::block_device;
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::file_error::FileError;
 use ugeom_stack::Stack;
 
 /// How many blocks are in flight where the smallest is repeated. The first is the base.
@@ -26,7 +27,7 @@ pub(super) const DEPTHS: [u64; 3] = [1, 4, 32];
 /// The block that is measured twice, for the noise, bytes.
 const AGAIN_BYTES: u64 = 4096;
 
-/// Cases, and what they are.
+/// Cases, and their descriptions.
 pub(super) struct Matrix<'a> {
     options: &'a SweepOptions,
     seed: u64,
@@ -44,7 +45,7 @@ enum Ready {
     Stack(Box<Target>),
 }
 
-/// A target, and what is known of it.
+/// A target, and its known properties.
 struct Found {
     text: String,
     /// The file at its bottom, if there is one.
@@ -86,7 +87,7 @@ impl Found {
     }
 
     /// Makes it ready for one way.
-    fn ready(&self, way: Way, write: bool) -> Result<Ready, HarnessError> {
+    fn ready(&self, way: CacheMode, write: bool) -> Result<Ready, HarnessError> {
         match &self.file {
             Some(path) if self.plain => open_file(path, way, write).map(Ready::Calls),
             _ => self
@@ -95,10 +96,10 @@ impl Found {
         }
     }
 
-    fn stack(&self, way: Way, write: bool) -> Result<Target, HarnessError> {
+    fn stack(&self, way: CacheMode, write: bool) -> Result<Target, HarnessError> {
         let options = TargetOptions {
             writable: write,
-            direct: way == Way::Direct,
+            direct: way == CacheMode::Direct,
             // Reading a path by system calls excludes no other program, so its queue need not
             // either.
             unlocked: self.held.get() || self.plain && !write,
@@ -114,7 +115,7 @@ impl Found {
     fn can_be_read(&self) -> Result<(), HarnessError> {
         let Some(path) = self.file.as_ref().filter(|_| self.plain) else { return Ok(()) };
         let name = path.display().to_string();
-        let facts = std::fs::metadata(path).map_err(HarnessError::os(&name, "opening"))?;
+        let facts = std::fs::metadata(path).map_err(HarnessError::open(&name))?;
         let kind = facts.file_type();
         let problem = match () {
             () if kind.is_block_device() => return Ok(()),
@@ -126,21 +127,20 @@ impl Found {
     }
 }
 
-fn open_file(path: &Path, way: Way, write: bool) -> Result<Named, HarnessError> {
+fn open_file(path: &Path, way: CacheMode, write: bool) -> Result<Named, HarnessError> {
     let name = text_of(path);
     let mut flags = OFlags::CLOEXEC;
     flags |= if write { OFlags::RDWR } else { OFlags::RDONLY };
-    flags.set(OFlags::DIRECT, way == Way::Direct);
-    let operation = match way {
-        Way::Direct => "opening it with O_DIRECT",
-        _ => "opening",
-    };
+    flags.set(OFlags::DIRECT, way == CacheMode::Direct);
     let file = rustix::fs::open(path, flags, Mode::empty());
-    let file = file.map_err(|errno| HarnessError::os(&name, operation)(errno.into()))?;
+    let file = file.map_err(|errno| match way {
+        CacheMode::Direct => FileError::at(&name, "opening with O_DIRECT")(errno),
+        _ => FileError::open(&name)(errno),
+    })?;
     Ok(Named {
         path: name,
         file: Arc::new(File::from(file)),
-        cached: way != Way::Direct,
+        cached: way != CacheMode::Direct,
     })
 }
 
@@ -241,7 +241,7 @@ impl<'a> Matrix<'a> {
         (self.cases, self.subject)
     }
 
-    /// A case, and what it is.
+    /// A case, and its description.
     pub fn push(&mut self, case: Case<'a>, facts: CaseFacts) {
         self.cases.push(case);
         self.subject.cases.push(facts);
@@ -267,11 +267,11 @@ impl<'a> Matrix<'a> {
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), HarnessError> {
         let found = Found::of(text);
         found.can_be_read()?;
-        let ways: Vec<Way> = match found.file {
-            None => vec![Way::Stack],
+        let ways: Vec<CacheMode> = match found.file {
+            None => vec![CacheMode::Stack],
             Some(_) => [
-                (Way::Direct, self.options.direct),
-                (Way::Buffered, self.options.buffered),
+                (CacheMode::Direct, self.options.direct),
+                (CacheMode::Buffered, self.options.buffered),
             ]
             .into_iter()
             .filter_map(|(way, wanted)| wanted.then_some(way))
@@ -327,7 +327,7 @@ impl<'a> Matrix<'a> {
     fn add_way(
         &mut self,
         part: usize,
-        way: Way,
+        way: CacheMode,
         found: &Found,
         ready: &Ready,
     ) -> Result<(), HarnessError> {
@@ -362,7 +362,9 @@ impl<'a> Matrix<'a> {
             self.add_step(facts, found, ready)?;
         }
         match blocks.first() {
-            Some(smallest) if way != Way::Buffered => self.add_depths(part, way, *smallest, found),
+            Some(smallest) if way != CacheMode::Buffered => {
+                self.add_depths(part, way, *smallest, found)
+            }
             _ => Ok(()),
         }
     }
@@ -406,7 +408,7 @@ impl<'a> Matrix<'a> {
                 blocks::by_stack(&name, (&target.stack, target.top), places, moving)?
             }
         };
-        if let (Way::Buffered, Some(path)) = (facts.way, &found.file) {
+        if let (CacheMode::Buffered, Some(path)) = (facts.way, &found.file) {
             let path = path.clone();
             case = case.preparing(move || forget(&path));
         }
@@ -434,7 +436,7 @@ impl<'a> Matrix<'a> {
     fn add_depths(
         &mut self,
         part: usize,
-        way: Way,
+        way: CacheMode,
         block_bytes: u64,
         found: &Found,
     ) -> Result<(), HarnessError> {
@@ -495,7 +497,7 @@ pub fn direct_reads<'a>(
     (block_bytes, region_bytes): (u64, u64),
     cancelled: &'a AtomicBool,
 ) -> Result<Case<'a>, HarnessError> {
-    let named = open_file(path, Way::Direct, false)?;
+    let named = open_file(path, CacheMode::Direct, false)?;
     named.can_read(block_bytes)?;
     let moving = Moving {
         block_bytes,
@@ -516,7 +518,7 @@ fn has_queue() -> bool {
 /// Empties the page cache of a file or device, as far as it is neither mapped nor dirty.
 fn forget(path: &Path) -> Result<(), HarnessError> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(HarnessError::os(&name, "opening"))?;
+    let file = File::open(path).map_err(HarnessError::open(&name))?;
     let forgotten = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
     forgotten.map_err(|errno| HarnessError::os(&name, "emptying the cache")(errno.into()))
 }

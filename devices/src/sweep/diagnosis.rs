@@ -3,7 +3,7 @@
 //! Each rule has its threshold as a constant with its reason.
 
 use super::findings::{Limited, Sums, WayFindings};
-use super::subject::{Part, Subject, Way};
+use super::subject::{CacheMode, Part, Subject};
 use ugeom_harness::figure::{Unit, amount, value};
 use ugeom_harness::total;
 use ugeom_measure::Interval;
@@ -200,7 +200,7 @@ fn unfitted(found: &WayFindings) -> Option<String> {
 /// The observation of 2004: the system asked the device for fewer and larger transfers than the
 /// program asked for, because it reads ahead. Only where that is so.
 pub(super) fn read_ahead(found: &WayFindings) -> Option<String> {
-    if found.way != Way::Buffered {
+    if found.way != CacheMode::Buffered {
         return None;
     }
     let merged = |step: &&(u64, Sums)| Reached::of(&step.1) == Some(Reached::Merged);
@@ -449,7 +449,7 @@ fn group(reached: Reached, steps: &[&(u64, Sums)]) -> String {
 /// device is raw.
 fn supervisor(subject: &Subject, found: &WayFindings) -> Option<String> {
     let (first, last) = (found.steps.first()?, found.steps.last()?);
-    if found.way == Way::Stack || subject.random || first.0 == last.0 {
+    if found.way == CacheMode::Stack || subject.random || first.0 == last.0 {
         return None;
     }
     let (small, large) = (first.1.system_ns_per_mib(), last.1.system_ns_per_mib());
@@ -457,7 +457,7 @@ fn supervisor(subject: &Subject, found: &WayFindings) -> Option<String> {
         return Some("The system time was too short to be counted.".to_owned());
     }
     let says_raw = small / large >= MARKED;
-    let is_raw = found.way == Way::Direct;
+    let is_raw = found.way == CacheMode::Direct;
     let verdict = match says_raw == is_raw {
         true => "which is correct",
         false => {

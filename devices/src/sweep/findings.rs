@@ -1,7 +1,7 @@
 //! The findings of a document: sums of each case, the limits of each way to each target, the
 //! effects of queue depth and of the device.
 
-use super::subject::{CaseFacts, Document, Role, Way};
+use super::subject::{CacheMode, CaseFacts, Document, Role};
 use ugeom_harness::figure::{CONFIDENCE, Figure, Unit};
 use ugeom_harness::observed::Observed;
 use ugeom_harness::{DeviceCounts, Sample, total};
@@ -134,7 +134,7 @@ impl Limits {
 /// The limits of a way to a target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limited {
-    /// With what they vary between over processes.
+    /// With their spread over processes.
     Processes(Box<Limits>),
     /// From too few rounds for a spread.
     Once(Fitted),
@@ -159,8 +159,8 @@ pub struct WayFindings {
     /// The index of the target.
     pub part: usize,
     /// How the device was accessed: by system calls or through a stack.
-    pub way: Way,
-    /// The cases of its steps, in the order of their blocks, with what was measured of each.
+    pub way: CacheMode,
+    /// The cases of its steps, in the order of their blocks, with the measurements of each.
     pub steps: Vec<(u64, Sums)>,
     /// For each step the interval of the time of one block, ns; none with too few rounds.
     pub times: Vec<Option<Interval>>,
@@ -184,14 +184,15 @@ impl Findings {
         let subject = &document.subject;
         let sums = (0..subject.cases.len()).map(|case| Sums::of(samples(document, case)));
         let sums: Vec<Option<Sums>> = sums.collect();
-        let mut ways: Vec<(usize, Way)> = Vec::new();
+        let mut ways: Vec<(usize, CacheMode)> = Vec::new();
         for case in &subject.cases {
             if !ways.contains(&(case.part, case.way)) {
                 ways.push((case.part, case.way));
             }
         }
         let table = Observed::times(document);
-        let way = |(part, way): (usize, Way)| way_findings(document, &sums, &table, part, way);
+        let way =
+            |(part, way): (usize, CacheMode)| way_findings(document, &sums, &table, part, way);
         let ways = ways.into_iter().map(way).collect();
         Self { sums, ways }
     }
@@ -202,7 +203,7 @@ impl Findings {
     }
 }
 
-/// The runs of a case: those of whole rounds, or else what there is.
+/// The runs of a case: those of whole rounds, or else all.
 fn samples(document: &Document, case: usize) -> Box<dyn Iterator<Item = &Sample> + '_> {
     if document.rounds() > 0 {
         let rounds = document
@@ -224,7 +225,7 @@ fn way_findings(
     sums: &[Option<Sums>],
     table: &Observed,
     part: usize,
-    way: Way,
+    way: CacheMode,
 ) -> WayFindings {
     let cases = document.subject.cases.iter().enumerate();
     let of_way = cases.filter(|(_, facts)| facts.part == part && facts.way == way);

@@ -30,7 +30,7 @@ pub use cases::{direct_reads, is_file, is_path};
 pub use dd::dd;
 pub use findings::{Findings, compute};
 pub use report::page;
-pub use subject::{CaseFacts, Document, EXPERIMENT, Part, Role, SetLimits, Subject, Way};
+pub use subject::{CacheMode, CaseFacts, Document, EXPERIMENT, Part, Role, SetLimits, Subject};
 
 /// The user's options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

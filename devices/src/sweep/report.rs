@@ -4,7 +4,7 @@
 use super::diagnosis::{self, Reached};
 use super::findings::{Findings, Sums, WayFindings};
 use super::published;
-use super::subject::{Document, Part, Subject, Way};
+use super::subject::{CacheMode, Document, Part, Subject};
 use ugeom_harness::figure::{Unit, value};
 use ugeom_harness::total;
 use ugeom_measure::Interval;
@@ -111,7 +111,7 @@ fn answer(document: &Document, findings: &Findings) -> String {
         let Some(part) = subject.parts.get(found.part) else { continue };
         // The table has what is beside the target; without its device there is nothing else.
         let is_target = found.part == 0;
-        let is_file = found.way != Way::Stack;
+        let is_file = found.way != CacheMode::Stack;
         if no_device.is_some() && is_file || no_device.is_none() && !is_target {
             continue;
         }
@@ -145,7 +145,7 @@ fn no_device(document: &Document, findings: &Findings) -> Option<String> {
     let direct = findings
         .ways
         .iter()
-        .find(|found| found.part == 0 && found.way == Way::Direct)?;
+        .find(|found| found.part == 0 && found.way == CacheMode::Direct)?;
     let counts = direct
         .steps
         .iter()

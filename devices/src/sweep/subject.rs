@@ -31,7 +31,7 @@ pub struct Subject {
 pub struct Part {
     /// Its name in the names of cases: `file`, `disk`, `target`.
     pub name: String,
-    /// The target as the user wrote it, or what stood in for it.
+    /// The target as the user wrote it, or its substitute.
     pub target: String,
     /// How many bytes of it were used.
     pub region_bytes: u64,
@@ -58,7 +58,7 @@ pub struct CaseFacts {
     /// The index of its target.
     pub part: usize,
     /// The way to the device.
-    pub way: Way,
+    pub way: CacheMode,
     /// The role of the case.
     pub role: Role,
     /// Bytes of one block.
@@ -68,7 +68,7 @@ pub struct CaseFacts {
 /// How blocks reach the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum CacheMode {
     /// Direct (O_DIRECT), past the page cache.
     Direct,
     /// Buffered (page cache); the cache is emptied of the target before each run.
@@ -77,7 +77,7 @@ pub enum Way {
     Stack,
 }
 
-impl Way {
+impl CacheMode {
     /// The word in tables and names.
     pub fn word(self) -> &'static str {
         match self {

@@ -78,7 +78,7 @@ fn swept(parameters: Parameters, options: &SweepOptions) -> Document {
     for (block_bytes, role) in steps.chain(depths) {
         let facts = CaseFacts {
             part,
-            way: Way::Stack,
+            way: CacheMode::Stack,
             role,
             block_bytes,
         };
@@ -392,9 +392,9 @@ fn a_file_is_read_both_ways_and_random_blocks_too() {
             .filter(move |case| case.way == way)
             .count()
     };
-    assert!(ways(Way::Buffered) >= 10);
+    assert!(ways(CacheMode::Buffered) >= 10);
     // A file system in memory may have no direct I/O, and says so.
-    assert!(ways(Way::Direct) >= 10 || !document.subject.left_out.is_empty());
+    assert!(ways(CacheMode::Direct) >= 10 || !document.subject.left_out.is_empty());
     assert!(document.target.is_some());
 }
 
@@ -411,11 +411,15 @@ fn one_sweep_does_not_keep_itself_out() {
         let left_out = document.subject.left_out.join("; ");
         assert!(!left_out.contains("open for writing"), "{left_out}");
         let ways = document.subject.cases.iter().map(|case| case.way);
-        let buffered = ways.clone().filter(|way| *way == Way::Buffered).count();
+        let buffered = ways
+            .clone()
+            .filter(|way| *way == CacheMode::Buffered)
+            .count();
         assert!(buffered > 0, "{text}: {left_out}");
-        let deep = |case: &&CaseFacts| case.role == Role::Depth(32) && case.way == Way::Direct;
+        let deep =
+            |case: &&CaseFacts| case.role == Role::Depth(32) && case.way == CacheMode::Direct;
         let is_deep = document.subject.cases.iter().any(|case| deep(&case));
-        let is_direct = ways.clone().any(|way| way == Way::Direct);
+        let is_direct = ways.clone().any(|way| way == CacheMode::Direct);
         assert!(is_deep || !is_direct, "{text}: {left_out}");
     }
 }

@@ -164,7 +164,7 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
         }
     }
 
-    /// Hands over what is staged, as far as the context has room.
+    /// Hands over staged operations, as far as the context has room.
     fn enter(&mut self) {
         if self.staged.is_empty() {
             return;
@@ -198,7 +198,7 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
         }
     }
 
-    /// Takes what has ended: waits for the first until `timeout`, if one is given.
+    /// Takes completed operations: waits for the first until `timeout`, if one is given.
     fn collect(&mut self, timeout: Option<Option<Duration>>) {
         let Self {
             context,
@@ -279,8 +279,8 @@ impl<M: IoMemory + 'static> Engine<M> for GuasiEngine<M> {
 }
 
 impl<M: IoMemory + 'static> Drop for GuasiEngine<M> {
-    /// Cancels what waits, interrupts what runs, and waits for its end: it uses our memory until
-    /// then.
+    /// Cancels waiting calls, interrupts running ones, and waits for their end: it uses our memory
+    /// until then.
     fn drop(&mut self) {
         self.context.close();
     }

@@ -125,7 +125,7 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
         }
     }
 
-    /// Hands over what is staged.
+    /// Hands over staged operations.
     fn enter(&mut self) {
         let mut offers = 0;
         while !self.staged.is_empty() {
@@ -193,7 +193,7 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
         self.ended(event.data as u32, result);
     }
 
-    /// Takes what has ended, without a system call where the ring is known.
+    /// Takes completed operations, without a system call where the ring is known.
     fn collect(&mut self) {
         if self.told.get() && self.untold == 0 {
             // Completions from here on count again, so that none is missed. It fails when nothing
@@ -263,7 +263,7 @@ impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
 }
 
 impl<M: IoMemory + 'static> Drop for LibaioEngine<M> {
-    /// Waits for what the kernel has: it writes to our memory until then.
+    /// Waits for the operations that the kernel has: it writes to our memory until then.
     fn drop(&mut self) {
         self.queue.abandon();
         for request in std::mem::take(&mut self.staged) {

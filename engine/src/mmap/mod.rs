@@ -34,7 +34,7 @@ use ugeom_machine::mapping::guard;
 use ugeom_machine::shared_bytes;
 
 use crate::calls;
-use crate::inline::{InlineEngine, Way};
+use crate::inline::{InlineCalls, InlineEngine};
 use crate::op::Errno;
 use crate::progress::{Call, Step};
 
@@ -196,7 +196,7 @@ impl MappedFile {
     }
 }
 
-impl Way for Mapped {
+impl InlineCalls for Mapped {
     type State = Option<MappedFile>;
 
     const NAME: &'static str = "mmap";

@@ -266,7 +266,7 @@ impl Reactor {
     }
 
     /// Sleeps until a source is ready, a timer is due, a descriptor of `also` is readable (or in
-    /// error), or `timeout` has passed; then appends what has happened to `events`. It may return
+    /// error), or `timeout` has passed; then appends the events to `events`. It may return
     /// without any event, as when a Unix signal arrives. Of `also`, nothing is reported: the caller
     /// that lent them looks for himself.
     ///
@@ -309,7 +309,7 @@ impl Reactor {
         }
     }
 
-    /// Hands what was registered and changed to the kernel, for those who sleep on
+    /// Hands registrations and changes to the kernel, for those who sleep on
     /// [`Reactor::wait_fd`] without calling [`Reactor::wait`] first.
     ///
     /// # Errors
@@ -353,7 +353,7 @@ impl Reactor {
     }
 }
 
-/// Where a wait puts what it finds.
+/// Where a wait puts its findings.
 struct Found<'a> {
     watched: &'a [Option<Watched>],
     events: &'a mut Vec<Event>,

@@ -113,7 +113,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands what is waiting to the kernel.
+    /// Hands waiting polls to the kernel.
     pub fn submit(&mut self) -> io::Result<()> {
         match self.ring.submit() {
             Ok(_) => Ok(()),

@@ -41,7 +41,7 @@ impl Timers {
         self.waiting.first().map(|timer| timer.due_ns)
     }
 
-    /// Appends what is due to `events`, earliest first.
+    /// Appends due timers to `events`, earliest first.
     pub fn collect_due(&mut self, now_ns: u64, events: &mut Vec<Event>) {
         while let Some(first) = self.waiting.first().filter(|first| first.due_ns <= now_ns) {
             events.push(Event::Due(*first));

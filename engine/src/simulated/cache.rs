@@ -62,8 +62,8 @@ fn key(file: &File) -> io::Result<(u64, u64)> {
 }
 
 impl Cache {
-    /// Keeps what the sectors of the range hold before a write. Other files, and unreadable ones,
-    /// are not covered.
+    /// Keeps the old content of the sectors of the range before a write. Other files, and
+    /// unreadable ones, are not covered.
     pub fn keep(&mut self, file: &Arc<File>, call: u64, offset: u64, length: u64) {
         let Ok(key) = key(file) else { return };
         let uncertain = self.files.entry(key).or_insert_with(|| Uncertain {
@@ -81,7 +81,7 @@ impl Cache {
         }
     }
 
-    /// Writes a part of one sector, and keeps what it held.
+    /// Writes a part of one sector, and keeps its old content.
     pub fn write(
         &mut self,
         file: &Arc<File>,
@@ -97,7 +97,7 @@ impl Cache {
         }
     }
 
-    /// A flush that began with call `call` has succeeded: what was written before is certain.
+    /// A flush that began with call `call` has succeeded: earlier writes are certain.
     pub fn flushed(&mut self, file: &File, call: u64) {
         let Some(uncertain) = key(file).ok().and_then(|key| self.files.get_mut(&key)) else {
             return;

@@ -4,7 +4,7 @@
 //! state of the disk's cache. Its engines complete operations in an order that the seed decides,
 //! cut transfers short, interrupt calls and fail them. A write that has completed and was not
 //! flushed lies in the cache; one in flight has reached the disk in some of its sectors.
-//! [`Simulation::crash`] takes the power away: what was not flushed is lost, sector by sector, as
+//! [`Simulation::crash`] takes the power away: unflushed writes are lost, sector by sector, as
 //! the seed decides, and all operations fail until [`Simulation::restart`].
 //!
 //! ```text
@@ -119,7 +119,7 @@ impl Simulation {
         self.world().now_ns
     }
 
-    /// Takes the power away, and says what was lost. Operations in flight, and all later ones,
+    /// Takes the power away, and returns the lost writes. Operations in flight, and all later ones,
     /// fail with EIO.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ fn the_seed_decides_the_order_the_errors_and_the_time() {
 }
 
 /// Writes generations of blocks, some flushed, and takes the power away in the middle of the last
-/// one. Returns what was lost, and the blocks that are torn.
+/// one. Returns the lost writes, and the torn blocks.
 fn crash(seed: u64) -> (Crash, usize) {
     let folder = tempfile::tempdir().unwrap();
     let simulation = Simulation::new(Faults {

@@ -114,7 +114,7 @@ impl<M: IoMemory + 'static> UringEngine<M> {
         }
     }
 
-    /// Takes what the kernel has completed from its ring.
+    /// Takes completions from the kernel's ring.
     fn collect(&mut self) {
         each_completion(&mut self.ring, |entry| {
             if let Some(index) = entry::index(entry.user_data()) {
@@ -152,7 +152,7 @@ impl<M: IoMemory + 'static> UringEngine<M> {
         }
     }
 
-    /// Submits what there is, and sleeps until the kernel has completed something.
+    /// Submits staged operations, and sleeps until one completes.
     fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let timespec = timeout.map(types::Timespec::from);
         let mut arguments = types::SubmitArgs::new();
@@ -276,7 +276,7 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
 }
 
 impl<M: IoMemory + 'static> Drop for UringEngine<M> {
-    /// Cancels what the kernel has, and waits for it: it writes to our memory until then.
+    /// Cancels the kernel's operations, and waits for them: it writes to our memory until then.
     fn drop(&mut self) {
         for index in self.queue.abandon() {
             self.request_cancel(index);

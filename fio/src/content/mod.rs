@@ -13,7 +13,7 @@ use ugeom_job::settings::{Fill, Piece, Verify, Verifying};
 /// How often fresh bytes are put into a buffer of random ones, so that no two requests are equal.
 const SCRAMBLE_BYTES: usize = 512;
 
-/// A block that is not what was written.
+/// A block with other data than was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The first byte that is wrong, from the beginning of the block.

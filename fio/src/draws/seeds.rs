@@ -116,7 +116,7 @@ impl Seeds {
         Draws::new(self.seed(purpose), self.long)
     }
 
-    /// Numbers of 32 bits, whatever the job wants.
+    /// Numbers of 32 bits, even if the job wants others.
     pub fn short(&self, purpose: Purpose) -> Draws {
         Draws::short(self.seed(purpose))
     }

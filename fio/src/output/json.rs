@@ -168,7 +168,7 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, bins: bool) -> Object {
     }
 }
 
-/// Shares of queue depths, batches and latencies, and what became of errors.
+/// Shares of queue depths, batches and latencies, and the errors.
 fn distributions(mut object: Object, job: &JobOutcome) -> Object {
     let tally = &job.tally;
     let depth_labels = ["1", "2", "4", "8", "16", "32", ">=64"];

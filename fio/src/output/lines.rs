@@ -5,7 +5,7 @@ use crate::run::Progress;
 use crate::tally::Phase;
 use ugeom_job::settings::{Job, READ, Sizes, TRIM, WRITE};
 
-/// The line that says what a job is.
+/// The line that describes a job.
 pub fn title(job: &Job, group: u32) -> String {
     if !job.makes_requests() {
         return format!(
@@ -88,7 +88,7 @@ pub fn progress_line(progress: &Progress<'_>) -> String {
     line
 }
 
-/// fio's letters for what a job is doing (fio(1), "Interim output").
+/// fio's letters for the state of a job (fio(1), "Interim output").
 fn letter(job: &Job, phase: Phase) -> char {
     match (phase, job.rw.does, job.rw.random) {
         (Phase::Waiting, ..) => 'I',

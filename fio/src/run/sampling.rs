@@ -23,7 +23,7 @@ pub(super) struct Sampling {
 
 #[derive(Default)]
 struct Sampled {
-    /// Since when it has been counted, and what it had done at the last sample.
+    /// The start of counting, and the counts of the last sample.
     since: Option<Instant>,
     last_bytes: Option<(Instant, [(u64, u64); 3])>,
     last_requests: Option<(Instant, [(u64, u64); 3])>,

@@ -59,7 +59,7 @@ impl Shared<'_> {
     }
 }
 
-/// Runs the jobs of a wave beside each other. Answers with what came out, and whether further waves
+/// Runs the jobs of a wave beside each other. Returns the outcome, and whether further waves
 /// may begin.
 pub(super) fn run_wave(
     wave: &[Copy],
@@ -182,7 +182,7 @@ fn status(wave: &[Copy], lives: &[Live], sampling: &Sampling) -> Vec<JobOutcome>
     wave.iter().enumerate().map(outcome).collect()
 }
 
-/// Passes on what threads had to say.
+/// Passes on the messages of threads.
 fn tell(notes: &Mutex<Vec<String>>, watcher: &mut dyn Watcher) {
     let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     notes.drain(..).for_each(|note| watcher.note(&note));
@@ -421,7 +421,7 @@ fn begin_log(copy: &Copy) -> Result<Option<Iolog>, JobError> {
     };
     Iolog::create(&path, &copy.regions)
         .map(Some)
-        .map_err(|error| JobError::caused(&copy.job.name, format!("writing {path}"), error))
+        .map_err(|error| JobError::caused(&copy.job.name, format!("{path}: writing"), error))
 }
 
 fn write_logs(
@@ -465,7 +465,7 @@ fn write_logs(
         refuse_carrying(Path::new(&name), |_| false)
             .and_then(|()| options.open(&name))
             .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| JobError::caused(&job.name, format!("writing {name}"), error))?;
+            .map_err(|error| JobError::caused(&job.name, format!("{name}: writing"), error))?;
     }
     Ok(())
 }

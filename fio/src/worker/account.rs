@@ -37,8 +37,8 @@ fn latencies_ns([due, begun, issued]: [u64; 3], now: u64) -> [u64; 3] {
 }
 
 impl<D: Door> Worker<'_, D> {
-    /// Takes in what has ended, `together` requests at a time with new ones in between; sleeps when
-    /// nothing has, but not past the time of the next request.
+    /// Takes completed requests, `together` at a time with new ones in between; sleeps when
+    /// there are none, but not past the time of the next request.
     pub(super) fn collect(&mut self, together: usize) {
         self.collect_and(together, Self::refill);
     }
@@ -96,7 +96,7 @@ impl<D: Door> Worker<'_, D> {
         self.events = events;
     }
 
-    /// The system does not answer any more: what is in flight will not be waited for.
+    /// The system does not answer any more: requests in flight are not waited for.
     #[cold]
     fn give_up(&mut self, error: &io::Error) {
         let errno = error.raw_os_error().unwrap_or(5);

@@ -96,7 +96,7 @@ impl<D: Door> Worker<'_, D> {
         self.end_with(number, message);
     }
 
-    /// A block is not what was written.
+    /// A block has other data than was written.
     #[cold]
     pub(super) fn wrong_content(&mut self, message: String) {
         if !self.goes_on(2, WRONG_CONTENT) {
@@ -123,7 +123,7 @@ impl<D: Door> Worker<'_, D> {
         job.rate_min != [0; 3] || job.rate_iops_min != [0; 3]
     }
 
-    /// Compares what was done in the last `rate_cycle` with `rate_min` and `rate_iops_min`.
+    /// Compares the work of the last `rate_cycle` with `rate_min` and `rate_iops_min`.
     pub(super) fn compare_min_rates(&mut self, now: u64) {
         let job = self.task.job;
         let cycle = clock::ns_to_ticks(job.rate_cycle_ns);

@@ -104,7 +104,7 @@ impl<D: Door> Worker<'_, D> {
         }
     }
 
-    /// Hands over what is queued, and answers with the time after it: the last that was read.
+    /// Hands over queued requests, and returns the last clock reading after it.
     #[inline]
     pub(super) fn hand_over(&mut self, now: u64) -> u64 {
         if self.queued.is_empty() {

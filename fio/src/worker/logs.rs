@@ -202,7 +202,7 @@ impl Logs {
         self.add_rates(at_ns, kind, slot, slat_clat_lat_ns[1]);
     }
 
-    /// Adds what an engine did to a file, which is no request.
+    /// Adds an engine's operation on a file, which is no request.
     pub fn add_clat(&mut self, at_ns: u64, kind: usize, clat_ns: u64) {
         if let Some(log) = &mut self.histograms {
             log.add(at_ns, kind, &NO_REQUEST, clat_ns);

@@ -224,13 +224,13 @@ pub struct Worker<'a, D> {
     pauses: Pauses,
     /// How long before a request is due there is no more sleep, ns.
     spin_ns: u64,
-    /// How long what was written has been read back, ns.
+    /// How long written data has been read back, ns.
     checked_ns: u64,
-    /// How much of what was written has been read back.
+    /// How much of the written data has been read back.
     checked_bytes: u64,
-    /// The bytes of all reads that check what was written.
+    /// The bytes of all verifying reads.
     read_back_bytes: u64,
-    /// When rates were compared with `rate_min` last, and what had been done then.
+    /// When rates were compared with `rate_min` last, and the work until then.
     min_rates_at: u64,
     min_rates_done: [(u64, u64); 3],
     /// Nothing is to be made before.
@@ -419,7 +419,7 @@ impl<'a, D: Door> Worker<'a, D> {
         }
     }
 
-    /// Lets others see what has been counted (`--status-interval`); exactly when everything has
+    /// Shares the counts (`--status-interval`); exactly when everything has
     /// `ended`.
     #[cold]
     fn publish(&mut self, ended: bool) {

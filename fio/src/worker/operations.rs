@@ -101,7 +101,7 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// `end_fsync`: syncs all that was created; what has been closed is opened again.
+    /// `end_fsync`: syncs all created files; closed ones are opened again.
     fn sync(&mut self) -> io::Result<()> {
         if !self.syncs[1] || self.operation != FileOperation::Create {
             return Ok(());

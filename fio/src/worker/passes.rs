@@ -47,7 +47,7 @@ impl Passes {
     }
 }
 
-/// Advice: what the system does not drop stays, as with fio.
+/// Advice: the system may keep pages, as with fio.
 #[cold]
 fn drop_from_cache(path: &Path) {
     if let Ok(file) = File::open(path) {

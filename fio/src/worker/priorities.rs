@@ -14,7 +14,7 @@ pub fn of_thread(job: &Job) -> u16 {
         .map_or(0, |(class, level)| io_priority(class, level))
 }
 
-/// Sorts what was counted by priority into the order of fio: the priority of the thread first, the
+/// Sorts the counts of priorities into the order of fio: the priority of the thread first, the
 /// others as the job lists them for its sizes.
 pub fn sort(job: &Job, tally: &mut Tally) {
     let priorities = &job.priorities;

@@ -51,7 +51,7 @@ impl Written {
         }
     }
 
-    /// Syncs what has been written to a file, and answers how long that took, ns.
+    /// Syncs the written ranges of a file, and returns the time that took, ns.
     pub(super) fn sync(&mut self, file: u32, path: &Path) -> io::Result<u64> {
         let range = self.ranges[file as usize].take().unwrap_or_default();
         // The pages are those of the file, whichever descriptor they were written by.

@@ -206,8 +206,8 @@ impl<D: Door> Worker<'_, D> {
         self.wrong_content(message);
     }
 
-    /// `verify_dump`: writes the wrong part and what it should be to files, as fio names them, and
-    /// answers with what to say about it.
+    /// `verify_dump`: writes the wrong part and the right one to files, as fio names them, and
+    /// returns the message about it.
     fn dump(&mut self, slot: u32, place: Place, number: Option<u16>, wrong: &Mismatch) -> String {
         let block = &self.door.buffer(slot)[..place.length as usize];
         let (begin, length) = wrong.part;

@@ -103,7 +103,7 @@ impl Given {
 }
 
 impl<D: Door> Worker<'_, D> {
-    /// The state for a later job. `reseeded`: it has read back what it wrote.
+    /// The state for a later job. `reseeded`: it has read back its writes.
     pub(super) fn state(&self, reseeded: bool) -> Option<VerifyState> {
         let last = self.states.last.as_ref()?;
         let (job, seeds): (&Job, _) = (self.task.job, &self.task.seeds);

@@ -68,13 +68,13 @@ impl Written {
         self.writes - 1
     }
 
-    /// Whether a place still holds what was written to it in a turn.
+    /// Whether a place still holds the data that a turn wrote.
     pub fn holds(&self, place: &Place, turn: u64) -> bool {
         let block = self.blocks.get(&(place.file, place.offset));
         block.is_some_and(|block| block.turn == turn)
     }
 
-    /// A range does not hold any more what was written to it.
+    /// A range no longer holds its written data.
     pub fn forget(&mut self, place: Place) {
         self.add(place, 0);
         self.blocks.remove(&(place.file, place.offset));

@@ -116,7 +116,8 @@ impl Table {
     /// Looks for a rigid disk block and follows its chain.
     ///
     /// # Errors
-    /// There is none, or it is damaged. A chain that breaks is none: what was found counts.
+    /// There is none, or it is damaged. A chain that breaks is none: the partitions found so far
+    /// count.
     pub fn read(media: Media, read: &mut SectorRead<'_>) -> Result<Table, Error> {
         let mut get = |sector: u64| {
             let inside = sector < media.sectors;

@@ -254,7 +254,7 @@ impl Map {
     /// Reads block 0 and the map after it, at most [`MAX_ENTRIES`] blocks.
     ///
     /// The map ends early, without an error, where the media does or where a
-    /// block cannot be read: what was found counts.
+    /// block cannot be read: the entries found so far count.
     ///
     /// # Errors
     /// Block 0 or 1 is not what it has to be, the block size is not the

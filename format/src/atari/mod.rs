@@ -127,7 +127,7 @@ impl Table {
     /// Reads the root sector and follows its chains.
     ///
     /// # Errors
-    /// It is none. A chain that breaks is no error: what was found counts.
+    /// It is none. A chain that breaks is no error: the partitions found so far count.
     pub fn read(media: Media, read: &mut SectorRead<'_>) -> Result<Table, Error> {
         let root = get(media, 0, read)?;
         if root.len() < SECTOR_BYTES {

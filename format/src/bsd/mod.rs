@@ -53,7 +53,7 @@ const VERSION_OFFSET_BYTES: usize = 114;
 pub struct Partition {
     /// Length in the label's sectors; 0 when unused.
     pub sectors: u32,
-    /// First sector; see [`Label::base`] for what it counts from.
+    /// First sector; see [`Label::base`] for its origin.
     pub start: u32,
     /// File system fragment size in bytes; in labels of OpenBSD's version 1 the
     /// high 16 bits of the first sector (bytes 8 and 9) and the length.
@@ -104,7 +104,7 @@ pub fn letter(index: usize) -> char {
     char::from(b'a' + (index % 26) as u8)
 }
 
-/// A decoded disklabel; fields are named for what they mean, with the C name
+/// A decoded disklabel; fields are named for their meaning, with the C name
 /// in their description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {

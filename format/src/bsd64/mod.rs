@@ -21,7 +21,7 @@ pub use types::{Bsd64Type, FS_OTHER};
 use crate::bytes;
 use crate::gpt::Guid;
 
-/// Bytes of the label from byte 0 on: what has to be read.
+/// Bytes of the label from byte 0 on that have to be read.
 pub const SIZE_BYTES: usize = PARTITIONS_OFFSET_BYTES + MAX_PARTITIONS * PARTITION_BYTES;
 /// Most partitions of a label (`MAXPARTITIONS64`).
 pub const MAX_PARTITIONS: usize = 16;

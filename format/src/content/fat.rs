@@ -147,7 +147,7 @@ fn geometry(view: &mut View<'_>, weak_magic: bool) -> Option<Geometry> {
     })
 }
 
-/// FAT32's information sector is what it should be, or empty, or not there.
+/// FAT32's information sector is valid, empty, or missing.
 fn is_info_sector(view: &mut View<'_>, sector: u64) -> bool {
     let at = match u64::from(view.u16_le(48)) {
         0 => return true,

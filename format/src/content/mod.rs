@@ -133,7 +133,7 @@ impl Content {
         text
     }
 
-    /// Whether a magic number or what else is known of it stands in a range of bytes.
+    /// Whether a magic number or another mark of it stands in a range of bytes.
     pub fn stands_in(&self, range: &std::ops::Range<u64>) -> bool {
         let touches = |place: &ContentPlace| {
             let end = place.offset_bytes.saturating_add(place.length_bytes);
@@ -177,11 +177,11 @@ impl fmt::Display for Content {
 pub struct Identified {
     /// Every structure that was recognised.
     pub contents: Vec<Content>,
-    /// The first read that failed: what could not be read is not recognised.
+    /// The first read that failed: unreadable content is not recognised.
     pub read_error: Option<String>,
 }
 
-/// Recognises what a medium of `size_bytes` carries. Reads at most
+/// Recognises the content of a medium of `size_bytes`. Reads at most
 /// [`MAX_READ_BYTES`](view::MAX_READ_BYTES), in blocks of 4 KiB.
 pub fn identify(size_bytes: u64, read: &mut ByteRead<'_>) -> Identified {
     let mut view = View::new(size_bytes, read);
@@ -235,7 +235,7 @@ const PROBES: &[Probe] = &[
     tables::probe_simple,
 ];
 
-/// Drops what is only the shadow of something else, so that one structure is listed once.
+/// Drops false finds that another structure explains, so that each structure is listed once.
 fn settle(contents: &mut Vec<Content>) {
     let has = |contents: &[Content], name: &str| contents.iter().any(|c| c.name == name);
     // A boot sector is no partition table, whatever its last two bytes are.

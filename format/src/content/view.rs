@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Reads `length` bytes from `offset`; both are multiples of 4 KiB but at the end of the medium. A
-/// shorter answer ends at the end of what can be read.
+/// shorter answer ends at the end of the readable bytes.
 pub type ByteRead<'a> = dyn FnMut(u64, usize) -> Result<Vec<u8>, String> + 'a;
 
 /// The unit of reading.

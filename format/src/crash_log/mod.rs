@@ -152,7 +152,7 @@ pub enum Entry {
         /// The number of its record.
         write: u64,
     },
-    /// The workload was promised something: the data is what it says of that.
+    /// The workload was promised something: the data identifies the promise.
     Promise,
     /// The set-up is over, and everything before is durable.
     Begin,

@@ -10,7 +10,7 @@ mod tests;
 
 use std::fmt;
 
-/// The unit of sectors in these files, whatever the sectors of the device are.
+/// The unit of sectors in these files, for any sector size of the device.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// Columns that every kernel since 2.6.25 has.

@@ -131,7 +131,7 @@ pub struct Step {
     pub error: Option<Error>,
 }
 
-/// Follows a chain: asks for a sector, is given it, and yields what it holds.
+/// Follows a chain: asks for a sector, is given it, and yields its partitions.
 ///
 /// All sector numbers count from the provider that holds the MBR. The walk
 /// ends by itself: every link must stay inside the extended partition, no

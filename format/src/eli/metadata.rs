@@ -98,7 +98,7 @@ impl fmt::Debug for EliFlags {
 pub struct Metadata {
     /// Version of the metadata, 0 to 7 (`md_version`).
     pub version: u32,
-    /// `md_flags`: what the provider is attached with.
+    /// `md_flags`: settings of the attachment.
     pub flags: EliFlags,
     /// Number of the cipher.
     pub cipher_number: u16,

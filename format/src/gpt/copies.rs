@@ -75,7 +75,7 @@ pub enum Finding {
         /// Last sector of the media.
         last: u64,
     },
-    /// Sector 0 is not what stands in front of this GPT.
+    /// Sector 0 is not the protective MBR of this GPT.
     #[error(transparent)]
     Mbr(MbrDamage),
     /// A partition with something wrong.

@@ -40,7 +40,7 @@ pub enum MbrDamage {
     },
 }
 
-/// Looks for what is wrong with sector 0, given whole, in front of `table`. `fits` is whether the
+/// Looks for defects of sector 0, given whole, in front of `table`. `fits` is whether the
 /// table ends where the media does: of a media that grew or was cut, the MBR says nothing new.
 pub fn check(sector0: &[u8], media: Media, table: &Table, fits: bool) -> Option<MbrDamage> {
     let mbr = match Mbr::decode(sector0) {
@@ -102,7 +102,7 @@ fn partition_at(table: &Table, wanted: &Entry) -> Option<usize> {
 
 /// A hybrid MBR after a change from one table to another: an entry follows the partition that it
 /// repeats, and goes with it. One that repeats none is left out, and so is one of a partition that
-/// grew beyond what an MBR can count. `None` when no copy of a partition is left: the MBR is a
+/// grew beyond the range of an MBR. `None` when no copy of a partition is left: the MBR is a
 /// protective one then.
 pub fn follow(mbr: &Mbr, before: &Table, after: &Table) -> Option<Mbr> {
     let mut new = mbr.clone();

@@ -11,7 +11,7 @@ use crate::media::{Media, SectorRead, SectorWrite};
 
 const LEAST_ENTRIES: u32 = 16;
 const BLOCK_BYTES: u32 = 512;
-/// Valid, allocated, in use, readable and writable: what parted sets.
+/// Valid, allocated, in use, readable and writable, as parted sets.
 const STATUS: u32 = 0x33;
 
 /// An Apple partition map with the blocks that hold it.

@@ -18,7 +18,7 @@ pub struct GptTable {
     findings: Vec<Finding>,
     /// The table as it was read; nothing for a new one.
     read: Option<Gpt>,
-    /// Sector 0 becomes a protective MBR whatever it holds.
+    /// Sector 0 becomes a protective MBR, whether it is empty or not.
     mends_sector0: bool,
 }
 

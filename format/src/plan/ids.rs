@@ -38,7 +38,7 @@ impl Ids {
         self.disk.is_none() && self.parts.is_empty()
     }
 
-    /// Reads what follows the `#` of a comment; other comments change nothing.
+    /// Reads the text after the `#` of a comment; other comments change nothing.
     pub(super) fn read_comment(&mut self, comment: &str) -> Result<(), String> {
         let words: Vec<&str> = comment.split_whitespace().collect();
         match words.as_slice() {

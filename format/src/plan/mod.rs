@@ -140,7 +140,7 @@ trait Edit {
     fn ids(&self) -> Ids {
         Ids::default()
     }
-    /// Takes those that the scheme has; what it has not changes nothing.
+    /// Takes those that the scheme has; others change nothing.
     fn set_ids(&mut self, _ids: &Ids) {}
     /// Sets or clears an attribute of the table itself.
     fn set_on_table(&mut self, attribute: &str, _on: bool) -> Result<(), Error> {
@@ -546,7 +546,7 @@ impl Table {
     /// ordinary MBR in sector 0.
     ///
     /// # Errors
-    /// As [`Table::recover`], and what else is wrong with that copy.
+    /// As [`Table::recover`], and the other defects of that copy.
     pub fn recover_from(&mut self, side: crate::gpt::Side) -> Result<Vec<String>, Error> {
         let scheme = self.scheme();
         match self {

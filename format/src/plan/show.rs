@@ -7,7 +7,7 @@ use crate::text::visible;
 /// One line of a listing after its heading, in the order of the sectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// A partition, with what is wrong with it.
+    /// A partition, with its defects.
     Part {
         /// Its place, type and label.
         part: Part,
@@ -83,7 +83,7 @@ impl Table {
         self.show_with(provider, column, &|_| None)
     }
 
-    /// The same, with what a partition carries at the end of its line.
+    /// The same, with the content of a partition at the end of its line.
     pub fn show_with(
         &self,
         provider: &str,

@@ -8,7 +8,7 @@ use crate::{apm, bsd, bsd64, gpt, mbr, pc98, vtoc8};
 pub struct TypeName {
     /// The name that gpart(8) uses, as `freebsd-ufs`.
     pub name: String,
-    /// Its number, GUID or text on the media; what may follow `!`.
+    /// Its number, GUID or text on the media, as it may follow `!`.
     pub value: String,
 }
 

@@ -292,7 +292,7 @@ impl Totals {
 }
 
 /// The share of one of `processes`: consecutive, and the shares differ by one request at most.
-/// raidtest.c leaves out what does not divide; here all requests belong to a process.
+/// raidtest.c leaves out the remainder; here all requests belong to a process.
 pub fn share(requests: &[Request], processes: usize, index: usize) -> &[Request] {
     let border = |index: usize| {
         let index = index.min(processes) as u128;

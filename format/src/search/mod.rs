@@ -4,7 +4,7 @@
 //! [`Search::look`] takes the medium piece by piece, in any order. In each sector of 512 bytes it
 //! compares a few words with the magic numbers of structures that state where their file system
 //! begins ([`probes`]); only where one matches, more is read. So one pass over the medium is as
-//! fast as its reads. [`Search::partitions`] makes partitions of what was found.
+//! fast as its reads. [`Search::partitions`] makes partitions of the finds.
 //!
 //! The layouts are those of the pages that `docs/formats/content.md` names; `docs/rescue.md`
 //! describes the use.
@@ -170,7 +170,7 @@ pub struct Lost {
     pub first: u64,
     /// Sectors of the provider.
     pub sectors: u64,
-    /// The end is not stated by what is there: it is that of the free space.
+    /// The content does not state its end: it is that of the free space.
     pub guessed_end: bool,
     /// It reaches past the end of the medium.
     pub cut: bool,

@@ -91,7 +91,7 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// JSON with what is hidden in its text as `\u202e`: the same to a program, and harmless on a
+/// JSON with hidden characters in its text as `\u202e`: the same to a program, and harmless on a
 /// terminal.
 pub fn visible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());

@@ -129,7 +129,7 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line, which says what the rest is.
+    /// Reads the first line, which names the format.
     ///
     /// # Errors
     /// The trace is empty, of no known form, or cannot be read.

@@ -77,14 +77,14 @@ pub struct Slice {
     pub start: u64,
     /// Length of the partition, sectors.
     pub sectors: u64,
-    /// Its tag: what the partition is used for.
+    /// Its tag: the use of the partition.
     pub tag: Tag,
 }
 
 /// Sun's label of sector 0, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// The label's bytes as they were read, for what has no field here.
+    /// The label's bytes as they were read, for data without a field here.
     pub bytes: Box<[u8; SIZE_BYTES]>,
     /// Cylinders for data, without the alternate ones.
     pub cylinders: u16,

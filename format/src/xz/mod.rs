@@ -161,7 +161,7 @@ fn checked(what: &'static str, covered: &[u8], found: u32) -> Result<(), Error> 
 /// One block, as the index has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// The block with header and checksum, without what fills it up to 4 bytes.
+    /// The block with header and checksum, without padding to 4 bytes.
     pub unpadded_bytes: u64,
     /// The decompressed size.
     pub data_bytes: u64,

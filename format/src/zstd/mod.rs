@@ -72,7 +72,7 @@ pub struct Header {
     pub header_bytes: u64,
     /// The decompressed size of the frame, if stated.
     pub content_bytes: Option<u64>,
-    /// How much of what was decompressed is needed again.
+    /// How much of the decompressed data is needed again.
     pub window_bytes: u64,
     /// A dictionary that is needed; 0 is none.
     pub dictionary: u32,
@@ -81,7 +81,7 @@ pub struct Header {
 }
 
 impl Frame {
-    /// Reads what begins here.
+    /// Reads the frame that begins here.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::Short`] with fewer than [`HEADER_BYTES_MAX`] bytes asks for more.

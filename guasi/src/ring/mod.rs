@@ -438,7 +438,7 @@ pub(crate) enum Drive {
     Submit,
     /// It fetches results, and may sleep for them.
     Fetch,
-    /// It asks for what has ended.
+    /// It asks for ended requests.
     Ask,
 }
 
@@ -469,7 +469,7 @@ fn name(entry: Entry) -> u64 {
 }
 
 impl Shared {
-    /// Moves the ring's requests on: takes what has ended, and hands on what waits.
+    /// Moves the ring's requests on: takes ended ones, and hands on waiting ones.
     #[inline]
     pub(crate) fn drive(self: &Arc<Shared>, why: Drive) {
         if let Some(ring) = &self.ring
@@ -518,8 +518,8 @@ impl Shared {
         }
     }
 
-    /// Puts what waits on the submission ring; adds what is for workers to `returned`. False when
-    /// there was nothing, or no room.
+    /// Puts waiting requests on the submission ring; adds those for workers to `returned`. False
+    /// when there was nothing, or no room.
     fn refill(
         &self,
         ring: &Ring,
@@ -560,7 +560,7 @@ impl Shared {
         any
     }
 
-    /// Takes what the kernel has completed. Requests that workers are to run are added to
+    /// Takes completions from the kernel. Requests that workers are to run are added to
     /// `returned`. Returns whether a sleeper was called.
     fn reap(
         &self,

@@ -28,7 +28,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// The first ring, and what it can do.
+    /// The first ring, and its features.
     pub(super) fn new(settings: &Settings) -> Result<(Pair, Probe), setup::Refusal> {
         let depth = settings.ring_depth;
         let (first, is_quiet, probe) = setup::ring(depth, true)?;

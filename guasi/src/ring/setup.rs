@@ -16,7 +16,7 @@ const REQUIRED: [(u8, &str); 2] = [
     (opcode::Nop::CODE, "no-op"),
 ];
 
-/// Why there is no ring: in plain words, and what the kernel said.
+/// Why there is no ring: in plain words, and the kernel's error.
 pub(super) type Refusal = (String, io::Error);
 
 /// A ring for `depth` requests at a time, whether it is quiet, and which operations it knows.

@@ -169,6 +169,10 @@ pub struct Judged {
     pub geometric_mean: Option<f64>,
     /// How many comparisons there were, those that are not shown included.
     pub compared: usize,
+    /// A rate with the verdicts of the time: all samples do the same work, and no metric was
+    /// chosen. Pages leave it out.
+    #[serde(default)]
+    pub restates_time: bool,
 }
 
 /// One case, of two sides.
@@ -370,7 +374,8 @@ pub(super) fn within(one: &Loaded, options: &CompareOptions) -> Result<Compared,
         changed.push(position(one, name)?);
     }
     if changed.is_empty() {
-        changed = (0..cases.len()).collect();
+        let is_compared = |case: &usize| one.is_candidate(&cases[*case]);
+        changed = (0..cases.len()).filter(is_compared).collect();
     }
     changed.retain(|case| *case != base);
     if changed.is_empty() {
@@ -409,7 +414,7 @@ pub(super) fn within(one: &Loaded, options: &CompareOptions) -> Result<Compared,
 }
 
 /// Each case of the base with the same case of each other side.
-pub fn between(
+pub(super) fn between(
     base: &Side,
     others: &[Side],
     options: &CompareOptions,
@@ -431,13 +436,7 @@ pub fn between(
         ));
     }
     let old = base.series();
-    for name in &options.cases {
-        if !old.iter().any(|one| one.case == *name) {
-            let known = cases(&old);
-            let problem = format!("{}: it has no case `{name}`, but {known}", base.name);
-            return Err(HarnessError::Compare(problem));
-        }
-    }
+    refuse_unknown(&options.cases, &base.name, &old)?;
     let wanted = |case: &String| options.cases.is_empty() || options.cases.contains(case);
     let mut metrics: Vec<(String, Vec<Pending>)> = Vec::new();
     for side in others {
@@ -481,6 +480,18 @@ pub fn between(
     }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     compared.with_something(options, &known)
+}
+
+/// Refuses names of cases that a result does not have.
+fn refuse_unknown(names: &[String], result: &str, series: &[Series]) -> Result<(), HarnessError> {
+    for name in names {
+        if !series.iter().any(|one| one.case == *name) {
+            let known = cases(series);
+            let problem = format!("{result}: it has no case `{name}`, but {known}");
+            return Err(HarnessError::Compare(problem));
+        }
+    }
+    Ok(())
 }
 
 /// Of more cases than this a message names the first.
@@ -577,6 +588,7 @@ impl Compared {
             rows,
             geometric_mean: (!logs.is_empty()).then(|| mean.exp()),
             compared,
+            restates_time: false,
         });
     }
 

@@ -4,14 +4,16 @@
 mod confounded;
 mod gated;
 mod judge;
+mod restated;
 
 pub use crate::metric::Metric;
 pub use confounded::confounded;
 pub use gated::{Gated, gate};
-pub use judge::{CompareOptions, Compared, File, Judged, Middle, Row, Side, Source, between, show};
+pub use judge::{CompareOptions, Compared, File, Judged, Middle, Row, Side, Source, show};
 
 use crate::HarnessError;
 use crate::document::{self, Document};
+use restated::mark_restated;
 use serde_json::Value;
 
 /// A saved result and its name, which is that of its file.
@@ -48,6 +50,13 @@ impl Loaded {
         let first = self.document.processes.first();
         first.map_or(&[], |process| &process.cases)
     }
+
+    /// False for the cases that `ugeom ab` measures beside its candidates: the base once more, and
+    /// the shell without a command.
+    fn is_candidate(&self, case: &str) -> bool {
+        let candidates = self.document.subject["candidates"].as_array();
+        candidates.is_none_or(|all| all.iter().any(|one| one["name"] == case))
+    }
 }
 
 /// Compares results of ours: with the first one all others, or with the first case (or the one that
@@ -62,7 +71,12 @@ pub fn compare(results: &[Loaded], options: &CompareOptions) -> Result<Compared,
     };
     match results {
         [] => Err(HarnessError::Compare("there is no result".to_owned())),
-        [one] => judge::within(one, options),
+        [one] => {
+            let mut compared = judge::within(one, options)?;
+            let base = Some(compared.base.as_str());
+            mark_restated(&mut compared.metrics, base, &[one], options);
+            Ok(compared)
+        }
         [base, others @ ..] => {
             let others: Vec<Side> = others.iter().map(side).collect();
             let mut compared = between(&side(base), &others, options)?;
@@ -70,4 +84,24 @@ pub fn compare(results: &[Loaded], options: &CompareOptions) -> Result<Compared,
             Ok(compared)
         }
     }
+}
+
+/// Compares each case of the base with the same case of each other side.
+///
+/// # Errors
+/// As [`compare`]; a case that the options name and the base does not have.
+pub fn between(
+    base: &Side,
+    others: &[Side],
+    options: &CompareOptions,
+) -> Result<Compared, HarnessError> {
+    let mut compared = judge::between(base, others, options)?;
+    let sides = std::iter::once(base).chain(others);
+    let documents = sides
+        .flat_map(|side| &side.files)
+        .map(|file| file.document.as_ref());
+    if let Some(documents) = documents.collect::<Option<Vec<&Loaded>>>() {
+        mark_restated(&mut compared.metrics, None, &documents, options);
+    }
+    Ok(compared)
 }

@@ -25,7 +25,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Looks at a file; none for what is no regular file.
+    /// Looks at a file; none if it is no regular file.
     pub fn of(path: &Path) -> Option<Self> {
         if !std::fs::metadata(path).ok()?.is_file() {
             return None;

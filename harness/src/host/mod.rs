@@ -116,7 +116,7 @@ impl Host {
         }
     }
 
-    /// The same facts, and what waking another thread costs here: some 60 ms of both cores.
+    /// The same facts, and the cost of waking another thread here: some 60 ms of both cores.
     #[must_use]
     pub fn with_wakeups(mut self) -> Self {
         self.wakeups = Some(Wakeups::measure());

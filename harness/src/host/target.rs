@@ -154,7 +154,7 @@ fn is_alone_in_btrfs(system: &System, device: &str) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| entries.count() == 1)
 }
 
-/// Holes, encryption, compression, and what a loop device stands on.
+/// Holes, encryption, compression, and the device or file below a loop device.
 fn look_inside(facts: &mut TargetFacts, system: &System, path: &Path) {
     if let Some(content) = Content::of(path) {
         facts.bytes = Some(content.bytes);

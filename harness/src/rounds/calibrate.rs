@@ -6,7 +6,7 @@ use super::{Case, Control, Length, Meter, Phase, Progress, RunLength, Sample, Se
 
 /// The lengths of all cases' runs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Plan {
+pub(super) struct RunPlan {
     /// In the order of the cases.
     pub lengths: Vec<RunLength>,
     /// The wall time that calibrated runs were made for, ns.
@@ -48,7 +48,7 @@ pub(super) fn plan(
     meter: &dyn Meter,
     control: &mut Control<'_>,
     trials: &mut Vec<(usize, Sample)>,
-) -> Result<Plan, Box<Stopped>> {
+) -> Result<RunPlan, Box<Stopped>> {
     if settings.lengths.len() == cases.len() {
         let known = cases.iter().zip(&settings.lengths);
         let lengths: Vec<RunLength> = known.map(|(case, known)| fitted(case, *known)).collect();
@@ -57,7 +57,7 @@ pub(super) fn plan(
             iterate(case, length.warm_up.max(case.step))?;
         }
         let run_ns = settings.run_ns;
-        return Ok(Plan { lengths, run_ns });
+        return Ok(RunPlan { lengths, run_ns });
     }
     let started_ns = meter.now_ns();
     let guess_ns = fitting_run_ns(settings, cases.len() as f64, 0.0, 0);
@@ -98,7 +98,7 @@ pub(super) fn plan(
         .iter()
         .zip(&costs)
         .map(|(case, cost)| length(case, cost.iteration_ns, run_ns));
-    Ok(Plan {
+    Ok(RunPlan {
         lengths: lengths.collect(),
         run_ns,
     })
@@ -136,7 +136,7 @@ fn run_ns(cases: &[Case<'_>], costs: &[Cost], settings: &Settings, spent_ns: u64
     }
 }
 
-/// The length of runs with which the fewest rounds fit into what is left of the budget.
+/// The length of runs with which the fewest rounds fit into the rest of the budget.
 fn fitting_run_ns(settings: &Settings, calibrated: f64, fixed_ns: f64, spent_ns: u64) -> u64 {
     let Some(budget_ns) = settings.budget_ns else {
         return settings.run_ns;
@@ -218,7 +218,7 @@ fn cost(
     }
 }
 
-/// How long a run of a case is, or what limits it.
+/// How long a run of a case is, or its limit.
 enum Bound {
     Exactly(RunLength),
     AtMost(u64),

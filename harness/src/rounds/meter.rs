@@ -27,7 +27,7 @@ pub struct CpuTimes {
     /// How often their core was taken away.
     #[serde(default)]
     pub switches_involuntary: u64,
-    /// Of everything on this machine, by what it was; same ticks as `machine_ns`.
+    /// Of everything on this machine, by kind; same ticks as `machine_ns`.
     #[serde(default)]
     pub shares: Shares,
     /// Of the core that worked most; same ticks.
@@ -44,7 +44,7 @@ pub struct Shares {
     pub nice_ns: u64,
     /// CPU time in the kernel, nanoseconds.
     pub system_ns: u64,
-    /// In interrupt handlers and what they put off.
+    /// In interrupt handlers and their deferred work.
     pub interrupt_ns: u64,
     /// Nothing, whether or not some task waited for a device.
     pub idle_ns: u64,
@@ -133,7 +133,7 @@ pub trait Meter {
     /// The time, ns from an unknown origin.
     fn now_ns(&self) -> u64;
 
-    /// Reads all counters, whose differences are what a run has used.
+    /// Reads all counters, whose differences are the use of a run.
     fn read(&self) -> Reading;
 
     /// The core on which the calling thread runs.

@@ -162,7 +162,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// How long runs are, how many rounds there are, and what ends them.
+/// The length of runs, the number of rounds, and their end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The seed of the order of the cases.
@@ -199,7 +199,7 @@ fn rounds_planned() -> u64 {
     ROUNDS_MIN
 }
 
-/// Fewer rounds than this are not run, whatever the budget.
+/// The fewest rounds, for any budget.
 pub const ROUNDS_MIN: u64 = 10;
 
 impl Default for Settings {

@@ -11,7 +11,7 @@ const TOLERANCE: f64 = 0.05;
 /// The fastest decile has no meaning before there are so many readings.
 const READINGS_MIN: usize = 10;
 
-/// Readings of the reference loop, and what they say of single runs. Those on one core and those on
+/// Readings of the reference loop, and their verdict on single runs. Those on one core and those on
 /// several are not compared: processors that share a core are slower together.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {

@@ -24,8 +24,8 @@ pub fn run(
     }
 }
 
-/// Measures the cases, and keeps what was measured when one of them fails: the second value is
-/// what it failed with, [`Measured::failure`] says the same for a saved result.
+/// Measures the cases, and keeps the measurements when one of them fails: the second value is
+/// the error, [`Measured::failure`] says the same for a saved result.
 pub fn run_keeping(
     cases: &mut [Case<'_>],
     settings: &Settings,
@@ -83,7 +83,7 @@ struct Running {
     repeats: Repeats,
 }
 
-/// The reference loop, and what may be repeated because of it.
+/// The reference loop, and the runs that may be repeated because of it.
 struct Repeats {
     reference: Reference,
     /// The fastest decile of earlier processes, ns.

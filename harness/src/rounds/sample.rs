@@ -35,7 +35,7 @@ impl RunResult {
         self
     }
 
-    /// The same run, with what it did.
+    /// The same run, with its work.
     #[must_use]
     pub fn doing(mut self, work: Work) -> Self {
         self.work = work;

@@ -25,7 +25,7 @@ pub trait Loader {
     fn load(&mut self, name: &str, from: Option<&str>) -> std::io::Result<(Vec<u8>, String)>;
 }
 
-/// Reads the job file `name`, and what it includes.
+/// Reads the job file `name`, and the files that it includes.
 ///
 /// # Errors
 /// The line that is wrong, and why.
@@ -58,12 +58,10 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn file(&mut self, name: &str, from: Option<&str>, origin: &Origin) -> Result<(), JobError> {
-        let (text, found) = self.loader.load(name, from).map_err(|error| {
-            JobError::language(
-                origin,
-                format!("the job file `{name}` cannot be read: {error}"),
-            )
-        })?;
+        let (text, found) = self
+            .loader
+            .load(name, from)
+            .map_err(|error| JobError::language(origin, format!("{name}: {error}")))?;
         let found: Arc<str> = found.into();
         if self.open.contains(&found) {
             let mut chain: Vec<&str> = self.open.iter().map(AsRef::as_ref).collect();

@@ -2,7 +2,7 @@
 //! format"), and the same from a command line.
 //!
 //! ```text
-//! ; a comment, as is what follows a #
+//! ; a comment, as is the text after a #
 //! [global]                settings for every job that follows
 //! bs=4k
 //! include common.fio      another file, as if it stood here

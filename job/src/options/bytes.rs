@@ -7,7 +7,7 @@ use crate::settings::Piece;
 /// The longest pattern (fio's `MAX_PATTERN_SIZE`), bytes.
 const PATTERN_BYTES_MAX: usize = 512;
 
-/// `0xdeadbeef`, `"text"`, `-12`, `%o`, `'file'`, and what is put together from them.
+/// `0xdeadbeef`, `"text"`, `-12`, `%o`, `'file'`, and their concatenations.
 pub fn bytes_pattern(text: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text.trim();
@@ -41,7 +41,7 @@ fn next_piece(text: &str) -> Result<(Piece, &str), String> {
         let (path, rest) = rest
             .split_once('\'')
             .ok_or_else(|| format!("`{text}` has no closing quotation mark"))?;
-        let bytes = pattern_file(path).map_err(|error| format!("reading {path}: {error}"))?;
+        let bytes = pattern_file(path).map_err(|error| format!("{path}: {error}"))?;
         return Ok((Piece::Bytes(bytes), rest));
     }
     if let Some(rest) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

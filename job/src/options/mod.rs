@@ -71,7 +71,7 @@ const fn switch(
 /// How the help of an option begins that is accepted and changes nothing; the reason follows.
 pub(crate) const NO_EFFECT: &str = "no effect: ";
 
-/// How the help of an option ends that asks for what is done anyway: no warning says so.
+/// The end of the help of an option that asks for the default behaviour: it gives no warning.
 pub(crate) const ANYWAY: &str = " in any case";
 
 /// Declares an option that is accepted and changes nothing here; `help` begins with

@@ -170,7 +170,7 @@ pub fn rw(text: &str) -> Result<Pattern, String> {
     Ok(pattern)
 }
 
-/// A size of requests, and what is wrong with it.
+/// A size of requests, and its defect.
 pub fn request_bytes(text: &str) -> Result<u64, String> {
     const LARGEST_BYTES: u64 = 1 << 30;
     match value::bytes(text)? {
@@ -536,7 +536,7 @@ const ERRORS: &[(&str, i32)] = &[
 ];
 
 /// `ignore_error=EIO:EAGAIN,ENOSPC,EILSEQ`: for reads, writes and checks; an empty place ignores
-/// none. The job goes on after what it ignores.
+/// none. The job goes on after ignored errors.
 pub fn ignored_errors(job: &mut Job, text: &str) -> Result<(), ValueError> {
     let kinds: Vec<&str> = text.split(',').collect();
     if kinds.len() > 3 {

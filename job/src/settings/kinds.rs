@@ -49,7 +49,7 @@ pub enum StatCall {
     Statx,
 }
 
-/// `lockfile=`: what a request in flight keeps away from its file.
+/// `lockfile=`: requests that one in flight keeps away from its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileLocking {
     /// No locks are taken.
@@ -121,7 +121,7 @@ pub enum Distribution {
     ZonedBytes(Vec<(f64, u64)>),
 }
 
-/// `verify=`: what is at the beginning of each block, or of each part of it.
+/// `verify=`: the header of each block, or of each part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
     /// No header is written, nothing is verified.
@@ -129,7 +129,7 @@ pub enum Verify {
     No,
     /// A header without a digest, and `verify_pattern` behind it if there is one (`meta`).
     Header,
-    /// A header with an MD5 of what follows.
+    /// A header with an MD5 of the data after it.
     Md5,
     /// A header with a CRC-64.
     Crc64,
@@ -141,9 +141,9 @@ pub enum Verify {
     Crc16,
     /// A header with a CRC-7.
     Crc7,
-    /// A header with what fio calls SHA-256.
+    /// A header with fio's SHA-256.
     Sha256,
-    /// A header with what fio calls SHA-512.
+    /// A header with fio's SHA-512.
     Sha512,
     /// A header with a SHA-3 of so many bits: 224, 256, 384 or 512.
     Sha3(u16),
@@ -195,7 +195,7 @@ pub struct Verifying {
     pub backlog: u64,
     /// How many are read back then; 0: all.
     pub backlog_batch: u64,
-    /// Read back what an earlier run of the job wrote.
+    /// Read back the writes of an earlier run of the job.
     pub only: bool,
     /// Reads that check count as requests of the job, as in fio's `experimental_verify`.
     pub counted: bool,

@@ -100,7 +100,7 @@ pub struct Job {
     pub iodepth: u32,
     pub priorities: Priorities,
     pub iodepth_low: u32,
-    /// None: whatever was reaped together is submitted together. 0: `iodepth`.
+    /// None: requests that were reaped together are submitted together. 0: `iodepth`.
     pub iodepth_batch: Option<u32>,
     pub iodepth_batch_complete_min: u32,
     pub iodepth_batch_complete_max: u32,

@@ -121,7 +121,7 @@ fn an_argument_is_named_where_a_line_cannot_be() {
     assert!(error(&["--output-format=yaml"]).contains("one of normal, json"));
     assert!(error(&["--name=a", "-iodpeth=3"]).contains("did you mean `iodepth`?"));
     assert!(error(&["--name=a", "--bs", "-rw=read"]).starts_with("--bs: bs needs a value"));
-    assert!(error(&["missing.fio"]).starts_with("the job file `missing.fio` cannot be read"));
+    assert!(error(&["missing.fio"]).starts_with("missing.fio: "));
     for wrong in ["--bs=4q", "-bs=4q", "--bs=-4k"] {
         let message = error(&["--name=a", wrong]);
         assert!(

@@ -352,7 +352,7 @@ fn a_pattern_may_come_from_a_file() {
     assert_eq!(jobs[0].fill, Fill::Pattern(expected));
     for wrong in ["/nonexistent", "/dev/zero"] {
         let error = of_file(&text(wrong)).unwrap_err().to_string();
-        assert!(error.contains(&format!("reading {wrong}: ")), "{error}");
+        assert!(error.contains(&format!("{wrong}: ")), "{error}");
     }
 }
 

@@ -84,7 +84,7 @@ impl Counted {
         }
     }
 
-    /// Adds what was counted between two moments, and keeps the most that was dirty.
+    /// Adds the counts between two moments, and keeps the largest number of dirty blocks.
     pub fn add(&mut self, before: &Self, after: &Self) {
         self.hits += after.hits.saturating_sub(before.hits);
         self.misses += after.misses.saturating_sub(before.misses);

@@ -250,7 +250,7 @@ fn ways(table: &Table, subject: &Subject) -> Vec<Figure> {
     out
 }
 
-/// How much of a cached read is what: differences as shares of the whole.
+/// The parts of a cached read: differences as shares of the whole.
 fn shares(table: &Table, subject: &Subject) -> Vec<Figure> {
     let mut out = Vec::new();
     for &read in &subject.reads_bytes {

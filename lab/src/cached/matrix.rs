@@ -48,7 +48,7 @@ impl Sources {
     /// [`HarnessError::Os`] when it cannot be read or mapped.
     pub fn new(path: &Path, size_bytes: u64, seed: u64) -> Result<Self, HarnessError> {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
+        let file = File::open(path).map_err(HarnessError::open(&name))?;
         let mapping = Mapping::of(&file, size_bytes)
             .map_err(HarnessError::os(&name, "mapping it into memory"))?;
         let device = KernelDevice::below(path).map(|device| Arc::new(device) as Arc<dyn Counters>);
@@ -179,7 +179,7 @@ fn hits(
 /// its reason.
 ///
 /// # Errors
-/// [`HarnessError`] when what is served cannot be read.
+/// [`HarnessError`] when the served provider cannot be read.
 pub fn served(
     sources: &Sources,
     servers: &[ServerKind],
@@ -209,8 +209,7 @@ pub fn served(
                         reading::by_stack(&name, &target.stack, target.top, places, read_bytes)?
                     }
                     Source::File(path) => {
-                        let file =
-                            File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
+                        let file = File::open(path).map_err(HarnessError::open(&name))?;
                         reading::by_pread(&name, &Arc::new(file), places, read_bytes)
                     }
                 };
@@ -354,7 +353,7 @@ fn fill_by_writing(target: &Target, media_bytes: u64, seed: u64) -> Result<(), H
     all_of(target, true, media_bytes, &mut buffer)
 }
 
-/// The lookup alone: small and large, both indexes, and what bounds it.
+/// The lookup alone: small and large, both indexes, and its bounds.
 ///
 /// # Errors
 /// [`HarnessError::Os`] when there is no memory for the stores.

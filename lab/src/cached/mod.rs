@@ -1,6 +1,6 @@
 //! `ugeom lab cached`: what does a cached read cost, and why?
 //!
-//! The measurement of 2006 on today's machine: reading what is in memory already, random against
+//! The measurement of 2006 on today's machine: reading cached data, random against
 //! sequential, 4 and 16 KiB at a time, from the kernel's page cache, from a mapping, and through
 //! the cache class with a hash and with a splay tree; the same while buffers are recycled all the
 //! time; and lookups alone. `docs/lab-cached.md` is the page for users.
@@ -29,7 +29,7 @@ use ugeom_harness as harness;
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
 use ugeom_harness::processes::{PROCESSES_SHORT, Protocol};
-use ugeom_harness::scratch::{self, Place};
+use ugeom_harness::scratch::{self, ScratchPlace};
 use ugeom_load::devices;
 use ugeom_machine::clock;
 use ugeom_measure::units::size_human;
@@ -77,7 +77,7 @@ const RECYCLED_PERCENT: u64 = 15;
 const INDEX_BLOCKS: u64 = 256 << 10;
 const INDEX_BLOCKS_SMALL: u64 = 64;
 
-/// `lab cached`: what a cache saves, and what it costs.
+/// `lab cached`: the gain and the cost of a cache.
 pub struct Cached;
 
 impl Experiment for Cached {
@@ -85,7 +85,7 @@ impl Experiment for Cached {
     const ROUNDS: u64 = 5;
     type Options = CachedOptions;
     type Subject = Subject;
-    type Prepared = Place;
+    type Prepared = ScratchPlace;
 
     fn common(options: &mut CachedOptions) -> &mut Common {
         &mut options.common
@@ -99,9 +99,9 @@ impl Experiment for Cached {
         options: &mut CachedOptions,
         seed: u64,
         cancelled: &AtomicBool,
-    ) -> Result<Place, HarnessError> {
+    ) -> Result<ScratchPlace, HarnessError> {
         let bytes = planned(options, &Host::now()).size_bytes;
-        let place = Place::of(options.file.as_deref(), bytes, seed, cancelled)?;
+        let place = ScratchPlace::of(options.file.as_deref(), bytes, seed, cancelled)?;
         if options.file.is_none() {
             options.temporary = Some(place.path().to_path_buf());
         }
@@ -203,7 +203,7 @@ const FILLING_SHARE: f64 = 0.4;
 
 /// How much of a file processes can fill their caches with in the time that there is: that of a
 /// trial with little of it, and in proportion. It is halved, so that a small change of the machine
-/// does not change what is measured.
+/// does not change the measurement.
 fn affordable_bytes(
     options: &CachedOptions,
     path: &Path,
@@ -305,10 +305,10 @@ fn planned(options: &CachedOptions, host: &Host) -> Subject {
 /// Reads less when the file is shorter; refuses one that is too short for anything.
 fn fit_to_file(path: &Path, subject: &mut Subject) -> Result<(), HarnessError> {
     let name = path.display().to_string();
-    let about = std::fs::metadata(path).map_err(HarnessError::os(&name, "opening"))?;
+    let about = std::fs::metadata(path).map_err(HarnessError::open(&name))?;
     let refuse = |problem: String| {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, problem);
-        Err(HarnessError::os(&name, "choosing what to read")(source))
+        Err(HarnessError::open(&name)(source))
     };
     if !about.is_file() {
         return refuse("only a regular file lies in the kernel's cache and can be mapped".into());

@@ -3,9 +3,9 @@
 
 use super::orders::Order;
 
-/// An empty loop over an order of places: what of a step is the loop around it.
+/// An empty loop over an order of places: the share of the loop in a step.
 pub const LOOP: &str = "floor/loop";
-/// Reading the clock: what timing itself costs.
+/// Reading the clock: the cost of timing.
 pub const CLOCK: &str = "floor/clock";
 /// A dependent load at random from an array as large as the hash index.
 pub const LOAD: &str = "lookup/load";
@@ -34,7 +34,7 @@ pub fn ahead(way: &str) -> String {
     format!("{way} ahead")
 }
 
-/// Reading what is in memory, in some way.
+/// Reading cached data, in some way.
 pub fn hits(way: &str, read_bytes: u64, order: Order) -> String {
     format!("{HITS}/{way} {} {}", kib(read_bytes), order.word())
 }

@@ -122,7 +122,7 @@ fn brief(document: &Document) -> String {
     }
 }
 
-/// The ways to read, at random and in sequence, and what of a hit is what.
+/// The ways to read, at random and in sequence, and the parts of a hit.
 fn summary(document: &Document) -> Printed {
     let columns = [
         "4 KiB read that is in memory",

@@ -1,7 +1,7 @@
 //! The profile: a flat table with gprof's columns, as the mail of 2006 prints it, of the cache's
 //! own steps.
 //!
-//! gprof puts a clock into every function and so distorts what it measures (its `mcount`,
+//! gprof puts a clock into every function and so distorts its measurement (its `mcount`,
 //! `mexitcount` and `cputime` took a quarter to a half of the time in 2006). Here no step is timed:
 //! the same reads are run with steps left out, and a step is the difference. The clock is read
 //! twice a run, which is the row `clock`.
@@ -21,7 +21,7 @@ struct Step {
     total_ns: f64,
 }
 
-/// A profile: what was read how, and its table.
+/// A profile: the reads, and its table.
 pub struct Profile {
     /// The data that was read, and the way.
     pub title: String,

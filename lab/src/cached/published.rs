@@ -49,7 +49,7 @@ pub struct Row {
     pub calls: u64,
     /// Time of a call in the function itself, ns.
     pub self_ns: u64,
-    /// Time of a call with what it called, ns.
+    /// Time of a call with its callees, ns.
     pub total_ns: u64,
     /// Name of the function in the kernel.
     pub name: &'static str,

@@ -7,7 +7,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::hint::black_box;
 use std::sync::Arc;
 use ugeom_classes::cache::Buffer as Slot;
-use ugeom_classes::cache::index::{Found, Index};
+use ugeom_classes::cache::index::{Index, Lookup};
 use ugeom_classes::cache::store::{Outcome, Store};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Case, RunResult};
@@ -186,7 +186,7 @@ pub fn lookup<I: Index>(name: &str, store: &Arc<Store<I>>, blocks: u64) -> Case<
     let nothing: u64 = black_box(0);
     repeated(name, move || {
         let block = places.next_offset() + (previous & nothing);
-        if let Found::At(_, entry) = store.lookup(black_box(block)) {
+        if let Lookup::At(_, entry) = store.lookup(black_box(block)) {
             previous = u64::from(entry.slot);
         }
     })

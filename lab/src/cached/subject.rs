@@ -89,7 +89,7 @@ impl Counted {
         self.hits + self.misses
     }
 
-    /// Adds what another process counted.
+    /// Adds the counts of another process.
     pub fn join(&mut self, other: &Self) {
         let sums = [
             (&mut self.hits, other.hits),

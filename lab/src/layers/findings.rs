@@ -90,7 +90,7 @@ fn costs(table: &Observed, subject: &Subject) -> Vec<Figure> {
     out
 }
 
-/// A question of several comparisons: their names, what they are, and the observations.
+/// A question of several comparisons: their names, descriptions and observations.
 type Family = Vec<(String, String, Option<Center>)>;
 
 /// Everything else that is judged.

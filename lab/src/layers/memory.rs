@@ -30,7 +30,7 @@ pub(super) const QUEUED: Mode = Mode {
     ..Mode::direct(Statistics::Counts)
 };
 
-/// All cases and what they are about.
+/// All cases and their subjects.
 pub(super) fn matrix(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let subject = subject(options);
     let mut matrix = Matrix {

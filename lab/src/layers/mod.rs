@@ -43,7 +43,7 @@ pub use subject::{Disk, Document, EXPERIMENT, Link, Subject};
 pub struct LayersOptions {
     /// The target to measure; none for the memory disk of the experiment's own.
     pub target: Option<String>,
-    /// Only the rows of 2002, ten runs of exactly 100 and 100,000 loops, whatever time that takes.
+    /// Only the rows of 2002, ten runs of exactly 100 and 100,000 loops, without a time limit.
     pub faithful: bool,
     /// The servers through which the deepest provider is read, too.
     #[serde(skip)]
@@ -53,7 +53,7 @@ pub struct LayersOptions {
     pub common: Common,
 }
 
-/// `lab layers`: what each layer adds to a read.
+/// `lab layers`: the cost of each layer in a read.
 pub struct Layers;
 
 /// Runs of a row in 2002.
@@ -145,7 +145,7 @@ fn top(layers: stacks::Levels) -> Result<(Stack, ProviderId), HarnessError> {
     ))
 }
 
-/// The cases of an experiment and what they are about.
+/// The cases of an experiment and their subjects.
 struct Matrix {
     cases: Vec<Case<'static>>,
     subject: Subject,

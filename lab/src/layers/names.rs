@@ -3,7 +3,7 @@
 
 /// `lseek` and `read` of 512 bytes of `/dev/zero`, a system call without any disk: the control.
 pub const ZERO: &str = "call/zero";
-/// The same once more: what two measurements of one thing differ by.
+/// The same once more: the difference of two measurements of one thing.
 pub const ZERO_AGAIN: &str = "call/zero again";
 /// One read of the null device, one thread, statistics off.
 pub const NULL_ONE: &str = "null/1 thread";
@@ -11,9 +11,9 @@ pub const NULL_ONE: &str = "null/1 thread";
 pub const NULL_TWO: &str = "null/2 threads";
 /// A thousand requests at once through a layer that delays each by 1 ms.
 pub const DELAY: &str = "delay/1000 requests";
-/// An empty loop: what iterating itself costs.
+/// An empty loop: the cost of iterating.
 pub const LOOP: &str = "floor/loop";
-/// Reading the clock: what timing itself costs.
+/// Reading the clock: the cost of timing.
 pub const CLOCK: &str = "floor/clock";
 /// Reading the processor's ticks.
 pub const TICKS: &str = "floor/ticks";

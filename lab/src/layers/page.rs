@@ -157,7 +157,7 @@ fn brief(document: &Document) -> String {
     }
 }
 
-/// The rows of 2002, today: times, then what is added.
+/// The rows of 2002, today: times, then differences.
 fn summary(document: &Document) -> Table {
     let mut table = Table::new("", ["", "today", "2002"].map(Column::text));
     times(&mut table, document);

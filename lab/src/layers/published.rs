@@ -94,7 +94,7 @@ impl Step {
         self.pooled.p_value <= 0.05
     }
 
-    /// The step as a share of what it starts from, per cent.
+    /// The step as a share of its start, per cent.
     pub fn percent(&self) -> f64 {
         self.pooled.estimate() / self.base_ns * 100.0
     }

@@ -83,7 +83,7 @@ pub(super) struct Labelled {
 /// The names of the chain.
 pub(super) const CHAIN: [&str; 3] = ["md0", "md0s1", "md0s1c"];
 
-/// Makes the memory disk and writes what [`image`] says to it.
+/// Makes the memory disk and writes [`image`] to it.
 pub(super) fn labelled(mode: Mode) -> Result<Labelled, HarnessError> {
     let target = open("md:1m", mode)?;
     let stack = target.stack;

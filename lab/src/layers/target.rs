@@ -21,7 +21,7 @@ use ugeom_stack::{Channel, Delta, GeomView, ProviderId, ProviderView, Stack, Sta
 /// The sizes of reads, bytes, as far as the media reaches.
 const SIZES_BYTES: [u64; 3] = [4 << 10, 64 << 10, 128 << 10];
 
-/// All cases and what they are about.
+/// All cases and their subjects.
 pub(super) fn matrix(text: &str, options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let target = stacks::open(text, Mode::direct(Statistics::Counts))?;
     let chain = Chain::of(&target)?;

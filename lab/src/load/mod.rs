@@ -45,7 +45,7 @@ pub struct LoadOptions {
     pub budget_ns: Option<u64>,
     /// The seed of the order of cases; none for one of the clock.
     pub seed: Option<u64>,
-    /// fio; without it only what does not need it is measured.
+    /// fio; without it only the cases that do not need it are measured.
     pub fio: Option<PathBuf>,
 }
 
@@ -156,7 +156,7 @@ fn typical(times: &Observed, id: &str, case: &str, what: &str) -> Option<Figure>
     Some(Figure::absolute(id, what, Unit::Ns, &times.typical(case)?))
 }
 
-/// The report: the machine, the times, and what was to be reached.
+/// The report: the machine, the times, and the targets.
 pub fn goals_page(document: &Document<()>) -> Page {
     let mut page = Page::new(EXPERIMENT, "cargo bench -p ugeom-lab --bench load");
     let left_out = match document.figure("times.timed") {

@@ -87,7 +87,7 @@ impl Setting {
         }
     }
 
-    /// The arguments that set it; nothing for what is so anyway.
+    /// The arguments that set it; none for the default.
     fn text(self) -> String {
         let mut words = Vec::new();
         match self.statistics {

@@ -183,7 +183,7 @@ fn matrix(
     Ok((cases, subject))
 }
 
-/// The cases beside the rows: what the machine gives, and the last row in other ways.
+/// The cases beside the rows: the limits of the machine, and the last row in other ways.
 fn beside(
     last: Setting,
     (cores, judged): (u64, &[u64]),

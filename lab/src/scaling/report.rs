@@ -103,7 +103,7 @@ fn one_and_all(cores: u64) -> Vec<u64> {
     both
 }
 
-/// The ladder with one worker and with as many as cores, and what each step is.
+/// The ladder with one worker and with as many as cores, and the description of each step.
 fn summary(document: &Document, rates: &Observed, judgement: &Judgement) -> Table {
     let cores = document.subject.cores;
     let both = one_and_all(cores);
@@ -220,7 +220,7 @@ fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
 /// The ladder with one worker and with as many as cores.
 fn ladder_plot(document: &Document, rates: &Observed) -> Rows {
     let subject = &document.subject;
-    let axis = Axis::log10("rate", "requests/s");
+    let axis = Axis::log10("rate", "IOPS");
     let both = one_and_all(subject.cores);
     let series = both.iter().map(|workers| counted(*workers, "worker"));
     let mut plot = Rows::points("The ladder: medians, 10th to 90th percentile", axis, series);
@@ -238,7 +238,7 @@ fn growth(document: &Document, rates: &Observed) -> Curves {
     let subject = &document.subject;
     let axes = (
         Axis::linear("workers", "threads"),
-        Axis::log10("rate", "requests/s"),
+        Axis::log10("rate", "IOPS"),
     );
     let mut curves = Curves::new("How each row scales with workers", axes.0, axes.1);
     for knob in &subject.ladder {

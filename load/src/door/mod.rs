@@ -102,7 +102,7 @@ pub trait Door: Explain {
         let _ = priority;
     }
 
-    /// Hands over what is queued.
+    /// Hands over queued requests.
     fn flush(&mut self);
 
     /// Adds the requests that have ended to `events`; their slots are idle again.

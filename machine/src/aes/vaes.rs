@@ -23,7 +23,7 @@ const CBC_LANES: usize = 8;
 /// x^128 + x^7 + x^2 + x + 1, without its highest term.
 const POLYNOMIAL: i64 = 0x87;
 
-/// Whether this processor has what the functions here need.
+/// Whether this processor has the instructions of the functions here.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")

@@ -47,7 +47,7 @@ pub struct Queue {
 }
 
 impl BlockDevice {
-    /// The text of its file `stat`: what it counted since it appeared.
+    /// The text of its file `stat`: its counters since it appeared.
     ///
     /// # Errors
     /// When the device is gone, or the system has no sysfs.

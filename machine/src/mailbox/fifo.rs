@@ -41,7 +41,7 @@ pub unsafe trait Handle: Send + Sized {
 /// Linked nodes: the newest, which comes first, and the oldest.
 pub(super) type Chain<N> = (NonNull<N>, NonNull<N>);
 
-/// A queue of handles, first in first out, that owns what it holds. Dropping it drops them.
+/// A queue of handles, first in first out, that owns its handles. Dropping it drops them.
 pub struct Fifo<H: Handle> {
     head: *mut H::Node,
     tail: *mut H::Node,
@@ -84,7 +84,7 @@ impl<H: Handle> Fifo<H> {
         Some(unsafe { H::from_node(node) })
     }
 
-    /// Moves everything in `other` behind what is here.
+    /// Moves everything in `other` to the end.
     pub fn append(&mut self, other: &mut Fifo<H>) {
         if !other.is_empty() {
             self.link_after_tail(other.head, other.tail);

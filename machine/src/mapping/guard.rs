@@ -139,7 +139,7 @@ unsafe fn replace(page: *mut u8) -> bool {
     placed == page.cast()
 }
 
-/// Restores what was there before: the access that caused the signal is made again, and meets it.
+/// Restores the old handler: the access that caused the signal is made again, and meets it.
 fn pass_on() {
     if let Some(before) = BEFORE.get() {
         // SAFETY: an action that was in force before.

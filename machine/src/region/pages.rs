@@ -154,7 +154,7 @@ mod model {
     }
 
     /// # Safety
-    /// The range lies inside what `map` returned.
+    /// The range lies inside of the mapping.
     pub unsafe fn discard(base: *mut u8, len: usize) -> io::Result<()> {
         // SAFETY: the caller's promise; copies that race are made in the same way.
         unsafe { crate::shared_bytes::fill(base, 0, len) };

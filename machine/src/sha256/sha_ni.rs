@@ -6,7 +6,7 @@
 use super::{BLOCK_BYTES, HASH_BYTES, INITIAL, K, State, bytes_of, ending};
 use std::arch::x86_64::*;
 
-/// Whether this processor has what the functions here need.
+/// Whether this processor has the instructions of the functions here.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("sha")
         && is_x86_feature_detected!("ssse3")

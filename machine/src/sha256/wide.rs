@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 /// A word of each message.
 type Lanes = __m512i;
 
-/// Whether this processor has what the functions here need.
+/// Whether this processor has the instructions of the functions here.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
 }

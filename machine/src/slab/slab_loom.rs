@@ -13,7 +13,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
 
 const BUSY: u64 = 1 << 32;
-/// The blocks, and what a buffer holds for each.
+/// The blocks, and the content of the buffer of each.
 const OLD: u64 = 1;
 const NEW: u64 = 2;
 

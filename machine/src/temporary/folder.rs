@@ -20,9 +20,7 @@ impl PrivateFolder {
         remove_stale(&parent);
         let path = parent.join(unused());
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
-            io::Error::new(error.kind(), format!("making {}: {error}", path.display()))
-        })?;
+        made.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         Ok(Self(path))
     }
 

@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// A file that is being written. Dropped before [`NewFile::keep`], it leaves what was there.
+/// A file that is being written. Dropped before [`NewFile::keep`], it leaves the old file.
 pub struct NewFile {
     /// Where its bytes go.
     pub file: File,
-    /// Its temporary name, and the name that it gets; none for what is written in place.
+    /// Its temporary name, and the name that it gets; none if it is written in place.
     names: Option<(PathBuf, PathBuf)>,
 }
 
@@ -25,7 +25,7 @@ impl NewFile {
         Self::make(path, None)
     }
 
-    /// The same; only its owner can read the new file, whatever the mode of the old one is.
+    /// The same; only its owner can read the new file, even if others can read the old one.
     ///
     /// # Errors
     /// It cannot be made.
@@ -111,7 +111,7 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 /// Stdout or stderr, where a file is what one of them goes to: a file of that name in its place
-/// would take away what is printed.
+/// would take the output away.
 fn standard(about: &Metadata) -> Option<BorrowedFd<'static>> {
     static STDOUT: std::sync::LazyLock<io::Stdout> = std::sync::LazyLock::new(io::stdout);
     static STDERR: std::sync::LazyLock<io::Stderr> = std::sync::LazyLock::new(io::stderr);

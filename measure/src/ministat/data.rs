@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The beginning of what is no number.
+/// The beginning of text that is no number.
 fn shown(piece: &[u8]) -> String {
     let text = String::from_utf8_lossy(piece);
     let mut shown: String = text.chars().take(SHOWN_CHARS).collect();

@@ -31,7 +31,7 @@ pub(super) fn is_space(byte: u8) -> bool {
 /// Digits that fit into the mantissa with room to spare; more only decide how it is rounded.
 const DIGITS_KEPT: u32 = 15;
 
-/// `1f`, `1.8`, `.8p-3`: what stands behind `0x`.
+/// `1f`, `1.8`, `.8p-3`: the digits behind `0x`.
 fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (digits, exponent) = match text.split_once(['p', 'P']) {
         Some((digits, exponent)) => (digits, parse_exponent(exponent)?),

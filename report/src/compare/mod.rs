@@ -36,7 +36,7 @@ pub fn page(compared: &Compared) -> Page {
     if !compared.confounded.is_empty() {
         page.fact("warnings", format!("{}.", compared.confounded.join("; ")));
     }
-    for judged in &compared.metrics {
+    for judged in shown(compared) {
         page.heading(&what(judged));
         if judged.rows.is_empty() {
             let count = counted(judged.compared as u64, "comparison");
@@ -46,9 +46,34 @@ pub fn page(compared: &Compared) -> Page {
         page.push(table(compared, judged));
         page.push(plot(compared, judged).beside_table());
     }
-    let left_out = compared.left_out.iter();
-    page.list(left_out.map(|what| format!("Left out: {what}.")));
+    let left_out = compared
+        .left_out
+        .iter()
+        .map(|what| format!("Left out: {what}."));
+    page.list(left_out.chain(restated(compared)));
     page
+}
+
+/// The metrics that have tables.
+fn shown(compared: &Compared) -> impl Iterator<Item = &Judged> {
+    let metrics = compared.metrics.iter();
+    metrics.filter(|judged| !judged.restates_time)
+}
+
+/// The rates without a table of their own, and how to print them.
+fn restated(compared: &Compared) -> Option<String> {
+    let rates = compared
+        .metrics
+        .iter()
+        .filter(|judged| judged.restates_time);
+    let rates: Vec<&Judged> = rates.collect();
+    let first = rates.first()?;
+    let names: Vec<String> = rates.iter().map(|judged| what(judged)).collect();
+    Some(format!(
+        "{}: the same verdicts as the time (--metric {}).",
+        capital(&names.join(", ")),
+        first.metric
+    ))
 }
 
 /// The metric in words, where it is one of ours.
@@ -76,12 +101,17 @@ fn method(compared: &Compared) -> String {
 fn answer(compared: &Compared) -> String {
     let mut sentences = Vec::new();
     let mut unchanged = Vec::new();
-    for judged in &compared.metrics {
+    let mut without_verdict = Vec::new();
+    for judged in shown(compared) {
         let count = |claim: Claim| judged.rows.iter().filter(|row| row.claim == claim).count();
         let (faster, slower) = (count(Claim::Faster), count(Claim::Slower));
         let comparisons = counted(judged.compared as u64, "comparison");
         if (faster, slower) == (0, 0) {
-            unchanged.push(format!("{} ({comparisons})", what(judged)));
+            let list = match judged.rows.iter().all(has_no_verdict) && !judged.rows.is_empty() {
+                true => &mut without_verdict,
+                false => &mut unchanged,
+            };
+            list.push(format!("{} ({comparisons})", what(judged)));
             continue;
         }
         let mean = judged.geometric_mean.map_or(String::new(), |mean| {
@@ -95,7 +125,16 @@ fn answer(compared: &Compared) -> String {
     if !unchanged.is_empty() {
         sentences.push(format!("No significant change: {}.", unchanged.join(", ")));
     }
+    if !without_verdict.is_empty() {
+        let metrics = without_verdict.join(", ");
+        sentences.push(format!("No verdict, too few observations: {metrics}."));
+    }
     sentences.join(" ")
+}
+
+/// Whether the observations of a row are too few for an interval of the wanted confidence.
+fn has_no_verdict(row: &Row) -> bool {
+    row.change.is_none_or(|change| !change.covers)
 }
 
 /// A sentence that begins with a capital letter.

@@ -311,3 +311,67 @@ fn what_cannot_be_compared_is_refused_by_name() {
 fn wobbled(case: usize, round: u64) -> u64 {
     1000 + wobble(case, round)
 }
+
+#[test]
+fn a_rate_has_a_table_where_it_differs_from_the_time_or_is_asked_for() {
+    let times = |case: usize, round: u64| 10_000 + 5_000 * case as u64 + wobble(case, round);
+    let one = result("one.json", &["A", "B"], 20, times);
+    let mut options = CompareOptions::default();
+    let text = told(&compare(std::slice::from_ref(&one), &options).unwrap());
+    assert!(
+        !text.contains("THROUGHPUT") && !text.contains("\nIOPS\n"),
+        "{text}"
+    );
+    let hint =
+        "Throughput, bytes/s, IOPS: the same verdicts as the time (--metric bytes_per_second).";
+    assert!(text.contains(hint), "{text}");
+    // B moves twice the bytes.
+    let mut larger = one.clone();
+    for process in &mut larger.document.processes {
+        process.rounds[0].samples[1].work = Work::of(1_024_000, 1000);
+    }
+    let text = told(&compare(&[larger], &options).unwrap());
+    assert!(
+        text.contains("THROUGHPUT") && !text.contains("\nIOPS\n"),
+        "{text}"
+    );
+    options.metrics = vec!["iops".to_owned()];
+    let text = told(&compare(&[one], &options).unwrap());
+    assert!(
+        text.contains("IOPS\n") && !text.contains("same verdicts"),
+        "{text}"
+    );
+}
+
+#[test]
+fn too_few_observations_are_no_verdict() {
+    let few = result("few.json", &["A", "B"], 6, |case, round| {
+        10_000 + wobble(case, round)
+    });
+    let options = CompareOptions {
+        confidence: 0.99,
+        ..CompareOptions::default()
+    };
+    let text = told(&compare(&[few], &options).unwrap());
+    assert!(
+        text.contains("No verdict, too few observations: time of one iteration"),
+        "{text}"
+    );
+    assert!(!text.contains("No significant change"), "{text}");
+}
+
+#[test]
+fn a_result_of_ab_is_compared_by_its_candidates() {
+    let times = |case: usize, round: u64| 10_000 + 5_000 * case as u64 + wobble(case, round);
+    let mut one = result("one.json", &["A", "A again", "B"], 20, times);
+    one.document.subject = serde_json::json!({"candidates": [{"name": "A"}, {"name": "B"}]});
+    let mut options = CompareOptions::default();
+    let cases = |options: &CompareOptions| {
+        let compared = compare(std::slice::from_ref(&one), options).unwrap();
+        let rows = &compared.metrics[0].rows;
+        rows.iter().map(|row| row.case.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(cases(&options), ["B"]);
+    options.cases = vec!["A again".to_owned()];
+    assert_eq!(cases(&options), ["A again"]);
+}

@@ -3,7 +3,7 @@
 use crate::plot::{Axis, Fitting, Scale};
 use ugeom_measure::units::{duration_human, grouped, size_exact, size_human};
 
-/// The fewest and the most ticks of an axis, whatever its length.
+/// The fewest and the most ticks of an axis of any length.
 const TICKS_MIN: usize = 3;
 const TICKS_MAX: usize = 12;
 /// A linear axis goes on behind its last value for this share of its length.

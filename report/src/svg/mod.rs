@@ -81,7 +81,7 @@ fn ends(seen: &Seen, axis: &Spread, pixel: impl Fn(f64) -> f64) -> [End; 2] {
     })
 }
 
-/// A value in words, and what it was computed from.
+/// A value in words, and its operands.
 fn words(name: &str, at: &str, seen: &Seen, axis: &Spread) -> String {
     let fitted = seen.map(|value| value / axis.fitting.size);
     let name: String = name.chars().take(HOVER_CHARACTERS).collect();

@@ -7,7 +7,7 @@ use super::pen::{
 };
 use super::{Legend, SAMPLE, ends, titled, words};
 use crate::digits::significant;
-use crate::plot::{Mark, Row, RowShape, Rows, Seen};
+use crate::plot::{Mark, PlotRow, RowShape, Rows, Seen};
 
 /// The height of a value, and the room between rows.
 const BAR: f64 = 18.0;
@@ -101,10 +101,10 @@ struct Place {
 }
 
 /// The places of rows below `head`; names have a `room` beside the values or above them.
-fn placed(rows: &[Row], series: usize, head: f64, room: f64, above: bool) -> Vec<Place> {
+fn placed(rows: &[PlotRow], series: usize, head: f64, room: f64, above: bool) -> Vec<Place> {
     let values = series.max(1) as f64 * BAR;
     let mut top = head + GAP / 2.0;
-    let place = |row: &Row| {
+    let place = |row: &PlotRow| {
         let name = wrapped(&row.name, room, NAME_LINES);
         let names = name.len() as f64 * LINE;
         let (name_top, values_top, height) = match above {
@@ -184,7 +184,7 @@ impl Frame<'_> {
         pen.text("w", &name, (x, y - LINE / 2.0), anchor);
     }
 
-    fn row(&self, pen: &mut Pen, row: &Row, place: &Place) {
+    fn row(&self, pen: &mut Pen, row: &PlotRow, place: &Place) {
         for (number, line) in place.name.iter().enumerate() {
             let y = place.name_top + (number as f64 + 0.5) * LINE;
             match pen.layout.is_narrow {

@@ -20,7 +20,7 @@ pub struct Client {
 
 /// A server that was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundServer {
     /// The Unix socket on which the server answers.
     pub path: PathBuf,
     /// Its identity, or the reason why it did not answer.
@@ -164,7 +164,7 @@ impl Client {
 
 /// The servers of this user whose sockets lie where they do unless a path is given. Sockets
 /// of servers that are gone are removed.
-pub fn running() -> Vec<Found> {
+pub fn running() -> Vec<FoundServer> {
     let mut found = Vec::new();
     for folder in place::folders() {
         // Sockets in a folder that others can write to are not trusted.
@@ -177,7 +177,7 @@ pub fn running() -> Vec<Found> {
         paths.sort();
         for path in paths {
             match Client::connect(&path) {
-                Ok(client) => found.push(Found {
+                Ok(client) => found.push(FoundServer {
                     path,
                     facts: Ok(client.facts),
                 }),
@@ -185,7 +185,7 @@ pub fn running() -> Vec<Found> {
                     // Of a server that was killed. Another process may have removed it already.
                     let _ = std::fs::remove_file(&path);
                 }
-                Err(error) => found.push(Found {
+                Err(error) => found.push(FoundServer {
                     path,
                     facts: Err(error.to_string()),
                 }),

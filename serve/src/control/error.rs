@@ -15,7 +15,7 @@ pub enum ControlError {
         /// The defect.
         problem: String,
     },
-    #[error("the control socket {}: {problem}", path.display())]
+    #[error("{}: {problem}", path.display())]
     Place {
         /// Where it should be.
         path: PathBuf,

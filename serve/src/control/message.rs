@@ -7,7 +7,7 @@ use super::ControlError;
 use crate::fuse::Passage;
 use serde::{Deserialize, Serialize};
 
-/// The version of what is said; a client that knows another should not guess.
+/// The version of the protocol; a client that knows another should not guess.
 pub const PROTOCOL: u32 = 1;
 
 /// The longest question, with its line feed, bytes.
@@ -55,7 +55,7 @@ pub enum Answer {
 /// Identity of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
-    /// The version of what is said: [`PROTOCOL`].
+    /// The version of the protocol: [`PROTOCOL`].
     pub protocol: u32,
     /// The version of the program.
     pub version: String,
@@ -82,7 +82,7 @@ pub struct Figures {
     pub consumers: Vec<Consumer>,
 }
 
-/// How times are taken, and what looking costs.
+/// How times are taken, and the sampling cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Whether the stack counts requests (`--set statistics`).
@@ -95,7 +95,7 @@ pub struct Timing {
     pub look_ns: u64,
 }
 
-/// A provider of the server's stack and what it has done.
+/// A provider of the server's stack and its counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
     /// Its number, which no other provider of this server ever has.

@@ -37,7 +37,7 @@ mod server;
 mod tests;
 mod watch;
 
-pub use client::{Client, Found, running};
+pub use client::{Client, FoundServer, running};
 pub use error::ControlError;
 pub use message::{
     ANSWER_BYTES_MAX, Answer, Consumer, Counted, Figures, Layer, OperationTotals, PROTOCOL,

@@ -210,7 +210,7 @@ impl Answering {
         }
     }
 
-    /// Does what can be done for a client without waiting.
+    /// Serves a client as far as possible without waiting.
     fn serve(&mut self, source: Source) {
         let Some(mut peer) = self.peers.remove(&source) else { return };
         let before = (peer.input.len(), peer.output.is_some());

@@ -45,7 +45,7 @@ impl Watch {
         }
     }
 
-    /// Looks, or remembers what was just seen.
+    /// Takes a sample, or returns the latest one.
     pub(crate) fn figures(&mut self, consumers: bool) -> Arc<str> {
         let begin_ns = clock::now_ns();
         if let Some((at_ns, with, text)) = &self.last

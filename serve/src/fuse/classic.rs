@@ -7,7 +7,7 @@
 
 use super::dispatch::{Dispatcher, TRANSFER_BYTES_MAX};
 use super::error::FuseError;
-use super::link::{Answer, Link, Reply, Ticket};
+use super::link::{Link, Reply, Responder, Ticket};
 use crate::buffers::Buffers;
 use rustix::io::Errno;
 use std::io::{IoSlice, IoSliceMut};
@@ -88,7 +88,7 @@ pub(super) fn send(
     until_taken(|| rustix::io::writev(&device, pieces))
 }
 
-/// Sends what a layer has lent, from where it lies.
+/// Sends a lease without a copy.
 fn send_lent(
     device: impl AsFd,
     unique: u64,
@@ -124,7 +124,7 @@ fn until_taken(mut write: impl FnMut() -> Result<usize, Errno>) -> Result<(), Er
     }
 }
 
-impl Answer for Devices {
+impl Responder for Devices {
     fn answer(&self, ticket: Ticket, _memory: Option<Buffer>, reply: Result<Vec<u8>, Errno>) {
         self.reply(ticket, reply.as_deref().map_err(|errno| *errno));
     }
@@ -190,7 +190,7 @@ enum Got {
 }
 
 impl Worker {
-    /// A worker, and what wakes it from the reactor. One that stands `beside` another transport
+    /// A worker, and its wake-up from the reactor. One that stands `beside` another transport
     /// never sleeps in read(2).
     pub fn new(
         dispatcher: Dispatcher,

@@ -12,7 +12,7 @@
 use super::Shared;
 use super::handles::{Handle, Mine, Table, look};
 use super::interrupts::{Found, Interrupted};
-use super::link::{Answer, Link, Reply, Ticket};
+use super::link::{Link, Reply, Responder, Ticket};
 use super::passages::Notes;
 use super::slow::{HelperRequest, OpenerRequest, SlowPath};
 use rustix::fs::OFlags;
@@ -56,7 +56,7 @@ pub(super) struct Dispatcher {
     table: Mine,
     slow: SlowPath,
     /// The way by which the slow path answers.
-    to: Arc<dyn Answer>,
+    to: Arc<dyn Responder>,
     operations: Vec<Operation>,
     unused: Vec<u32>,
     pub interrupted: Interrupted,
@@ -69,7 +69,7 @@ impl Dispatcher {
         channel: Channel,
         table: Mine,
         slow: &SlowPath,
-        to: Arc<dyn Answer>,
+        to: Arc<dyn Responder>,
         interrupted: Interrupted,
     ) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl Dispatcher {
         self.slow.ask(request, ticket, &self.to);
     }
 
-    /// Questions about files, and what needs no answer or has always the same.
+    /// Questions about files, and those with no answer or always the same.
     fn look(&mut self, link: &mut impl Link, ticket: Ticket, node: u64, request: Request<'_>) {
         let later = self.shared.closing.load(Ordering::Acquire) > 0;
         let files = &self.shared.files;
@@ -322,7 +322,7 @@ impl Dispatcher {
         }
     }
 
-    /// Answers what the stack has finished.
+    /// Answers requests that the stack has completed.
     #[inline]
     pub fn collect(&mut self, link: &mut impl Link) {
         let operations = &self.operations;

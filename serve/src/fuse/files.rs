@@ -199,7 +199,7 @@ impl Files {
     }
 
     /// READDIR: in the order of the nodes, so that a listing that goes on after a change neither
-    /// repeats nor skips what stayed.
+    /// repeats nor skips remaining names.
     pub fn list(&self, node: u64, from: &Transfer) -> Result<Vec<u8>, Errno> {
         if node != ROOT {
             return Err(Errno::NOTDIR);

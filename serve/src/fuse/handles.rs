@@ -13,7 +13,7 @@ pub(super) struct Handle {
     pub size_bytes: u64,
     pub sector_bytes: u64,
     pub writable: bool,
-    /// Opened with O_DSYNC: what changes the file is durable before its answer.
+    /// Opened with O_DSYNC: a change of the file is durable before its answer.
     pub durable: bool,
     pub ranges: Arc<RangeLock>,
     /// Something was written since the last FLUSH.

@@ -26,7 +26,7 @@ pub(super) enum Reply<'a> {
         /// Length of the data that follows, bytes.
         length: usize,
     },
-    /// A part of what a layer has lent, as [`Reply::Data`] of memory.
+    /// A part of a lease, as [`Reply::Data`] of memory.
     Lent {
         /// The memory of the layer.
         lease: &'a Lease,
@@ -39,7 +39,7 @@ pub(super) enum Reply<'a> {
 
 /// A transport, as its own thread uses it.
 pub(super) trait Link {
-    /// READs of so many bytes and more may be answered with what a layer has lent.
+    /// READs of so many bytes and more may be answered with a lease.
     const LENT_BYTES_MIN: usize;
 
     /// Memory of at least `length` bytes to read data into.
@@ -50,7 +50,7 @@ pub(super) trait Link {
 }
 
 /// The way by which any thread answers.
-pub(super) trait Answer: Send + Sync {
+pub(super) trait Responder: Send + Sync {
     /// As [`Link::answer`], from any thread.
     fn answer(&self, ticket: Ticket, memory: Option<Buffer>, reply: Result<Vec<u8>, Errno>);
 }

@@ -258,7 +258,7 @@ impl Server {
         self.shared.files.names()
     }
 
-    /// Takes the mount away, answers the requests that were read, flushes what was written, and
+    /// Takes the mount away, answers the requests that were read, flushes the writes, and
     /// ends.
     pub fn stop(mut self) {
         self.end();

@@ -101,13 +101,13 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(problem("there is no such directory; make it first"));
         }
-        Err(error) => return Err(problem(&format!("it cannot be used: {error}"))),
+        Err(error) => return Err(problem(&error.to_string())),
     };
     if !found.is_dir() {
         return Err(problem("it is not a directory"));
     }
     let path = directory.canonicalize();
-    let path = path.map_err(|error| problem(&format!("it cannot be used: {error}")))?;
+    let path = path.map_err(|error| problem(&error.to_string()))?;
     if let Some(mount) = on_path(&path) {
         return Err(problem(&format!(
             "a file system ({}) is mounted here already",

@@ -6,7 +6,7 @@
 use super::Transport;
 use super::dispatch::{DEPTH, Dispatcher, TRANSFER_BYTES_MAX};
 use super::error::FuseError;
-use super::link::{Answer, Link, Reply, Ticket};
+use super::link::{Link, Reply, Responder, Ticket};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -83,7 +83,7 @@ impl Inbox {
     }
 }
 
-impl Answer for Inbox {
+impl Responder for Inbox {
     fn answer(&self, ticket: Ticket, memory: Option<Buffer>, reply: Result<Vec<u8>, Errno>) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.push((ticket, memory, reply));

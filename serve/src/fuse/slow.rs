@@ -9,7 +9,7 @@
 use super::Shared;
 use super::error::FuseError;
 use super::handles::{Handle, Tables};
-use super::link::{Answer, Ticket};
+use super::link::{Responder, Ticket};
 use super::new_channel;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ use ugeom_format::wire::fuse::{
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Delta, Unaligned};
 
-/// Threads for what takes several steps.
+/// Threads for operations of several steps.
 const HELPERS: usize = 4;
 
 /// The flags of opening a file: past the page cache, with writes side by side.
@@ -60,7 +60,7 @@ pub(super) enum HelperRequest {
 struct SlowJob<T> {
     what: T,
     ticket: Ticket,
-    to: Arc<dyn Answer>,
+    to: Arc<dyn Responder>,
 }
 
 type HelperJob = SlowJob<(Arc<Handle>, HelperRequest)>;
@@ -73,7 +73,7 @@ pub(super) struct SlowPath {
 }
 
 impl SlowPath {
-    pub fn ask(&self, what: OpenerRequest, ticket: Ticket, to: &Arc<dyn Answer>) {
+    pub fn ask(&self, what: OpenerRequest, ticket: Ticket, to: &Arc<dyn Responder>) {
         let to = Arc::clone(to);
         if let Err(lost) = self.opener_requests.send(SlowJob { what, ticket, to }) {
             // The thread is gone, by a panic: a defect, which has been reported as such.
@@ -86,7 +86,7 @@ impl SlowPath {
         handle: &Arc<Handle>,
         request: HelperRequest,
         ticket: Ticket,
-        to: &Arc<dyn Answer>,
+        to: &Arc<dyn Responder>,
     ) {
         let (what, to) = ((Arc::clone(handle), request), Arc::clone(to));
         if let Err(lost) = self.helper_requests.send(SlowJob { what, ticket, to }) {
@@ -107,7 +107,7 @@ fn memory_of(request: HelperRequest) -> Option<Buffer> {
 }
 
 /// Starts the slow path's threads. They end when the last [`SlowPath`] is gone; the opener then
-/// closes what is still open.
+/// closes open files.
 pub(super) fn start(
     shared: &Arc<Shared>,
     tables: Tables,
@@ -242,7 +242,7 @@ impl Opener {
         }
     }
 
-    /// Makes durable what was written through a handle, and closes the provider.
+    /// Makes the writes through a handle durable, and closes the provider.
     fn close(&mut self, handle: Arc<Handle>) {
         if handle.dirty.swap(false, Ordering::AcqRel)
             // release(2) has no result: the next open of the file reports the loss.
@@ -282,7 +282,7 @@ impl Helper {
         }
     }
 
-    /// Makes durable what a request has changed. Its error says nothing of the writes before it.
+    /// Makes the change of a request durable. Its error says nothing of the writes before it.
     fn flush(&mut self, handle: &Handle) -> Result<(), Errno> {
         let flushed = self.channel.flush_for_request(&handle.opened);
         flushed.map_err(|error| error.errno)

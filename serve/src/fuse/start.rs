@@ -4,7 +4,7 @@ use super::classic::{Devices, Worker};
 use super::dispatch::{DEPTH, Dispatcher};
 use super::error::FuseError;
 use super::handles::Mine;
-use super::link::Answer;
+use super::link::Responder;
 use super::ring::{Inbox, Queue, why_not_offered};
 use super::slow::SlowPath;
 use super::{Shared, Transport, new_channel};
@@ -158,7 +158,7 @@ impl Start<'_> {
         })
     }
 
-    fn dispatcher(&self, table: Mine, to: Arc<dyn Answer>) -> Result<Dispatcher, FuseError> {
+    fn dispatcher(&self, table: Mine, to: Arc<dyn Responder>) -> Result<Dispatcher, FuseError> {
         let channel = new_channel(self.shared, DEPTH)?;
         let wake = channel.wake_fd();
         let wake = wake.map_err(|error| FuseError::system("preparing a thread", error))?;

@@ -52,7 +52,7 @@ impl Refusal {
     }
 }
 
-/// Parses what has arrived.
+/// Parses the received bytes.
 pub(super) fn parse(bytes: &[u8]) -> Received {
     // An empty line before the request is tolerated (RFC 9112, 2.2).
     let begin = bytes.iter().position(|byte| !b"\r\n".contains(byte));

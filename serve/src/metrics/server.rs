@@ -211,7 +211,7 @@ impl Serving {
         self.serve(source);
     }
 
-    /// Does what is possible for a client without waiting.
+    /// Serves a client as far as possible without waiting.
     fn serve(&mut self, source: Source) {
         let Some(mut connection) = self.connections.remove(&source) else { return };
         let result = self.advance(&mut connection);
@@ -287,7 +287,7 @@ impl Serving {
     }
 }
 
-/// Appends what has arrived; NOTCONN when the client has ended the stream.
+/// Appends the received bytes; NOTCONN when the client has ended the stream.
 fn receive(fd: &OwnedFd, request: &mut Vec<u8>) -> Result<(), Errno> {
     let mut bytes = [0; REQUEST_BYTES_MAX];
     let room = REQUEST_BYTES_MAX.saturating_sub(request.len());

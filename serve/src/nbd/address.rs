@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The longest path of a Unix socket, bytes: what `sockaddr_un` has room for (unix(7)).
+/// The longest path of a Unix socket in `sockaddr_un`, bytes (unix(7)).
 const PATH_BYTES_MAX: usize = 107;
 
 /// Where the server listens: a Unix socket or a TCP port.

@@ -117,7 +117,7 @@ impl Connection {
         }
     }
 
-    /// Gives buffers of a WRITE back that never became whole; returns what it was charged for.
+    /// Gives the buffers of an incomplete WRITE back; returns the bytes it was charged for.
     pub fn give_back_input(&mut self, buffers: &mut Buffers) -> usize {
         let Some(incoming) = self.incoming.take() else { return 0 };
         for (_, buffer) in incoming.pieces {
@@ -222,7 +222,7 @@ impl Connection {
         Ok(Some((request, EXTENDED_REQUEST_BYTES)))
     }
 
-    /// The length of what follows the header of a request, bytes.
+    /// The length of the payload of a request, bytes.
     pub fn payload_bytes(&self, request: &ExtendedRequest) -> u64 {
         if self.style == ReplyStyle::Extended || request.command == command::WRITE {
             request.payload_bytes()

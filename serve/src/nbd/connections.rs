@@ -119,7 +119,7 @@ impl Connections {
         self.sources.get(&source).copied()
     }
 
-    /// Takes a connection, and begins what it has sent already.
+    /// Takes a connection, and begins the requests that it has sent already.
     pub fn admit(&mut self, mut admission: Admission, operations: &mut Operations) {
         let fd = Arc::clone(admission.stream.fd());
         let source = match self.reactor.register(fd, Interest::READ) {
@@ -143,7 +143,7 @@ impl Connections {
         self.take_input(index, &early, operations);
     }
 
-    /// Reads what the socket has and begins the requests. True when there was anything.
+    /// Reads the socket and begins the requests. True when there was anything.
     pub fn read(&mut self, index: usize, operations: &mut Operations) -> bool {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut any = false;
@@ -213,7 +213,7 @@ impl Connections {
         self.touched.push(index);
     }
 
-    /// Goes on with what is left over. True when any of it was used.
+    /// Goes on with the rest of the input. True when any of it was used.
     fn take_leftover(&mut self, index: usize, operations: &mut Operations) -> bool {
         let Some(connection) = self.slots[index].as_mut() else { return false };
         let mut leftover = std::mem::take(&mut connection.leftover);
@@ -465,7 +465,7 @@ impl Connections {
         }
     }
 
-    /// Sends what waits, and ends a connection that has nothing left to do.
+    /// Sends waiting replies, and ends a connection that has nothing left to do.
     fn send(&mut self, index: usize, operations: &mut Operations) {
         let Some(connection) = self.slots[index].as_mut() else { return };
         if !connection.output.is_empty() {
@@ -513,7 +513,7 @@ impl Connections {
         }
     }
 
-    /// Reads no more, and ends the connection when what was read is answered.
+    /// Reads no more, and ends the connection when all requests are answered.
     fn close(&mut self, index: usize, why: Option<&str>, operations: &mut Operations) {
         let Some(connection) = self.slots[index].as_mut() else { return };
         if let Some(why) = why {

@@ -491,7 +491,7 @@ impl Control {
         }
     }
 
-    /// Sends what waits to be sent; a handshake that is over ends here.
+    /// Sends waiting bytes; a handshake that is over ends here.
     fn write(&mut self, source: Source) {
         let Some(pending) = self.pending.get_mut(&source) else { return };
         while !pending.output.is_empty() {

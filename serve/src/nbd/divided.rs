@@ -1,7 +1,7 @@
 //! A READ or WRITE for which there is no room as a whole: it goes through the stack in parts, each
 //! of which begins when there is room for it.
 //!
-//! The parts of a READ are chunks of one structured reply, in whatever order they are done. Where a
+//! The parts of a READ are chunks of one structured reply, in any order. Where a
 //! reply must be one stretch (a simple one, or with DF), they go one after another, with no other
 //! reply between them; what fails after the first can then only end the connection, since no place
 //! is left for an error.

@@ -14,7 +14,7 @@ pub enum ServeError {
         problem: String,
     },
     /// An address that cannot be listened to.
-    #[error("listening to {address}: {problem}")]
+    #[error("{address}: listening: {problem}")]
     Listen {
         address: String,
         /// Why not, in plain words.

@@ -35,7 +35,7 @@ pub(super) struct Export {
     pub id: ProviderId,
     pub name: String,
     pub description: String,
-    /// Whole sectors, but for what fills up the last sector of an image.
+    /// Whole sectors, without the padding of an image's last sector.
     pub size_bytes: u64,
     pub sector_bytes: u32,
     pub preferred_bytes: u32,

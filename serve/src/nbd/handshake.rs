@@ -140,7 +140,7 @@ impl Handshake {
         step
     }
 
-    /// One message: how many bytes it had (0 when it is not whole), and what follows from it.
+    /// One message: how many bytes it had (0 when it is not whole), and its effect.
     fn once(
         &mut self,
         input: &[u8],

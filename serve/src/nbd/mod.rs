@@ -215,7 +215,7 @@ impl Server {
         &self.uris
     }
 
-    /// Stops accepting, answers the requests that were read, flushes what was written, and ends.
+    /// Stops accepting, answers the requests that were read, flushes the writes, and ends.
     pub fn stop(mut self) {
         self.end();
     }

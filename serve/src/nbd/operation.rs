@@ -34,7 +34,7 @@ pub(super) const CHECK_EXTENTS: usize = 16;
 /// The work of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskKind {
-    /// Asks for holes, and then reads what is none.
+    /// Asks for holes, and then reads the data between them.
     Look,
     Read,
     /// A stretch that reads as zeroes; nothing is to be done.
@@ -48,7 +48,7 @@ pub(super) enum TaskKind {
     Fill,
     /// Gives whole sectors back.
     Delete,
-    /// FLUSH: what was written becomes durable.
+    /// FLUSH: earlier writes become durable.
     Flush,
     /// Asks for a block status.
     Status,

@@ -108,7 +108,7 @@ impl Operations {
         self.start_tasks(number, 0);
     }
 
-    /// Makes what a connection has written durable, after its end.
+    /// Makes the writes of a connection durable, after its end.
     pub fn begin_last_flush(&mut self, connection: usize, chosen: &Arc<Chosen>) {
         let number = self.new_operation((connection, chosen), LAST_FLUSH, true);
         self.add(number, TaskKind::Flush, Span::new(&(0..0), 1), None);
@@ -311,7 +311,7 @@ impl Operations {
         self.channel.submit(&chosen.opened, draft.cookie(cookie));
     }
 
-    /// Takes what the stack has finished, as long as there is any.
+    /// Takes completed requests from the stack, as long as there are any.
     pub fn collect(&mut self) {
         while self.channel.poll() > 0 {
             while let Some(finished) = self.channel.finished() {
@@ -484,7 +484,7 @@ impl Operations {
         self.slots[number as usize].failure = Some((number_of(errno), why.to_owned()));
     }
 
-    /// Divides a READ into what has to be read and what are zeroes anyhow.
+    /// Divides a READ into data and zeroes.
     fn divide(&mut self, number: u32, span: &Span, extents: &[Extent]) {
         let sector = self.sector_of(number) as u64;
         let end = span.offset + span.length as u64;

@@ -26,7 +26,7 @@ pub(super) enum Body {
         start: usize,
         end: usize,
     },
-    /// A part of what a layer has lent.
+    /// A part of a lease.
     Lent {
         lease: Lease,
         start: usize,
@@ -46,7 +46,7 @@ impl Body {
         }
     }
 
-    /// Copies what is there from `skip` on, as far as there is room; how much that is, bytes.
+    /// Copies the bytes from `skip` on, as far as there is room; returns their number.
     fn copy(&self, skip: usize, into: &mut [u8]) -> usize {
         let count = self.len().saturating_sub(skip).min(into.len());
         let into = &mut into[..count];
@@ -62,7 +62,7 @@ impl Body {
         count
     }
 
-    /// Appends what is there from `skip` on.
+    /// Appends the bytes from `skip` on.
     #[inline]
     fn gather<'a>(&'a self, skip: usize, gather: &mut Gather<'a>) {
         if skip >= self.len() {
@@ -193,7 +193,7 @@ impl Output {
         }
     }
 
-    /// Copies what is to be sent next; how much that is, bytes.
+    /// Copies the next bytes to send; returns their number.
     fn copy(&self, into: &mut [u8]) -> usize {
         let mut filled = 0;
         let mut skip = self.sent;
@@ -213,7 +213,7 @@ impl Output {
         filled
     }
 
-    /// Collects what is to be sent next.
+    /// Collects the next bytes to send.
     fn gather<'a>(&'a self, gather: &mut Gather<'a>) {
         let mut skip = self.sent;
         for message in &self.waiting {

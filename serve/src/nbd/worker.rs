@@ -3,7 +3,7 @@
 //! ```text
 //!   sleep (reactor, with the channel's mailbox and engines)
 //!     readable: connections read, and begin requests
-//!   collect: what the stack has finished (operations.rs) becomes replies (connections.rs)
+//!   collect: completed requests (operations.rs) become replies (connections.rs)
 //!   send: each connection with replies, one call
 //!   resume: connections that were held back go on when there is room again
 //! ```
@@ -51,7 +51,7 @@ impl std::task::Wake for Granted {
 /// The next step of a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Moves what has just come.
+    /// Moves newly received requests.
     Go,
     /// Looks at everything that it waits for.
     Look,

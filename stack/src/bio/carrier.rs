@@ -56,7 +56,7 @@ impl Carrier {
         &self.bio
     }
 
-    /// Gives the bio back, with what was read in its own memory.
+    /// Gives the bio back, with the read data in its own memory.
     #[must_use]
     pub fn into_bio(mut self) -> Bio {
         if let Some(buffer) = &self.bounce {

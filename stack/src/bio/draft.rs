@@ -56,7 +56,7 @@ impl Draft {
     }
 
     /// The same, where a layer may lend memory of its own in place of filling the buffer. It is
-    /// then taken with [`Finished::take_lease`]; [`Finished::each`] shows what there is.
+    /// then taken with [`Finished::take_lease`]; [`Finished::each`] shows the data.
     pub fn read_or_lease(mut self, offset: u64, buffer: Buffer) -> Self {
         self.set(Command::Read, offset, buffer.len() as u64);
         let segment = buffer.segments().first().copied().unwrap_or(NOTHING);
@@ -148,7 +148,7 @@ impl Draft {
     }
 
     /// Turns a read into a write of the same memory to the same place, or the other way round.
-    /// Any other command stays what it is.
+    /// Any other command stays as it is.
     #[inline]
     pub fn writing(mut self, write: bool) -> Self {
         let body = self.bio.body_mut();

@@ -149,7 +149,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Takes back what the layer below answered: the request goes on as if it had not been there.
+    /// Discards the answer of the layer below: the request goes on as if there were none.
     /// For a geom that has another way.
     pub fn disregard(&mut self) {
         let body = self.body_mut();
@@ -251,7 +251,7 @@ impl<'a> Request<'a> {
         drop(self.take_lease());
     }
 
-    /// Takes what a layer below lent, for a geom that makes of it what the caller's memory gets,
+    /// Takes the lease of a layer below, for a geom that derives the caller's data from it,
     /// which is one piece then. For [`crate::Geom::done`].
     pub fn take_lease(&mut self) -> Option<Lease> {
         match &mut self.body_mut().payload {
@@ -589,7 +589,7 @@ impl Drop for FanOut<'_> {
     }
 }
 
-/// A clone of `parent` for `consumer`; what it asks for is still to be said.
+/// A clone of `parent` for `consumer`; its command is still to be set.
 fn new_clone(cx: &mut Cx, slot: NonNull<Slot>, parent: &Body, consumer: u16) -> Bio {
     let mut child = cx.pool.take();
     child.begin();

@@ -87,7 +87,7 @@ impl SharedPool {
         self.lock().slots.mark_cancelled(id, keeper(home))
     }
 
-    /// A thread goes, and needs no longer what it had reserved.
+    /// A thread ends, and needs its reservation no longer.
     pub(super) fn leave(&self, home: &Arc<Home>, reserved: usize) {
         let mut guarded = self.lock();
         guarded.reserved -= reserved;

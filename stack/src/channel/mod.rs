@@ -30,7 +30,7 @@ fn is_ordered(body: &Body) -> bool {
     body.flags.contains(Flags::ORDERED) || body.command == Command::Flush
 }
 
-/// Lets go of what a bio carries.
+/// Drops the memory that a bio carries.
 #[inline(always)]
 fn clear(bio: &mut Bio) {
     let body = bio.body_mut();
@@ -330,7 +330,7 @@ impl Channel {
     /// descriptors of engines that have something in flight, and how long it may take at most
     /// (nothing, when there is something to do already), and waits for these, for
     /// [`Channel::wake_fd`], and for whatever else the thread waits for. [`Channel::poll`] then
-    /// looks what has come.
+    /// examines the arrivals.
     pub fn sleep(
         &mut self,
         timeout: Option<Duration>,
@@ -521,7 +521,7 @@ impl Channel {
         self.settle();
     }
 
-    /// Makes room for what the current snapshot may need, so that the data path never allocates.
+    /// Makes room for the needs of the current snapshot, so that the data path never allocates.
     fn settle(&mut self) {
         self.shared
             .grow_statistics(&mut self.cx.counters, self.snapshot.stats_wanted);

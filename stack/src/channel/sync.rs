@@ -34,7 +34,7 @@ impl Channel {
         self.lent(opened, offset, Loan::In(into))
     }
 
-    /// Reads `length` bytes to find out what is there: no layer logs a failure
+    /// Reads `length` bytes to find content: no layer logs a failure
     /// ([`Flags::UNHEARD`]).
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl Channel {
         }
     }
 
-    /// Asks what a range holds; at most `limit` stretches, from its start on without a gap.
+    /// Asks for the extents of a range; at most `limit`, from its start on without a gap.
     ///
     /// # Errors
     /// As [`Channel::read`].
@@ -233,7 +233,7 @@ impl Channel {
         }
     }
 
-    /// Apart from [`Channel::conclude`], so that what goes well needs no room for an error.
+    /// Apart from [`Channel::conclude`], so that success needs no room for an error.
     #[cold]
     #[inline(never)]
     fn conclude_failed(&mut self, finished: Finished, errno: Errno) -> IoError {

@@ -246,7 +246,7 @@ impl Topology {
         }
     }
 
-    /// GEOM's wither washer: removes what withers and is not held any more.
+    /// GEOM's wither washer: removes withering geoms that are not held any more.
     pub(crate) fn wash(&mut self) {
         loop {
             let withering: Vec<GeomId> = self

@@ -53,7 +53,7 @@ pub(crate) struct GeomObject {
     pub losses: Arc<Losses>,
 }
 
-/// A provider: what a geom offers to those above.
+/// A provider: the service point of a geom for those above.
 pub(crate) struct ProviderObject {
     pub name: String,
     pub geom: GeomId,

@@ -44,7 +44,7 @@ pub struct ConsumerView {
     pub mode: Counts,
 }
 
-/// A device that a geom offers: what consumers open.
+/// A device that a geom offers, for consumers to open.
 #[derive(Clone, Debug)]
 pub struct ProviderView {
     /// Number of the provider, unique in the stack.

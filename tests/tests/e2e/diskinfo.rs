@@ -57,7 +57,7 @@ fn what_can_be_looked_at_is_printed_beside_what_cannot() {
         ended.text(),
         "md0\t512\t1048576\t2048\t0\t0\nmd0\t512\t2097152\t4096\t0\t0\n"
     );
-    begins(&ended.stderr, "ugeom: opening /no/such/disk: ");
+    begins(&ended.stderr, "ugeom: /no/such/disk: ");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_result_without_room_leaves_the_older_one_and_the_answer_is_printed() {
     let words = [&["-c", script, "sh", UGEOM][..], &QUICK, &["--json", &kept]].concat();
     let ended = run(command("dash", &words), b"");
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    has(&ended.stderr, &format!("writing {kept}: "));
+    has(&ended.stderr, &format!("{kept}: writing: "));
     has(&ended.text(), "wall time");
     assert!(std::fs::read(&kept).expect("a result") == old);
     assert_eq!(names(folder.path()), ["kept.json"]);
@@ -48,7 +48,7 @@ fn every_result_is_tried() {
     let [csv, report] = ["a.csv", "a.html"].map(|name| text(&folder.path().join(name)));
     let ended = quick(&["--json", "/dev/full", "--csv", &csv, "--report", &report]);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
-    has(&ended.stderr, "writing /dev/full: No space left on device");
+    has(&ended.stderr, "/dev/full: writing: No space left on device");
     has(&ended.text(), "wall time");
     assert_eq!(names(folder.path()), ["a.csv", "a.html"]);
 }

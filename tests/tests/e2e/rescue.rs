@@ -158,7 +158,7 @@ fn a_map_without_an_end_is_refused() {
         let out = File::create(&out).expect("a file");
         let read = with_files(&arguments, None, Some(out));
         assert_eq!(read.code, 1);
-        has(&read.stderr, "is not a regular file");
+        has(&read.stderr, "not a regular file");
     }
 }
 

@@ -18,7 +18,7 @@ fn steps(folder: &str) -> Vec<Step> {
     let (text, _) = text
         .split_once("**Make any call")
         .expect("what comes behind");
-    let text = text.replace("/tmp/session", folder);
+    let text = text.replace("/home/you", folder);
     let text = text.replace("/tmp/u.sock", &format!("{folder}/u.sock"));
     transcripts(&text, &["$ "]).into_iter().flatten().collect()
 }

@@ -1,6 +1,6 @@
 //! Requests: which bios each carries, until it ends.
 
-use crate::event::{Dev, Event, Kind, Op};
+use crate::event::{Dev, Event, EventKind, Op};
 use std::collections::{HashMap, VecDeque};
 
 /// Open requests and the bios in them.
@@ -156,7 +156,10 @@ impl Groups {
             (0, _) if event.op == Op::Flush => None,
             (0, _) => {
                 let all = self.by_start.get(&(event.dev, event.sector));
-                let is_new = matches!(event.kind, Kind::Insert | Kind::Issue | Kind::Requeue);
+                let is_new = matches!(
+                    event.kind,
+                    EventKind::Insert | EventKind::Issue | EventKind::Requeue
+                );
                 all.and_then(|all| if is_new { all.back() } else { all.front() })
             }
             (_, 0) => None,

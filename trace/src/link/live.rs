@@ -1,14 +1,14 @@
 //! Spans that have not ended, and those that wait for their root to end.
 
 use super::{Phase, SPANS_OF_ROOT_MAX, Span, Tree};
-use crate::event::{Dev, Event, Kind, Op};
+use crate::event::{Dev, Event, EventKind, Op};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// Spans that may hold a sector are looked for among so many of a device.
 const LOOKED_AT_MAX: usize = 256;
 
 #[derive(Debug)]
-struct One {
+struct OpenSpan {
     span: Span,
     parent: Option<u64>,
     children: Vec<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Ended {
 #[derive(Debug, Default)]
 pub(super) struct Live {
     /// In boxes: the map grows by doubling.
-    spans: HashMap<u64, Box<One>>,
+    spans: HashMap<u64, Box<OpenSpan>>,
     /// Open spans in the order of their numbers, which is that of their starts.
     open: BTreeSet<u64>,
     of_device: HashMap<Dev, BTreeSet<u64>>,
@@ -80,12 +80,12 @@ impl Live {
             ambiguous,
             failed: false,
             file: match event.kind {
-                Kind::Queue if event.other != 0 => Some((event.extra as Dev, event.other)),
-                Kind::FuseSend if event.other != 0 => Some((event.dev, event.other)),
+                EventKind::Queue if event.other != 0 => Some((event.extra as Dev, event.other)),
+                EventKind::FuseSend if event.other != 0 => Some((event.dev, event.other)),
                 _ => None,
             },
         };
-        let one = One {
+        let one = OpenSpan {
             span,
             parent,
             children: Vec::new(),
@@ -359,7 +359,7 @@ impl Live {
 
     /// Whether a root of the sample has not ended before that moment.
     pub(super) fn is_waiting(&self, before_ns: u64) -> bool {
-        let late = |one: &One| !one.ended || one.span.end_ns >= before_ns;
+        let late = |one: &OpenSpan| !one.ended || one.span.end_ns >= before_ns;
         let mut all = self.spans.values();
         all.any(|one| one.parent.is_none() && !one.outside && late(one))
     }

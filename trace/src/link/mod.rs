@@ -25,7 +25,7 @@ mod passing;
 #[cfg(test)]
 mod tests;
 
-use crate::event::{Dev, Event, FAILED, Kind, Op, WINDOW_CLOSED, WINDOW_OPEN};
+use crate::event::{Dev, Event, EventKind, FAILED, Op, WINDOW_CLOSED, WINDOW_OPEN};
 use group::Groups;
 use live::Live;
 use std::collections::{HashMap, HashSet};
@@ -105,9 +105,10 @@ pub struct Topology {
     /// Loop devices, and where their first byte lies if they stand on a block device: its number
     /// and the sector.
     pub loops: HashMap<Dev, Option<(Dev, u64)>>,
-    /// The source tells of `Kind::Done`, which is then a request's end; else `Kind::Complete` is.
+    /// The source reports `EventKind::Done`, which is then a request's end; else
+    /// `EventKind::Complete` is.
     pub has_done: bool,
-    /// The source tells of `Kind::Run`.
+    /// The source tells of `EventKind::Run`.
     pub has_run: bool,
 }
 
@@ -232,30 +233,33 @@ impl Linker {
     pub fn event(&mut self, event: &Event) {
         self.quality.events += 1;
         match event.kind {
-            Kind::Queue => self.queue(event),
-            Kind::Remap => self.remap(event),
-            Kind::Split => self.split(event),
-            Kind::GetRequest => self.get_request(event),
-            Kind::BackMerge => self.merge(event, true),
-            Kind::FrontMerge => self.merge(event, false),
-            Kind::RequestMerge => self.groups.join(event),
-            Kind::Insert => self.advance(event, Phase::Scheduler),
-            Kind::Issue => self.issue(event),
-            Kind::Requeue => self.advance(event, Phase::Requeued),
-            Kind::Complete => self.complete(event),
-            Kind::Done => self.done(event),
-            Kind::BioComplete => self.bio_complete(event),
-            Kind::WorkQueue => self.work_queue(event),
-            Kind::WorkStart => self.work_start(event),
-            Kind::WorkEnd => {
+            EventKind::Queue => self.queue(event),
+            EventKind::Remap => self.remap(event),
+            EventKind::Split => self.split(event),
+            EventKind::GetRequest => self.get_request(event),
+            EventKind::BackMerge => self.merge(event, true),
+            EventKind::FrontMerge => self.merge(event, false),
+            EventKind::RequestMerge => self.groups.join(event),
+            EventKind::Insert => self.advance(event, Phase::Scheduler),
+            EventKind::Issue => self.issue(event),
+            EventKind::Requeue => self.advance(event, Phase::Requeued),
+            EventKind::Complete => self.complete(event),
+            EventKind::Done => self.done(event),
+            EventKind::BioComplete => self.bio_complete(event),
+            EventKind::WorkQueue => self.work_queue(event),
+            EventKind::WorkStart => self.work_start(event),
+            EventKind::WorkEnd => {
                 self.workers.remove(&event.tid);
             }
-            Kind::FuseSend => self.fuse_send(event),
-            Kind::FuseEnd => self.fuse_end(event),
-            Kind::Run => self.run(event),
-            Kind::Served => self.served(event),
-            Kind::Window => self.window(event),
-            Kind::UringSubmit | Kind::UringWork | Kind::UringComplete | Kind::Lost => {}
+            EventKind::FuseSend => self.fuse_send(event),
+            EventKind::FuseEnd => self.fuse_end(event),
+            EventKind::Run => self.run(event),
+            EventKind::Served => self.served(event),
+            EventKind::Window => self.window(event),
+            EventKind::UringSubmit
+            | EventKind::UringWork
+            | EventKind::UringComplete
+            | EventKind::Lost => {}
         }
         if event.time_ns.saturating_sub(self.last_sweep_ns) > WAKE_MAX_NS {
             self.last_sweep_ns = event.time_ns;

@@ -10,7 +10,7 @@ use super::{Phase, Tree};
 
 /// A share of a root's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RequestPart {
     /// The span, by its position in [`Tree::spans`].
     pub span: usize,
     /// Its phase.
@@ -21,7 +21,7 @@ pub struct Part {
 
 /// Divides the time of the root. Parts of one span and phase are added up; the order is that of
 /// spans and phases. The sum is the length of the root.
-pub fn divide(tree: &Tree) -> Vec<Part> {
+pub fn divide(tree: &Tree) -> Vec<RequestPart> {
     let Some(root) = tree.spans.first() else { return Vec::new() };
     let clipped = clip(tree);
     let mut times: Vec<u64> = clipped
@@ -54,7 +54,7 @@ pub fn divide(tree: &Tree) -> Vec<Part> {
     let mut parts = Vec::new();
     for (span, sums) in sums.iter().enumerate() {
         let some = Phase::ALL.iter().zip(sums).filter(|(_, ns)| **ns > 0);
-        parts.extend(some.map(|(phase, ns)| Part {
+        parts.extend(some.map(|(phase, ns)| RequestPart {
             span,
             phase: *phase,
             ns: *ns,

@@ -37,7 +37,7 @@ impl Simulated {
         if self.addresses { self.next } else { 0 }
     }
 
-    fn fire(&mut self, time_ns: u64, kind: Kind, dev: Dev, place: (u64, u32)) -> &mut Event {
+    fn fire(&mut self, time_ns: u64, kind: EventKind, dev: Dev, place: (u64, u32)) -> &mut Event {
         self.events.push(Event {
             time_ns,
             kind,
@@ -59,19 +59,19 @@ impl Simulated {
     /// A bio enters a device at `at` and is issued 10 ns later: bio and request.
     fn issue(&mut self, at: u64, tid: u32, dev: Dev, place: (u64, u32)) -> (u64, u64) {
         let (bio, request) = (self.address(), self.address());
-        for (time, kind) in [(at, Kind::Queue), (at + 4, Kind::GetRequest)] {
+        for (time, kind) in [(at, EventKind::Queue), (at + 4, EventKind::GetRequest)] {
             let event = self.fire(time, kind, dev, place);
             (event.id, event.tid, event.pid) = (bio, tid, tid);
         }
-        let event = self.fire(at + 10, Kind::Issue, dev, place);
+        let event = self.fire(at + 10, EventKind::Issue, dev, place);
         (event.id, event.other, event.tid) = (request, bio, tid);
         (bio, request)
     }
 
     fn complete(&mut self, at: u64, dev: Dev, request: u64, place: (u64, u32)) {
-        let event = self.fire(at, Kind::Complete, dev, place);
+        let event = self.fire(at, EventKind::Complete, dev, place);
         (event.id, event.extra) = (request, u64::from(place.1) * 512);
-        self.fire(at + 2, Kind::Done, dev, place).id = request;
+        self.fire(at + 2, EventKind::Done, dev, place).id = request;
     }
 
     fn link(&self) -> (Vec<Tree>, Quality) {
@@ -132,9 +132,9 @@ fn chain(own: &[u64], disk_ns: u64, addresses: bool) -> (Vec<Tree>, Quality) {
     for (at, dev) in devs.iter().chain([&VDA]).enumerate() {
         let (tid, above) = (100 + at as u32, at.checked_sub(1).map(|above| devs[above]));
         if let Some(above) = above {
-            let event = kernel.fire(now - own[at - 1] + 1, Kind::WorkQueue, above, place);
+            let event = kernel.fire(now - own[at - 1] + 1, EventKind::WorkQueue, above, place);
             (event.id, event.tid) = (u64::from(above), tid - 1);
-            let event = kernel.fire(now, Kind::WorkStart, above, place);
+            let event = kernel.fire(now, EventKind::WorkStart, above, place);
             (event.id, event.tid) = (u64::from(above), tid);
         }
         let (_, request) = kernel.issue(now, tid, *dev, place);
@@ -172,16 +172,16 @@ fn a_server_that_tells_of_itself_is_a_layer_below_its_connection() {
     let mut kernel = Simulated::new();
     kernel.topology.loops.insert(LOOP, None);
     let (_, request) = kernel.issue(1000, 100, LOOP, (8, 8));
-    let event = kernel.fire(1012, Kind::WorkQueue, LOOP, (0, 0));
+    let event = kernel.fire(1012, EventKind::WorkQueue, LOOP, (0, 0));
     event.id = 77;
-    for (time, kind) in [(1050, Kind::WorkStart), (1060, Kind::FuseSend)] {
+    for (time, kind) in [(1050, EventKind::WorkStart), (1060, EventKind::FuseSend)] {
         let event = kernel.fire(time, kind, 42, (0, 0));
-        (event.id, event.tid) = (if kind == Kind::FuseSend { 5 } else { 77 }, 200);
+        (event.id, event.tid) = (if kind == EventKind::FuseSend { 5 } else { 77 }, 200);
     }
     // Taken 70 ns after it was sent; the reply arrives 30 ns after it was begun.
-    let event = kernel.fire(3130, Kind::Served, 42, (0, 0));
+    let event = kernel.fire(3130, EventKind::Served, 42, (0, 0));
     (event.id, event.extra, event.tid) = (5, 1130, 0);
-    kernel.fire(3160, Kind::FuseEnd, 42, (0, 0)).id = 5;
+    kernel.fire(3160, EventKind::FuseEnd, 42, (0, 0)).id = 5;
     kernel.complete(3200, LOOP, request, (8, 8));
     let (trees, quality) = kernel.link();
     assert_eq!((trees.len(), quality.unmatched_ends), (1, 0));
@@ -195,7 +195,7 @@ fn a_server_that_tells_of_itself_is_a_layer_below_its_connection() {
 #[test]
 fn a_server_that_tells_of_what_was_not_sent_changes_nothing() {
     let mut kernel = Simulated::new();
-    let event = kernel.fire(3130, Kind::Served, 42, (0, 0));
+    let event = kernel.fire(3130, EventKind::Served, 42, (0, 0));
     (event.id, event.extra) = (5, 1130);
     let (trees, quality) = kernel.link();
     assert_eq!((trees.len(), quality.unmatched_ends), (0, 1));
@@ -208,7 +208,7 @@ fn a_partition_is_a_layer_of_its_own() {
     kernel.topology.partitions.insert(part);
     let (bio, request) = kernel.issue(1000, 100, VDA, (2056, 8));
     kernel.complete(1150, VDA, request, (2056, 8));
-    let event = kernel.fire(997, Kind::Remap, VDA, (2056, 8));
+    let event = kernel.fire(997, EventKind::Remap, VDA, (2056, 8));
     (event.id, event.other, event.extra) = (bio, u64::from(part), 8);
     let (trees, quality) = kernel.link();
     assert_eq!((trees.len(), quality.roots), (1, 1));
@@ -222,10 +222,10 @@ fn a_partition_is_a_layer_of_its_own() {
 fn copies_of_a_mirror_share_the_time_in_which_both_are_open() {
     let mut kernel = Simulated::new();
     let parent = kernel.address();
-    kernel.fire(1000, Kind::Queue, DM, (8, 8)).id = parent;
+    kernel.fire(1000, EventKind::Queue, DM, (8, 8)).id = parent;
     for (disk, end) in [(VDA, 1100), (VDA | 16, 1200)] {
         let (bio, request) = kernel.issue(1010, 100, disk, (72, 8));
-        let event = kernel.fire(1010, Kind::Remap, disk, (72, 8));
+        let event = kernel.fire(1010, EventKind::Remap, disk, (72, 8));
         (event.id, event.other, event.extra) = (bio, u64::from(DM), 8);
         // The remap comes before the queue event of its bio.
         let remap = kernel.events.pop().unwrap();
@@ -233,7 +233,7 @@ fn copies_of_a_mirror_share_the_time_in_which_both_are_open() {
         kernel.events.insert(at, remap);
         kernel.complete(end - 2, disk, request, (72, 8));
     }
-    kernel.fire(1210, Kind::BioComplete, DM, (8, 8)).id = parent;
+    kernel.fire(1210, EventKind::BioComplete, DM, (8, 8)).id = parent;
     let (trees, _) = kernel.link();
     assert_eq!(trees.len(), 1, "{trees:?}");
     let sums = sums(&trees[0]);
@@ -251,18 +251,18 @@ fn merged_bios_end_with_the_request_that_took_them() {
         let mut kernel = Simulated::new();
         kernel.addresses = addresses;
         let (first, request) = (kernel.address(), kernel.address());
-        kernel.fire(1000, Kind::Queue, VDA, (0, 8)).id = first;
-        kernel.fire(1001, Kind::GetRequest, VDA, (0, 8)).id = first;
+        kernel.fire(1000, EventKind::Queue, VDA, (0, 8)).id = first;
+        kernel.fire(1001, EventKind::GetRequest, VDA, (0, 8)).id = first;
         for at in 1..4_u64 {
             let bio = kernel.address();
             kernel
-                .fire(1000 + 10 * at, Kind::Queue, VDA, (8 * at, 8))
+                .fire(1000 + 10 * at, EventKind::Queue, VDA, (8 * at, 8))
                 .id = bio;
             kernel
-                .fire(1001 + 10 * at, Kind::BackMerge, VDA, (8 * at, 8))
+                .fire(1001 + 10 * at, EventKind::BackMerge, VDA, (8 * at, 8))
                 .id = bio;
         }
-        let event = kernel.fire(1050, Kind::Issue, VDA, (0, 32));
+        let event = kernel.fire(1050, EventKind::Issue, VDA, (0, 32));
         (event.id, event.other) = (request, first);
         kernel.complete(1200, VDA, request, (0, 32));
         let (trees, quality) = kernel.link();
@@ -285,17 +285,17 @@ fn split_and_requeued(addresses: bool) {
     kernel.addresses = addresses;
     let (bio, part) = (kernel.address(), kernel.address());
     let (one, two) = (kernel.address(), kernel.address());
-    kernel.fire(1000, Kind::Queue, VDA, (0, 4120)).id = bio;
-    let event = kernel.fire(1001, Kind::Split, VDA, (0, 4096));
+    kernel.fire(1000, EventKind::Queue, VDA, (0, 4120)).id = bio;
+    let event = kernel.fire(1001, EventKind::Split, VDA, (0, 4096));
     (event.id, event.extra) = (part, 4096);
-    kernel.fire(1002, Kind::GetRequest, VDA, (0, 4096)).id = part;
-    kernel.fire(1003, Kind::GetRequest, VDA, (4096, 24)).id = bio;
+    kernel.fire(1002, EventKind::GetRequest, VDA, (0, 4096)).id = part;
+    kernel.fire(1003, EventKind::GetRequest, VDA, (4096, 24)).id = bio;
     for (request, of, place) in [(one, part, (0, 4096)), (two, bio, (4096, 24))] {
         for (time, kind) in [
-            (1010, Kind::Issue),
-            (1015, Kind::Requeue),
-            (1100, Kind::Insert),
-            (1200, Kind::Issue),
+            (1010, EventKind::Issue),
+            (1015, EventKind::Requeue),
+            (1100, EventKind::Insert),
+            (1200, EventKind::Issue),
         ] {
             let event = kernel.fire(time, kind, VDA, place);
             (event.id, event.other) = (request, of);
@@ -315,16 +315,16 @@ fn split_and_requeued(addresses: bool) {
 fn a_flush_of_the_kernel_serves_several_and_belongs_to_none() {
     let mut kernel = Simulated::new();
     let (bio, request, flush) = (kernel.address(), kernel.address(), kernel.address());
-    let event = kernel.fire(1000, Kind::Queue, VDA, (0, 0));
+    let event = kernel.fire(1000, EventKind::Queue, VDA, (0, 0));
     (event.id, event.op) = (bio, Op::Write);
-    kernel.fire(1001, Kind::GetRequest, VDA, (0, 0)).id = bio;
-    let event = kernel.fire(1010, Kind::Issue, VDA, (0, 0));
+    kernel.fire(1001, EventKind::GetRequest, VDA, (0, 0)).id = bio;
+    let event = kernel.fire(1010, EventKind::Issue, VDA, (0, 0));
     (event.id, event.op) = (flush, Op::Flush);
-    let event = kernel.fire(1100, Kind::Complete, VDA, (u64::MAX, 0));
+    let event = kernel.fire(1100, EventKind::Complete, VDA, (u64::MAX, 0));
     (event.id, event.op) = (flush, Op::Flush);
-    let event = kernel.fire(1110, Kind::Complete, VDA, (0, 0));
+    let event = kernel.fire(1110, EventKind::Complete, VDA, (0, 0));
     (event.id, event.other) = (request, bio);
-    kernel.fire(1112, Kind::Done, VDA, (0, 0)).id = request;
+    kernel.fire(1112, EventKind::Done, VDA, (0, 0)).id = request;
     let (trees, quality) = kernel.link();
     assert_eq!(
         (trees.len(), quality.shared_flushes, quality.unmatched_ends),
@@ -339,13 +339,13 @@ fn a_flush_of_the_kernel_does_not_end_the_request_at_sector_0_that_waits_for_it(
     let mut kernel = Simulated::new();
     kernel.addresses = false;
     for (time, kind, op, sector) in [
-        (1000, Kind::Queue, Op::Write, 0),
-        (1001, Kind::GetRequest, Op::Write, 0),
-        (1010, Kind::Issue, Op::Flush, 0),
-        (1100, Kind::Complete, Op::Flush, u64::MAX),
-        (1105, Kind::Done, Op::Flush, 0),
-        (1110, Kind::Complete, Op::Write, 0),
-        (1112, Kind::Done, Op::Write, 0),
+        (1000, EventKind::Queue, Op::Write, 0),
+        (1001, EventKind::GetRequest, Op::Write, 0),
+        (1010, EventKind::Issue, Op::Flush, 0),
+        (1100, EventKind::Complete, Op::Flush, u64::MAX),
+        (1105, EventKind::Done, Op::Flush, 0),
+        (1110, EventKind::Complete, Op::Write, 0),
+        (1112, EventKind::Done, Op::Write, 0),
     ] {
         kernel.fire(time, kind, VDA, (sector, 0)).op = op;
     }
@@ -376,11 +376,11 @@ fn a_request_whose_end_was_lost_does_not_lend_its_start_to_the_next_one() {
     // The memory of bio and request is used again.
     let request = bio + 0x100;
     for (time, kind, id, other) in [
-        (9000, Kind::Queue, bio, 0),
-        (9001, Kind::GetRequest, bio, 0),
-        (9002, Kind::Issue, request, bio),
-        (9500, Kind::Complete, request, bio),
-        (9502, Kind::Done, request, 0),
+        (9000, EventKind::Queue, bio, 0),
+        (9001, EventKind::GetRequest, bio, 0),
+        (9002, EventKind::Issue, request, bio),
+        (9500, EventKind::Complete, request, bio),
+        (9502, EventKind::Done, request, 0),
     ] {
         let event = kernel.fire(time, kind, VDA, (800, 8));
         (event.id, event.other, event.extra) = (id, other, 4096);
@@ -430,7 +430,7 @@ fn the_wake_up_is_a_part_of_a_synchronous_request() {
     kernel.topology.has_run = true;
     let (_, request) = kernel.issue(1000, 100, VDA, (8, 8));
     kernel.complete(1150, VDA, request, (8, 8));
-    kernel.fire(1190, Kind::Run, 0, (0, 0));
+    kernel.fire(1190, EventKind::Run, 0, (0, 0));
     let (_, request) = kernel.issue(2000, 100, VDA, (8, 8));
     kernel.complete(2150, VDA, request, (8, 8));
     // This one polls: it submits again without having slept.
@@ -447,9 +447,9 @@ fn a_thread_that_ran_before_its_request_was_accounted_waits_for_no_later_run() {
     let (_, request) = kernel.issue(1000, 100, VDA, (8, 8));
     // Reported at 1150, accounted at 1152; the thread was woken between.
     kernel.complete(1150, VDA, request, (8, 8));
-    kernel.fire(1151, Kind::Run, 0, (0, 0));
+    kernel.fire(1151, EventKind::Run, 0, (0, 0));
     // Another thread had its processor for a while.
-    kernel.fire(900_000, Kind::Run, 0, (0, 0));
+    kernel.fire(900_000, EventKind::Run, 0, (0, 0));
     let (trees, _) = kernel.link();
     assert_eq!(trees.len(), 1);
     assert!(!sums(&trees[0]).contains_key(&(VDA, Phase::WakeUp)));
@@ -491,8 +491,8 @@ fn a_request_that_failed_is_marked_on_each_device_that_reported_it() {
     let failed = kernel.events.len() - 2;
     kernel.events[failed].extra |= FAILED;
     let bio = kernel.address();
-    kernel.fire(2000, Kind::Queue, DM, (8, 8)).id = bio;
-    let event = kernel.fire(2100, Kind::BioComplete, DM, (8, 8));
+    kernel.fire(2000, EventKind::Queue, DM, (8, 8)).id = bio;
+    let event = kernel.fire(2100, EventKind::BioComplete, DM, (8, 8));
     (event.id, event.extra) = (bio, FAILED);
     let (_, request) = kernel.issue(3000, 100, VDA, (8, 8));
     kernel.complete(3100, VDA, request, (8, 8));
@@ -508,13 +508,13 @@ fn a_bio_that_is_handed_on_ends_on_both_devices() {
         let mut kernel = Simulated::new();
         kernel.addresses = addresses;
         let (bio, request) = (kernel.address(), kernel.address());
-        kernel.fire(1000, Kind::Queue, DM, (8, 8)).id = bio;
+        kernel.fire(1000, EventKind::Queue, DM, (8, 8)).id = bio;
         if remaps {
-            let event = kernel.fire(1010, Kind::Remap, VDA, (108, 8));
+            let event = kernel.fire(1010, EventKind::Remap, VDA, (108, 8));
             (event.id, event.other, event.extra) = (bio, u64::from(DM), 8);
         }
-        kernel.fire(1020, Kind::GetRequest, VDA, (108, 8)).id = bio;
-        let event = kernel.fire(1030, Kind::Issue, VDA, (108, 8));
+        kernel.fire(1020, EventKind::GetRequest, VDA, (108, 8)).id = bio;
+        let event = kernel.fire(1030, EventKind::Issue, VDA, (108, 8));
         (event.id, event.other) = (request, bio);
         kernel.complete(1130, VDA, request, (108, 8));
         let (trees, quality) = kernel.link();
@@ -540,13 +540,15 @@ fn parts_of_a_split_bio_are_handed_on_each() {
     let mut kernel = Simulated::new();
     let (bio, part) = (kernel.address(), kernel.address());
     let (one, two) = (VDA | 16, VDA | 32);
-    kernel.fire(1000, Kind::Queue, DM, (0, 16)).id = bio;
-    let event = kernel.fire(1005, Kind::Split, DM, (0, 8));
+    kernel.fire(1000, EventKind::Queue, DM, (0, 16)).id = bio;
+    let event = kernel.fire(1005, EventKind::Split, DM, (0, 8));
     (event.id, event.extra) = (part, 8);
     for (at, id, dev, sector) in [(1010, part, one, 0), (1040, bio, two, 8)] {
-        let event = kernel.fire(at, Kind::Remap, dev, (sector, 8));
+        let event = kernel.fire(at, EventKind::Remap, dev, (sector, 8));
         (event.id, event.other, event.extra) = (id, u64::from(DM), sector);
-        kernel.fire(at + 20, Kind::BioComplete, dev, (sector, 8)).id = id;
+        kernel
+            .fire(at + 20, EventKind::BioComplete, dev, (sector, 8))
+            .id = id;
     }
     let (trees, quality) = kernel.link();
     assert_eq!((trees.len(), quality.unmatched_starts), (1, 0), "{trees:?}");
@@ -607,7 +609,7 @@ proptest! {
             let dev = devs[tid as usize];
             // Some at the end of the numbers, as a damaged recording has them.
             let sector = if sector < 56 { sector } else { u64::MAX - (63 - sector) };
-            let event = kernel.fire(at as u64 * 3, Kind::ALL[kind], dev, (sector, sectors));
+            let event = kernel.fire(at as u64 * 3, EventKind::ALL[kind], dev, (sector, sectors));
             if addresses {
                 event.id = ADDRESS + id;
                 event.other = if other == 0 { 0 } else { ADDRESS + other };
@@ -627,7 +629,7 @@ proptest! {
 fn requests_that_begin_outside_of_a_window_are_no_part_of_the_sample() {
     let mut kernel = Simulated::new();
     let window = |kernel: &mut Simulated, at, extra| {
-        let event = kernel.fire(at, Kind::Window, 0, (0, 0));
+        let event = kernel.fire(at, EventKind::Window, 0, (0, 0));
         (event.tid, event.pid, event.extra) = (0, 0, extra);
     };
     window(&mut kernel, 900, WINDOW_OPEN);

@@ -12,7 +12,7 @@ struct Missing {
     /// It misses so many of each hundred.
     percent: u64,
     lost: u64,
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
 }
 
 impl Source for Missing {
@@ -20,7 +20,7 @@ impl Source for Missing {
         self.name
     }
 
-    fn kinds(&self) -> &[Kind] {
+    fn kinds(&self) -> &[EventKind] {
         &self.kinds
     }
 
@@ -34,7 +34,7 @@ impl Source for Missing {
         let time_ns = clock::now_ns();
         events.extend((self.percent..100).map(|at| Event {
             time_ns,
-            kind: Kind::Done,
+            kind: EventKind::Done,
             cpu: 0,
             op: Op::Read,
             tid: 0,
@@ -91,7 +91,7 @@ fn source(name: &'static str, ended: fn() -> &'static AtomicU64, percent: u64) -
         ended,
         percent,
         lost: 0,
-        kinds: vec![Kind::Done],
+        kinds: vec![EventKind::Done],
     }
 }
 
@@ -163,8 +163,8 @@ impl Source for Slow {
         "bpf"
     }
 
-    fn kinds(&self) -> &[Kind] {
-        &[Kind::Queue, Kind::BioComplete]
+    fn kinds(&self) -> &[EventKind] {
+        &[EventKind::Queue, EventKind::BioComplete]
     }
 
     fn gate(&mut self, _open: bool) {}
@@ -176,7 +176,7 @@ impl Source for Slow {
         let times = one.into_iter().chain(std::mem::take(&mut self.second));
         for time_ns in times {
             let mut event = window(time_ns, 0);
-            (event.kind, event.dev, event.id) = (Kind::BioComplete, DEV, time_ns);
+            (event.kind, event.dev, event.id) = (EventKind::BioComplete, DEV, time_ns);
             events.push(event);
         }
         Ok(one.filter(|_| !self.first.is_empty()))

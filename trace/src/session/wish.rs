@@ -1,7 +1,7 @@
 //! The requests of a session to its source and to the kernel's counters.
 
 use super::{Counters, Scope, dev_of};
-use crate::event::Kind;
+use crate::event::EventKind;
 use crate::link::FUSE;
 use crate::source::{self, Wish};
 use ugeom_format::diskstats;
@@ -18,15 +18,15 @@ pub(super) fn wish_of(scope: &Scope) -> Wish {
         false => Vec::new(),
     };
     let has_fuse = !scope.connections.is_empty();
-    let wanted = |kind: &Kind| match kind {
-        Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd => !functions.is_empty(),
-        Kind::FuseSend | Kind::FuseEnd => has_fuse,
-        Kind::Served | Kind::Window | Kind::Lost => false,
+    let wanted = |kind: &EventKind| match kind {
+        EventKind::WorkQueue | EventKind::WorkStart | EventKind::WorkEnd => !functions.is_empty(),
+        EventKind::FuseSend | EventKind::FuseEnd => has_fuse,
+        EventKind::Served | EventKind::Window | EventKind::Lost => false,
         _ => true,
     };
     let block_tops = scope.tops.iter().filter(|dev| **dev & FUSE == 0);
     Wish {
-        kinds: Kind::ALL.into_iter().filter(wanted).collect(),
+        kinds: EventKind::ALL.into_iter().filter(wanted).collect(),
         devices: scope.disks.clone(),
         connections: scope.connections.clone(),
         // Bios of a partition carry the number of its disk.

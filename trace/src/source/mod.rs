@@ -11,11 +11,16 @@ pub mod perf;
 mod threads;
 pub mod tracefs;
 
-use crate::event::{Event, Kind};
+use crate::event::{Event, EventKind};
 use std::str::FromStr;
 
 /// Kinds without which nothing can be linked.
-const NEEDED: [Kind; 4] = [Kind::Queue, Kind::GetRequest, Kind::Issue, Kind::Complete];
+const NEEDED: [EventKind; 4] = [
+    EventKind::Queue,
+    EventKind::GetRequest,
+    EventKind::Issue,
+    EventKind::Complete,
+];
 
 /// Events of all processors that one look takes, about: they bound the memory of a trace.
 const LOOK_EVENTS: usize = 1 << 14;
@@ -85,7 +90,7 @@ impl FromStr for Choice {
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
     /// Kinds of events; those that the kernel does not have are left out.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<EventKind>,
     /// Devices, by their numbers; none for all.
     pub devices: Vec<u32>,
     /// FUSE connections; none for all.
@@ -106,7 +111,7 @@ pub trait Source: Send {
     fn name(&self) -> &'static str;
 
     /// The kinds of events that it gives.
-    fn kinds(&self) -> &[Kind];
+    fn kinds(&self) -> &[EventKind];
 
     /// Opens or closes it without detaching.
     fn gate(&mut self, open: bool);

@@ -8,7 +8,7 @@ use super::threads::Threads;
 use super::tracefs::format::Format;
 use super::tracefs::{filter, read, root};
 use super::{NEEDED, Source, Wish};
-use crate::event::{Event, Kind};
+use crate::event::{Event, EventKind};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ pub struct Perf {
     rings: Vec<PerfRing>,
     events: Vec<PerfEvent>,
     formats: HashMap<u16, Format>,
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
     threads: Threads,
     /// Kept while it is used: it holds the mount.
     _mount: Option<OwnedFd>,
@@ -82,7 +82,13 @@ fn refused(error: &io::Error) -> String {
 }
 
 impl Perf {
-    fn open(&mut self, kind: Kind, format: Format, cpus: &[usize], wish: &Wish) -> io::Result<()> {
+    fn open(
+        &mut self,
+        kind: EventKind,
+        format: Format,
+        cpus: &[usize],
+        wish: &Wish,
+    ) -> io::Result<()> {
         let condition = filter(kind, wish);
         let first = self.rings.is_empty();
         for (at, cpu) in cpus.iter().enumerate() {
@@ -138,7 +144,7 @@ impl Source for Perf {
         "perf"
     }
 
-    fn kinds(&self) -> &[Kind] {
+    fn kinds(&self) -> &[EventKind] {
         &self.kinds
     }
 

@@ -1,7 +1,7 @@
 //! Facts about threads for sources without programs of their own: the process of each, and the
 //! threads that have asked for I/O, so that it matters when they run again.
 
-use crate::event::{Event, Kind};
+use crate::event::{Event, EventKind};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
@@ -33,12 +33,14 @@ impl Threads {
         }
         for event in events.iter_mut().skip(before) {
             event.pid = match event.kind {
-                Kind::Queue | Kind::Remap | Kind::FuseSend => self.process(event.tid),
+                EventKind::Queue | EventKind::Remap | EventKind::FuseSend => {
+                    self.process(event.tid)
+                }
                 _ => event.tid,
             };
-            let submits = event.kind == Kind::Queue
+            let submits = event.kind == EventKind::Queue
                 && (self.tops.is_empty() || self.tops.contains(&event.dev));
-            if submits || event.kind == Kind::FuseSend {
+            if submits || event.kind == EventKind::FuseSend {
                 self.submitters.insert(event.tid);
             }
         }
@@ -46,7 +48,7 @@ impl Threads {
         let mut at = 0;
         events.retain(|event| {
             at += 1;
-            at <= before || event.kind != Kind::Run || submitters.contains(&event.tid)
+            at <= before || event.kind != EventKind::Run || submitters.contains(&event.tid)
         });
     }
 

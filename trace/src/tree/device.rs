@@ -12,7 +12,7 @@ use ugeom_machine::mounts::Mount;
 /// A file of sysfs that is longer than this is cut: all of those that are read are a page at most.
 const TEXT_BYTES_MAX: u64 = 4096;
 
-/// Files of `queue/` that are shown, and what the setting is called.
+/// Files of `queue/` that are shown, and the names of the settings.
 const QUEUE: &[(&str, &str)] = &[
     ("scheduler", "scheduler"),
     ("nr_requests", "queue depth"),
@@ -190,7 +190,7 @@ fn chosen(list: &str) -> String {
     word.trim_matches(['[', ']']).to_owned()
 }
 
-/// Connects devices to what they stand on, and adds the files of loop devices.
+/// Connects devices to those below, and adds the files of loop devices.
 pub fn connect(tree: &mut KernelTree, system: &System, mounts: &[Mount]) {
     let block = system.sys.join("block");
     for at in 0..tree.nodes.len() {

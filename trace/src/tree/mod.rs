@@ -104,7 +104,7 @@ pub struct Node {
     pub size_bytes: u64,
     /// The smallest block that it accepts, bytes; 0 for files and file systems.
     pub sector_bytes: u32,
-    /// Where it begins in what it stands on, bytes.
+    /// Where it begins in the device below, bytes.
     pub start_bytes: Option<u64>,
     /// Whether the kernel refuses writes to it.
     pub read_only: bool,
@@ -113,7 +113,7 @@ pub struct Node {
     pub kind: String,
     /// A name that users gave: that of a logical volume, say.
     pub label: String,
-    /// Scheduler, queue depth, limits and what else its class has.
+    /// Scheduler, queue depth, limits and other facts of its class.
     pub config: Vec<(String, String)>,
     /// The nodes that it stands on.
     pub below: Vec<usize>,

@@ -173,11 +173,7 @@ impl Plan {
 /// CPU time of all threads of a process, ns (proc_pid_schedstat in the kernel's documentation).
 fn cpu_ns(id: u32) -> Result<u64, HarnessError> {
     let path = format!("/proc/{id}/task");
-    let os = |source| HarnessError::Os {
-        path: path.clone(),
-        operation: "listing threads",
-        source,
-    };
+    let os = |source| HarnessError::os(&path, "listing threads")(source);
     let mut sum = 0;
     for thread in std::fs::read_dir(&path).map_err(os)? {
         let thread = thread.map_err(os)?;
@@ -199,11 +195,7 @@ fn wrong(case: &str, problem: impl Into<String>) -> HarnessError {
 
 fn output(case: &str, command: &mut Command) -> Result<Vec<u8>, HarnessError> {
     let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|source| HarnessError::Os {
-        path: case.to_owned(),
-        operation: "running it",
-        source,
-    })?;
+    let output = output.map_err(HarnessError::os(case, "running it"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -1,5 +1,5 @@
 //! `ugeom ab`: which candidate is faster? How it is measured and judged is in `ugeom_ab`; here
-//! are its flags, and what texts are taken for.
+//! are its flags, and the classification of texts.
 
 use super::compare::{RulesArgs, limit};
 use super::files::{self, Output, Written};
@@ -154,7 +154,7 @@ pub struct Ab {
     results: ResultArgs,
 }
 
-/// Commands, and what is run around them.
+/// Commands, and the set-up and clean-up around them.
 #[derive(Args)]
 struct AroundArgs {
     /// Warm-up runs of each command before the measurement [default: 1]
@@ -221,7 +221,7 @@ struct ResultArgs {
     all: bool,
 }
 
-/// The unit of what commands print.
+/// The unit of the numbers that commands print.
 #[derive(Clone, Copy, ValueEnum)]
 enum PrintedArg {
     /// Nanoseconds

@@ -33,7 +33,7 @@ pub enum Written {
     Iolog,
 }
 
-/// A mark of this program stands among the first bytes of what it writes.
+/// A mark of this program stands among the first bytes of its files.
 const HEAD_BYTES: u64 = 4096;
 
 impl Written {
@@ -148,7 +148,7 @@ fn place(path: &Path) -> PathBuf {
 /// A file of a result, and how its text is made.
 pub type Delivery<'a> = (Output<'a>, &'a dyn Fn() -> Result<String>);
 
-/// Prints the answer, or what goes to standard output in its place; then writes every file. A file
+/// Prints the answer, or the file whose name is `-`; then writes every file. A file
 /// that fails keeps none of the others back.
 ///
 /// # Errors
@@ -177,13 +177,13 @@ pub fn deliver(answer: impl FnOnce() -> Result<String>, results: &[Delivery<'_>]
     if failed { Err(Reported.into()) } else { Ok(()) }
 }
 
-/// Writes a file whole, or leaves what was there.
+/// Writes a file whole, or leaves the old one.
 pub fn write(path: &Path, text: &[u8]) -> Result<()> {
     let written = NewFile::create(path).and_then(|mut new| {
         new.file.write_all(text)?;
         new.keep()
     });
-    written.with_context(|| format!("writing {}", path.display()))
+    written.with_context(|| format!("{}: writing", path.display()))
 }
 
 /// Refuses to overwrite a file that this program did not write, unless `force`; and tries to open
@@ -207,7 +207,7 @@ pub fn check(path: Option<&Path>, what: Written, force: bool) -> Result<()> {
 /// Tries to open a file for writing, as [`check`] does; `may` is asked about one that exists.
 ///
 /// # Errors
-/// Why it cannot be written; what `may` says.
+/// Why it cannot be written; the error of `may`.
 pub fn try_open(path: &Path, may: impl FnOnce() -> Result<()>) -> Result<()> {
     if std::fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo()) {
         return Ok(());
@@ -222,13 +222,13 @@ pub fn try_open(path: &Path, may: impl FnOnce() -> Result<()>) -> Result<()> {
         }
         Err(error) => Err(error),
     };
-    tried.with_context(|| format!("opening {} for writing", path.display()))
+    tried.with_context(|| path.display().to_string())
 }
 
 /// The content that would be lost with a file; nothing where it is empty, an older result of the
 /// same kind, or no regular file.
 fn found(path: &Path, what: Written) -> Result<Option<String>> {
-    let name = || format!("reading {}", path.display());
+    let name = || path.display().to_string();
     // A link to nothing.
     let Ok(about) = std::fs::metadata(path) else { return Ok(None) };
     if is_added_to(&about) || about.len() == 0 {

@@ -34,7 +34,7 @@ enum What {
 impl Generate {
     pub fn run(&self) -> Result<()> {
         let dir = &self.dir;
-        fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+        fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
         match self.what {
             What::Man => man(dir),
             What::Completions => completions(dir),
@@ -44,7 +44,7 @@ impl Generate {
 
 fn man(dir: &Path) -> Result<()> {
     let mut all = crate::command();
-    let writing = || format!("writing manual pages to {}", dir.display());
+    let writing = || format!("{}: writing manual pages", dir.display());
     clap_mangen::generate_to(all.clone(), dir).with_context(writing)?;
     all.build();
     typeset_below(&mut all, "ugeom", dir).with_context(writing)
@@ -104,7 +104,7 @@ fn typeset(page: &str, name: &str, usage: &str) -> String {
 fn completions(dir: &Path) -> Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut crate::command(), "ugeom", dir)
-            .with_context(|| format!("writing {shell} completions to {}", dir.display()))?;
+            .with_context(|| format!("{}: writing {shell} completions", dir.display()))?;
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ pub fn described(geom: &GeomView, below: Option<&ProviderView>) -> String {
     lines.iter().map(|line| printable(line) + "\n").collect()
 }
 
-/// Names, states and what they stand on, under their headings.
+/// Names, states and providers below, under their headings.
 pub fn status(rows: &[[String; 3]]) -> String {
     let heading = ["Name", "Status", "Components"].map(str::to_owned);
     let lines = [&[heading], rows].concat();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ugeom_ab::{AbOptions, Jobs, Side};
 use ugeom_fio::Meaning;
 
-/// The job files among the candidates; `note` takes what is to be said about their jobs.
+/// The job files among the candidates; `note` takes the warnings about their jobs.
 pub(super) fn jobs(options: &AbOptions, note: &'static dyn Fn(&str)) -> Result<Jobs<'static>> {
     let mut files = BTreeMap::new();
     for candidate in &options.subject.candidates {

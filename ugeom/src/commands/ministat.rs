@@ -156,7 +156,7 @@ impl Ministat {
         }
     }
 
-    /// As the original: what COLUMNS says, or two less than the terminal has, for the frame.
+    /// As the original: COLUMNS, or two less than the terminal has, for the frame.
     fn width(&self) -> usize {
         if let Some(width) = self.width {
             return width as usize;
@@ -203,7 +203,7 @@ impl Ministat {
             let name = if self.classic { "<stdin>" } else { "-" };
             return read_set(io::stdin().lock(), name, format);
         }
-        let file = File::open(path).with_context(|| format!("opening {name}"))?;
+        let file = File::open(path).with_context(|| name.to_owned())?;
         read_set(BufReader::new(file), &name, format)
     }
 

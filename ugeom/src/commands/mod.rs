@@ -1,6 +1,6 @@
 //! The commands: one file each, with its flags, its help and its work.
 
-/// Runs what an enum of subcommands holds: the variants that are named have a method `run`, the
+/// Runs the variant of an enum of subcommands: those that are named have a method `run`, the
 /// others have arms of their own.
 macro_rules! run_each {
     ($held:expr, $of:ident: $($name:ident)* $(, $other:pat => $done:expr)*) => {

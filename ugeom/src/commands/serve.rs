@@ -226,7 +226,7 @@ impl Serve {
         Ok(addresses)
     }
 
-    /// Starts what was asked for.
+    /// Starts the wanted servers.
     fn start(
         &self,
         open: &Exports,
@@ -279,7 +279,7 @@ impl Serve {
         }
     }
 
-    /// Says how clients reach what; on stdout only where that is not for the client.
+    /// Prints the addresses; on stdout only where that is not for the client.
     fn announce(
         &self,
         open: &Exports,

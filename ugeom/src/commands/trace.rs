@@ -20,7 +20,7 @@ use ugeom_classes::{path_of, result_file};
 use ugeom_machine::interrupt;
 use ugeom_measure::units;
 use ugeom_report::Page;
-use ugeom_trace::event::{Event, Kind};
+use ugeom_trace::event::{Event, EventKind};
 use ugeom_trace::figures::{About, Traced};
 use ugeom_trace::link::{Linker, Tree};
 use ugeom_trace::record::{Iolog, Reader, Writer};
@@ -461,7 +461,7 @@ impl Show {
         };
         while let Some(events) = reader.events().with_context(name)? {
             for event in &events {
-                if event.kind == Kind::Lost {
+                if event.kind == EventKind::Lost {
                     lost = event.extra;
                     continue;
                 }

@@ -62,7 +62,7 @@ impl Input {
         Ok(())
     }
 
-    /// A signal asked for the end: what was read until then is not all there was.
+    /// A signal asked for the end: the data read until then is incomplete.
     pub fn interrupted(&self) -> bool {
         self.interrupted
     }

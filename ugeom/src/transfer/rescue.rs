@@ -77,7 +77,7 @@ struct Rescue<'a> {
     buffer: Vec<u8>,
 }
 
-/// Reads what can be read of a range.
+/// Reads the readable sectors of a range.
 ///
 /// # Errors
 /// Stdout is no file, or the map is wrong; sectors could not be read; Ctrl-C.
@@ -155,21 +155,21 @@ fn output_file() -> Result<File> {
 /// The map of an earlier run, or a new one.
 fn continued(path: &Path, sectors: &Range<u64>, out: &File) -> Result<Map> {
     let shown = path.display();
-    refuse_disk(path).with_context(|| format!("the map {shown}"))?;
+    refuse_disk(path).with_context(|| shown.to_string())?;
     let about = match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Map::new(sectors.clone()));
         }
-        found => found.with_context(|| format!("looking at {shown}"))?,
+        found => found.with_context(|| shown.to_string())?,
     };
     if !about.is_file() {
-        bail!("the map {shown} is not a regular file");
+        bail!("{shown}: not a regular file");
     }
     if about.len() > MAP_BYTES_MAX {
-        bail!("{shown} has {} bytes: too large for a map", about.len());
+        bail!("{shown}: {} bytes are too many for a map", about.len());
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
-    let mut map = Map::parse(&text).with_context(|| format!("{shown} is no map"))?;
+    let text = std::fs::read_to_string(path).with_context(|| shown.to_string())?;
+    let mut map = Map::parse(&text).with_context(|| format!("{shown}: not a map"))?;
     let done = map.bytes(Status::Done);
     if done > 0 && out.metadata()?.len() == 0 {
         bail!(
@@ -298,7 +298,7 @@ impl Rescue<'_> {
             new.file.write_all(self.map.to_string().as_bytes())?;
             new.keep()
         });
-        saved.with_context(|| format!("writing the map {}", path.display()))
+        saved.with_context(|| format!("{}: writing the map", path.display()))
     }
 
     fn judge(&self) -> Result<()> {

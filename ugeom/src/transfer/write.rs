@@ -30,7 +30,7 @@ struct Writer<'a> {
 pub enum End {
     /// Wherever it does, but not behind the end of the range.
     Anywhere,
-    /// It must have as many bytes as the range; what comes behind is not read.
+    /// It must have as many bytes as the range; more is not read.
     AtTheEnd,
 }
 
@@ -252,7 +252,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Waits for what is in flight when a write has failed.
+    /// Waits for requests in flight when a write has failed.
     fn drain(&mut self) {
         loop {
             while let Some(finished) = self.channel.finished() {

@@ -100,7 +100,7 @@ impl WindowQueue {
         self.lock().streams.wasted(1);
     }
 
-    /// Leaves out what waits, and waits until nothing is below.
+    /// Drops waiting requests, and waits until none is in flight below.
     pub fn settle(&self) {
         let mut state = self.lock();
         while state.busy || !state.waiting.is_empty() {
@@ -113,7 +113,7 @@ impl WindowQueue {
         }
     }
 
-    /// Ends the thread when it is through with what it does.
+    /// Ends the thread after its present work.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
@@ -233,7 +233,7 @@ fn run<I: Index>(queue: &WindowQueue, lower: &OnceLock<Lower>, cache: &Weak<Cach
     }
 }
 
-/// Reads what is missing of a window, and waits until it is there.
+/// Reads the missing blocks of a window, and waits for them.
 fn read<I: Index>(cache: &Cache<I>, way: &mut Way, window: Window) {
     let media_blocks = cache.media_blocks();
     let end = window.first.saturating_add(window.count).min(media_blocks);
@@ -298,7 +298,7 @@ fn give_back<I: Index>(cache: &Cache<I>, first: u64, slots: &[u32]) {
     }
 }
 
-/// Publishes what has arrived.
+/// Publishes the blocks that have arrived.
 fn collect<I: Index>(cache: &Cache<I>, way: &mut Way, runs: &[(u64, Vec<u32>)]) {
     while let Some(finished) = way.channel.finished() {
         let whole = finished.result() == Ok(finished.length());

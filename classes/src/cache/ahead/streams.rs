@@ -48,8 +48,8 @@ pub struct Streams {
     now: u64,
     /// The longest window, blocks.
     most: u64,
-    /// The longest window that is worth it at present: what was read ahead and not used takes
-    /// from it, what was used adds to it.
+    /// The longest window that is worth it at present: a block that was read ahead and not used
+    /// takes from it, a used one adds to it.
     limit: u64,
 }
 

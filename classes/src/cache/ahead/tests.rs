@@ -44,7 +44,7 @@ impl Ahead {
         }
     }
 
-    /// Reads a block, and lets the thread finish what that has caused.
+    /// Reads a block, and lets the thread finish the read-ahead after it.
     fn read(&mut self, block: u64) -> bool {
         let mut bytes = [0; BLOCK as usize];
         let read = self.channel.read(&self.opened, block * BLOCK, &mut bytes);

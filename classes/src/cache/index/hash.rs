@@ -15,7 +15,7 @@
 //! A reader notes the head, takes the entry, copies, and compares the head again (a sequence lock).
 //! A writer of entries, or of the bytes of a buffer, makes the version odd first.
 
-use super::{BLOCK_BITS, Entry, Found, Index, spread};
+use super::{BLOCK_BITS, Entry, Index, Lookup, spread};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use ugeom_machine::prefetch::prefetch;
@@ -236,19 +236,19 @@ impl Index for Hash {
     }
 
     #[inline]
-    fn find(&self, block: u64) -> Found<Place> {
+    fn find(&self, block: u64) -> Lookup<Place> {
         let target = self.target(block);
         for _ in 0..RETRIES_MAX {
             match self.locate(&target) {
-                None => return Found::Absent,
+                None => return Lookup::Absent,
                 Some((line, head, word)) if head & CHANGING == 0 => {
                     let line = line as u32;
-                    return Found::At(Place { line, head }, self.entry(word));
+                    return Lookup::At(Place { line, head }, self.entry(word));
                 }
                 Some(_) => std::hint::spin_loop(),
             }
         }
-        Found::Changing
+        Lookup::Changing
     }
 
     #[inline]
@@ -367,7 +367,7 @@ mod tests {
             "{name}: {displaced} displaced"
         );
         for (slot, block) in blocks.iter().enumerate() {
-            let Found::At(place, entry) = index.find(*block) else {
+            let Lookup::At(place, entry) = index.find(*block) else {
                 panic!("{name}: {block} is not there");
             };
             assert_eq!((entry.slot, entry.busy), (slot as u32, false), "{name}");
@@ -378,7 +378,7 @@ mod tests {
             }
         }
         for (slot, block) in blocks.iter().enumerate() {
-            let there = matches!(index.find(*block), Found::At(..));
+            let there = matches!(index.find(*block), Lookup::At(..));
             assert_eq!(there, slot % 2 == 1, "{name}: {block}");
         }
     }
@@ -417,8 +417,8 @@ mod tests {
         assert!(!index.publish(5));
         assert!(index.publish(6));
         index.flag_stale(6);
-        assert!(matches!(index.find(6), Found::At(_, entry) if !entry.stale && !entry.busy));
-        assert!(matches!(index.find(5), Found::At(_, entry) if entry.stale && entry.busy));
+        assert!(matches!(index.find(6), Lookup::At(_, entry) if !entry.stale && !entry.busy));
+        assert!(matches!(index.find(5), Lookup::At(_, entry) if entry.stale && entry.busy));
         assert!(!index.publish(7), "it is not there");
     }
 }

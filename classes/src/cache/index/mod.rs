@@ -21,13 +21,13 @@ pub struct Entry {
     pub slot: u32,
     /// It is being read from below: the buffer holds nothing yet.
     pub busy: bool,
-    /// It was written below while it was being read: what arrives is not to be kept.
+    /// It was written below while it was being read: the data is not kept.
     pub stale: bool,
 }
 
 /// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
-pub enum Found<P> {
+pub enum Lookup<P> {
     /// It is not there.
     Absent,
     /// Its entry is being changed.
@@ -51,18 +51,18 @@ pub trait Index: Send + Sync + Sized + 'static {
     fn new(slots: u32, shard_bits: u32) -> io::Result<Self>;
 
     /// Looks a block up.
-    fn find(&self, block: u64) -> Found<Self::Place>;
+    fn find(&self, block: u64) -> Lookup<Self::Place>;
 
-    /// True when the entry is what it was when it was found, and so were the bytes of its buffer.
+    /// True when neither the entry nor the bytes of its buffer have changed since it was found.
     fn unchanged(&self, place: Self::Place) -> bool;
 
-    /// True when a block is there, whatever its state. Its shard is locked.
+    /// True when a block is there, in any state. Its shard is locked.
     fn holds(&self, block: u64) -> bool;
 
     /// Adds a block, busy; false when there is no room for its entry. Its shard is locked.
     fn insert(&self, block: u64, slot: u32) -> bool;
 
-    /// Takes a block out and says what it was. Its shard is locked.
+    /// Takes a block out and returns its entry. Its shard is locked.
     fn remove(&self, block: u64) -> Option<Entry>;
 
     /// Data read for a busy block is not kept. Its shard is locked.
@@ -76,7 +76,7 @@ pub trait Index: Send + Sync + Sized + 'static {
     /// when the buffer is leased, and then nothing was done. Its shard is locked.
     fn write(&self, block: u64, slab: &Slab, within: usize, from: &[u8]) -> bool;
 
-    /// Asks the processor for what a look-up of the block will read.
+    /// Prefetches the cache lines that a look-up of the block reads.
     fn prefetch(&self, block: u64);
 
     /// Memory that it takes, bytes.

@@ -2,9 +2,9 @@
 //!
 //! D. D. Sleator, R. E. Tarjan: "Self-adjusting binary search trees", JACM 32(3), 1985; the
 //! top-down form. Each look-up moves the block to the root, so it changes the tree and needs its
-//! lock: that, and the cache lines that it touches on the way, is what is to be measured.
+//! lock: that, and the cache lines that it touches on the way, are to be measured.
 
-use super::{Entry, Found, Index, shard_of, spread};
+use super::{Entry, Index, Lookup, shard_of, spread};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -229,18 +229,18 @@ impl Index for Splay {
         })
     }
 
-    fn find(&self, block: u64) -> Found<Place> {
+    fn find(&self, block: u64) -> Lookup<Place> {
         let mut tree = self.tree(block);
         let Some(node) = tree.find(block) else {
-            return Found::Absent;
+            return Lookup::Absent;
         };
         let entry = tree.entry(node);
         let version = self.versions[entry.slot as usize].load(Ordering::Acquire);
         if version & 1 != 0 {
-            return Found::Changing;
+            return Lookup::Changing;
         }
         let slot = entry.slot;
-        Found::At(Place { slot, version }, entry)
+        Lookup::At(Place { slot, version }, entry)
     }
 
     fn unchanged(&self, place: Place) -> bool {

@@ -158,7 +158,7 @@ impl BlockedWrites {
         self.used.load(Ordering::Relaxed) || self.dirty.buffers() > 0
     }
 
-    /// Waiting for room would be in vain: what is dirty cannot be written.
+    /// Waiting for room would be in vain: dirty blocks cannot be written.
     pub fn is_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed)
     }
@@ -231,7 +231,7 @@ impl BlockedWrites {
         self.answered.notify_all();
     }
 
-    /// A pass could not, or could, write what there was.
+    /// A pass could not (`stuck`), or could, write its blocks.
     pub fn set_stuck(&self, stuck: bool) {
         self.stuck.store(stuck, Ordering::Relaxed);
         self.let_writers_go();

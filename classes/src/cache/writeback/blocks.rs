@@ -2,7 +2,7 @@
 //! deleted. Each step is made under the lock of the block's shard, and leaves block and word
 //! agreeing: what is dirty is the latest, and the media has the latest of what is not.
 
-use crate::cache::index::{Entry, Found, Index};
+use crate::cache::index::{Entry, Index, Lookup};
 use crate::cache::lost::Lost;
 use crate::cache::store::{Queues, Store, VACANT};
 use std::sync::atomic::Ordering;
@@ -40,9 +40,9 @@ impl<I: Index> Store<I> {
         }
         let parts = self.dirty.touched(within, piece.len());
         match self.index.find(block) {
-            Found::Changing => Put::Busy,
-            Found::At(_, entry) if entry.busy => Put::Busy,
-            Found::At(_, entry) => {
+            Lookup::Changing => Put::Busy,
+            Lookup::At(_, entry) if entry.busy => Put::Busy,
+            Lookup::At(_, entry) => {
                 let clean = self.dirty.word(entry.slot).is_clean();
                 if clean && !self.dirty.reserve() {
                     return Put::Full;
@@ -57,9 +57,9 @@ impl<I: Index> Store<I> {
                 self.mark(block, slot);
                 Put::Done
             }
-            Found::Absent if piece.len() < held => Put::Absent,
-            Found::Absent if !self.dirty.reserve() => Put::Full,
-            Found::Absent => match self.bring(&mut queues, block, piece) {
+            Lookup::Absent if piece.len() < held => Put::Absent,
+            Lookup::Absent if !self.dirty.reserve() => Put::Full,
+            Lookup::Absent => match self.bring(&mut queues, block, piece) {
                 Some(slot) => {
                     self.dirty.word(slot).add(parts);
                     Put::Done
@@ -107,7 +107,7 @@ impl<I: Index> Store<I> {
     /// The entry of a block, when it is not being read.
     fn ready(&self, block: u64) -> Option<Entry> {
         match self.index.find(block) {
-            Found::At(_, entry) if !entry.busy => Some(entry),
+            Lookup::At(_, entry) if !entry.busy => Some(entry),
             _ => None,
         }
     }
@@ -116,7 +116,7 @@ impl<I: Index> Store<I> {
     pub(super) fn buffer_of_read(&self, block: u64) -> Option<u32> {
         let _queues = self.lock(block);
         match self.index.find(block) {
-            Found::At(_, entry) if entry.busy => Some(entry.slot),
+            Lookup::At(_, entry) if entry.busy => Some(entry.slot),
             _ => None,
         }
     }
@@ -145,7 +145,7 @@ impl<I: Index> Store<I> {
         into.dedup();
     }
 
-    /// Takes what is dirty of a block to be written below: `with` gets the buffer and the parts
+    /// Takes the dirty parts of a block to be written below: `with` gets the buffer and the parts
     /// and copies them. The block's range is entered among the writers.
     pub(super) fn begin_cleaning(&self, block: u64, with: impl FnOnce(u32, u64)) {
         let _queues = self.lock(block);
@@ -184,15 +184,15 @@ impl<I: Index> Store<I> {
         let parts = self.dirty.touched(within, piece.len());
         let mut kept = None;
         match self.index.find(block) {
-            Found::At(_, entry) if entry.busy => self.flag_stale(block),
-            Found::At(_, entry) if self.dirty.word(entry.slot).is_clean() => {
+            Lookup::At(_, entry) if entry.busy => self.flag_stale(block),
+            Lookup::At(_, entry) if self.dirty.word(entry.slot).is_clean() => {
                 if self.index.write(block, self.slab(), within, piece) {
                     kept = Some(entry.slot);
                 } else {
                     self.drop_locked(block);
                 }
             }
-            Found::At(_, entry) => {
+            Lookup::At(_, entry) => {
                 let Some(slot) = self.change(&mut queues, block, entry.slot, within, piece) else {
                     return false;
                 };
@@ -200,10 +200,10 @@ impl<I: Index> Store<I> {
                 self.dirty.word(slot).remove(covered);
                 kept = Some(slot);
             }
-            Found::Absent if piece.len() >= held => {
+            Lookup::Absent if piece.len() >= held => {
                 kept = self.bring(&mut queues, block, piece);
             }
-            Found::Absent | Found::Changing => {}
+            Lookup::Absent | Lookup::Changing => {}
         }
         match kept {
             _ if durable => {}
@@ -219,7 +219,7 @@ impl<I: Index> Store<I> {
 
     /// The contents of a range of the media are unknown after a failed change. Clean blocks are
     /// read again. A block with something dirty in it stays, and the range is written with it, so
-    /// that the media holds what is read here.
+    /// that the media holds the data that is read here.
     pub(super) fn is_uncertain(&self, block: u64, within: usize, length: usize) {
         let _queues = self.lock(block);
         match self.ready(block) {
@@ -231,7 +231,7 @@ impl<I: Index> Store<I> {
         }
     }
 
-    /// A range is deleted below: its blocks are dropped, with what is dirty of them.
+    /// A range is deleted below: its blocks are dropped, dirty parts included.
     pub(super) fn forget_range(&self, first: u64, last: u64) {
         self.each_cached(first, last, |block| {
             let _queues = self.lock(block);
@@ -239,7 +239,7 @@ impl<I: Index> Store<I> {
         });
     }
 
-    /// Drops a block and what is dirty of it, or what is being read of it. It is locked.
+    /// Drops a block with its dirty parts and the read in flight. It is locked.
     fn forget(&self, block: u64) {
         if let Some(entry) = self.ready(block) {
             self.dirty.word(entry.slot).clear();
@@ -249,8 +249,8 @@ impl<I: Index> Store<I> {
         self.drop_locked(block);
     }
 
-    /// The layer below has lost what it had acknowledged: what no FLUSH has covered is dirty again.
-    /// Returns what is not here any more.
+    /// The layer below has lost acknowledged writes: blocks that no FLUSH has covered are dirty
+    /// again. Returns those that are not here any more.
     pub(super) fn dirty_again(&self) -> Lost {
         for slot in 0..self.dirty.slots() {
             let block = self.keys[slot as usize].load(Ordering::Relaxed);
@@ -278,7 +278,7 @@ impl<I: Index> Store<I> {
         }
     }
 
-    /// The media has become shorter: what lies behind its end is dropped. `held` says how much of
+    /// The media has become shorter: blocks past its end are dropped. `held` says how much of
     /// a block is left, bytes.
     pub(super) fn cut(&self, first: u64, held: impl Fn(u64) -> u64) -> Lost {
         let block_bytes = self.slab().block_bytes();

@@ -5,7 +5,7 @@
 //!   wait (blocked) --> all dirty blocks, sorted --> groups of neighbours, entered as writers
 //!     ^                                             | under each block's lock: copy, cleaning
 //!     |                                             v
-//!     +-- let those who waited go on <-- done <-- WRITE, WRITE, ... (neighbours in one)
+//!     +-- let waiting requests go on <-- done <-- WRITE, WRITE, ... (neighbours in one)
 //! ```
 //!
 //! A pass writes everything that was dirty when it began, once. It begins when a request waits for
@@ -130,7 +130,7 @@ impl<I: Index> Flusher<I> {
         }
     }
 
-    /// Does what the waiting requests want; true when something could not be written, and how
+    /// Serves the waiting requests; true when something could not be written, and how
     /// settling went.
     fn obey(&mut self, cache: &Cache<I>, mut order: Order) -> (bool, Result<(), IoError>) {
         if order.settle.is_some() {
@@ -160,8 +160,8 @@ impl<I: Index> Flusher<I> {
         (failure.is_some(), settled)
     }
 
-    /// Makes durable what is below. Data that the layer there has lost meanwhile is written again,
-    /// once.
+    /// Makes the layer below durable. Data that the layer there has lost meanwhile is written
+    /// again, once.
     fn settle(&mut self, cache: &Cache<I>) -> Result<(), IoError> {
         let Err(error) = self.flush(cache) else { return Ok(()) };
         if cache.store.dirty.buffers() > 0 {
@@ -278,7 +278,7 @@ impl<I: Index> Flusher<I> {
         self.end_if_done(cache, place);
     }
 
-    /// Copies what is dirty of a block into runs.
+    /// Copies the dirty parts of a block into runs.
     fn take_block(&mut self, cache: &Cache<I>, block: u64) {
         let Self {
             runs,
@@ -400,7 +400,7 @@ impl<I: Index> Flusher<I> {
         failure.bytes += bytes;
     }
 
-    /// When all writes of a group are back, its blocks are clean, but for what failed.
+    /// When all writes of a group are back, its blocks are clean, except those of failed writes.
     fn end_if_done(&mut self, cache: &Cache<I>, place: usize) {
         let done = |group: &mut Group| group.sent && group.left == 0;
         let Some(group) = self.groups[place].take_if(done) else { return };

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The rules that keep it right:
-//! - What a block here holds is the latest; of what is not dirty, the media has the latest, too.
+//! - A block here holds the latest data; where it is not dirty, so does the media.
 //! - A block that is dirty, or on its way below, stays.
 //! - What is in flight below has its blocks for itself ([`super::writers`]): the flusher's writes,
 //!   writes past it, and deletions never overlap, so none can land after a later one.
@@ -58,7 +58,7 @@ pub(super) struct WriteBack {
 }
 
 impl WriteBack {
-    /// For a cache with this account of what is dirty.
+    /// For a cache with this account of dirty blocks.
     pub fn new(dirty: &Arc<Dirty>, options: &BackOptions, losses: &Arc<Losses>) -> Self {
         Self {
             blocked: Arc::new(BlockedWrites::new(dirty, options)),
@@ -146,7 +146,7 @@ impl WriteBack {
         now
     }
 
-    /// The cache goes: ends the thread, and says what was never written below.
+    /// The cache goes: ends the thread, and reports the data that was never written below.
     pub fn end(&mut self, left_over: Lost) {
         self.blocked.stop();
         let thread = self.thread.get_mut();

@@ -71,7 +71,7 @@ impl Device {
         }
     }
 
-    /// Fails what it keeps.
+    /// Fails the requests that it keeps.
     fn fail_held(&self, errno: Errno) {
         let held = std::mem::take(&mut self.lock().held);
         assert!(!held.is_empty());
@@ -207,7 +207,7 @@ impl Rig {
         flush
     }
 
-    /// Closes what has blocks that cannot be written; what is left.
+    /// Closes the device while its blocks cannot be written; returns device and stack.
     fn close_with_dirty_blocks(self) -> (Arc<Device>, Stack) {
         drop(self.channel);
         self.opened.close().expect_err("it cannot be written");

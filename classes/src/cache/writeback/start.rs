@@ -130,7 +130,7 @@ fn put<I: Index>(
     }
 }
 
-/// Puts what can be put now; what stopped it.
+/// Puts as much as possible now; returns the reason to stop.
 fn put_pieces<I: Index>(
     cache: &Cache<I>,
     request: &Request<'_>,

@@ -10,7 +10,7 @@ pub(super) enum Progress {
     Putting { done_bytes: u64, times: u32 },
     /// A WRITE whose next block is being read.
     Filling { done_bytes: u64 },
-    /// It waits until what is dirty is below.
+    /// It waits until the dirty blocks are written below.
     Draining,
     /// A FLUSH that is below, and ends this round of writes there.
     Flushing { round: u32 },

@@ -123,7 +123,7 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
 }
 
 impl Gzip {
-    /// The state, with what has not been decoded left in the file.
+    /// The state; the rest of the file is not decoded yet.
     fn resting(&self) -> State {
         State {
             at: self.place(),
@@ -194,7 +194,7 @@ impl Gzip {
         Ok(true)
     }
 
-    /// Compares what was decoded with the member's own word.
+    /// Compares the decoded data with the member's checksum and length.
     fn check_member(&mut self, length: u64) -> Result<(), Damage> {
         let at = self.place();
         let ahead = self.ahead(TRAILER_BYTES)?;

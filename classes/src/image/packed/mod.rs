@@ -139,7 +139,7 @@ fn sections(file: &Arc<File>, format: ImageFormat) -> Result<Sections, Damage> {
 }
 
 fn open(path: &str) -> Result<File, BuildError> {
-    let system = BuildError::os("opening", path);
+    let system = BuildError::open(path);
     // A FIFO would wait for a writer.
     let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::RDONLY;
     let file = rustix::fs::open(path_of(path), flags, Mode::empty()).map_err(system)?;

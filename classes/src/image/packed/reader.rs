@@ -125,7 +125,7 @@ impl Reader {
         self.places().last().map_or(0, |(at, length)| at + length)
     }
 
-    /// Reads at an offset of the disk; what lies behind its end is zeroes.
+    /// Reads at an offset of the disk, zeroes past its end.
     ///
     /// # Errors
     /// The data is damaged there, or before it in the same section.
@@ -282,7 +282,7 @@ impl Reader {
     }
 }
 
-/// The next piece; at the end of the section also what follows its data.
+/// The next piece; at the end of the section also its trailer.
 fn next_piece(running: &mut Running, length: u64) -> Result<Arc<[u8]>, Damage> {
     let left = length - running.at;
     let mut piece = vec![0; left.min(PIECE_BYTES as u64) as usize];

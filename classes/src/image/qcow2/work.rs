@@ -133,7 +133,7 @@ fn act(image: &Image, failures: &Failures, bio: &mut Bio) -> io::Result<()> {
 pub(super) const BESIDE: &str =
     "the image could not be made durable before, and a write in flight then may be lost";
 
-/// The map first, then what the system has of both files.
+/// The map first, then the system's cache of both files.
 fn flush(image: &Image, failures: &Failures) -> io::Result<()> {
     let why = "the image's map, or data, could not be made durable";
     failures.flush(why, || image.flush().and_then(|()| image.sync()))

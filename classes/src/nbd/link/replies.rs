@@ -61,7 +61,7 @@ impl Replies {
         &self.buffer[self.start..self.end]
     }
 
-    /// Makes room behind what waits: for `more` bytes beside a message that is not whole.
+    /// Makes room behind an incomplete message for `more` bytes.
     fn room(&mut self, more: usize) -> &mut [u8] {
         if self.buffer.len() < BUFFER_BYTES + more {
             self.buffer.resize(BUFFER_BYTES + more, 0);
@@ -76,7 +76,7 @@ impl Replies {
 }
 
 impl Link {
-    /// Receives once and uses what has come. True when there may be more.
+    /// Receives once and parses the bytes. True when there may be more.
     ///
     /// # Errors
     /// Why the connection is of no use any more.
@@ -446,7 +446,7 @@ fn receive_into(
     read
 }
 
-/// Takes what a BLOCK_STATUS has found. Servers may know stretches more finely than in sectors: a
+/// Takes the result of a BLOCK_STATUS. Servers may know stretches more finely than in sectors: a
 /// sector that holds any data is data, and so is one of which not all is told, and everything if
 /// nothing is told: nbdkit rounds the last bytes of an export down to nothing.
 fn take_status(

@@ -173,7 +173,7 @@ impl Link {
         self.asked.ended |= others.is_some();
     }
 
-    /// True while the server owes nothing: what is in flight waits for FLUSHes over other links.
+    /// True while the server owes nothing: requests in flight wait for FLUSHes over other links.
     pub fn owes_nothing(&self) -> bool {
         self.held == self.in_flight() + usize::from(self.asked.is_waiting())
     }

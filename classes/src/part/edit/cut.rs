@@ -1,6 +1,6 @@
 //! The content of a partition that a shorter length would cut off.
 //!
-//! The signatures tell what is there ([`ugeom_format::content`]), superblocks how far it reaches
+//! Signatures identify the content ([`ugeom_format::content`]), superblocks give its length
 //! ([`ugeom_format::search`]). Content that states no length (LUKS, ZFS) reaches to the end of its
 //! partition: the whole of it may be in use.
 
@@ -20,7 +20,7 @@ const SUPERBLOCKS_BYTES: u64 = 512 << 10;
 const SUPERBLOCK_BYTES: u64 = 1536;
 
 impl Disk<'_> {
-    /// Refuses a new length of a partition that cuts off what it carries.
+    /// Refuses a new length of a partition that cuts off its content.
     pub(super) fn refuse_cut(
         &mut self,
         provider: &str,

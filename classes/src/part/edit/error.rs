@@ -49,7 +49,7 @@ pub enum EditError {
         /// The structures found, with their offsets; never empty.
         found: Vec<Content>,
     },
-    /// An empty table on what belongs to something else.
+    /// An empty table on a medium with other content.
     #[error(
         "{provider} carries {} beside a {scheme} without partitions; nothing was written, \
          `part create --destroy` makes a table in its place",
@@ -63,7 +63,7 @@ pub enum EditError {
         /// The structures found, with their offsets; never empty.
         found: Vec<Content>,
     },
-    /// A shorter partition would end before what it carries does.
+    /// A shorter partition would end before its content.
     #[error(
         "{provider} carries {}, and would have {new_bytes} bytes; nothing was written",
         cut_off(.cut)
@@ -116,7 +116,7 @@ pub enum EditError {
         error: IoError,
     },
     /// A write ended early.
-    #[error("writing the table of {provider}: {done} of {wanted} bytes at {offset_bytes}")]
+    #[error("{provider}: writing the table: {done} of {wanted} bytes at {offset_bytes}")]
     Short {
         provider: String,
         offset_bytes: u64,

@@ -15,7 +15,7 @@ use ugeom_stack::{Channel, Errno, IoError, Opened};
 /// Looks for everything that is known. At most 4 MiB are read.
 ///
 /// # Errors
-/// The error of reading, so that what could not be seen is not taken for nothing.
+/// The error of reading, so that an unreadable sector does not count as empty.
 pub fn look(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, EditError> {
     all(&mut Disk::new(channel, opened)?)
 }
@@ -59,14 +59,14 @@ impl Disk<'_> {
         }
     }
 
-    /// Writes what changes a table, unless that changes the magic number of something else: the
+    /// Writes the changes of a table, unless they change the magic number of other content: the
     /// last sector of the disk may be that of a mirror.
     pub(super) fn edit(&mut self, writes: &[SectorWrite]) -> Result<(), EditError> {
         self.refuse_changed(writes)?;
         self.write(writes)
     }
 
-    /// Refuses writes that change the magic number of what is no table.
+    /// Refuses writes that change the magic number of other content.
     pub(super) fn refuse_changed(&mut self, writes: &[SectorWrite]) -> Result<(), EditError> {
         let mut found = identify(self).0;
         found.retain(|content| content.usage != ContentUse::Table);
@@ -131,7 +131,7 @@ pub(super) fn identify_within(
     (found.contents, unread)
 }
 
-/// Names what looks like an MBR in the first sector of an extended partition.
+/// Names an apparent MBR in the first sector of an extended partition.
 pub(super) fn name_extended(content: &mut Content) {
     if content.name == "dos" {
         content.title = content.title.replace("an MBR", "an extended boot record");

@@ -89,7 +89,7 @@ impl<'a> Disk<'a> {
         Ok(bytes)
     }
 
-    /// The same to find out what is there, which no layer logs when it fails.
+    /// The same to find content; no layer logs a failure.
     pub(super) fn look(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, IoError> {
         let end = offset.saturating_add(length).min(self.size_bytes);
         match end.saturating_sub(offset) {
@@ -101,7 +101,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Bytes of a range that begins with a sector, to find out what is there; fewer at its end.
+    /// Bytes of a range that begins with a sector, to find content; fewer at its end.
     pub(super) fn look_within(
         &mut self,
         range: &Range<u64>,
@@ -293,7 +293,7 @@ impl<'a> Disk<'a> {
     /// Writes whole sectors, and makes them durable.
     pub(super) fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), EditError> {
         let failed = |error| EditError::Io {
-            doing: format!("writing the table of {}", self.name),
+            doing: format!("{}: writing the table", self.name),
             error,
         };
         let done = self
@@ -324,7 +324,7 @@ impl<'a> Disk<'a> {
             let length = end.next_multiple_of(unit) - first;
             let read = self.read(first, length);
             let mut sectors = read.map_err(|error| EditError::Io {
-                doing: format!("reading what {} carries", self.name),
+                doing: format!("{}: reading its content", self.name),
                 error,
             })?;
             let skip = (place.offset_bytes - first) as usize;
@@ -343,7 +343,7 @@ impl<'a> Disk<'a> {
         }
         let size = u64::from(self.media.sector_size_bytes);
         self.read(0, size).map_err(|error| EditError::Io {
-            doing: format!("reading sector 0 of {}", self.name),
+            doing: format!("{}: reading sector 0", self.name),
             error,
         })
     }

@@ -5,7 +5,7 @@
 //! provider, open for writing (r1w1)
 //!   read     the sectors that a table may stand in
 //!   plan     ugeom_format::plan: the change, in memory; refused here, nothing has happened
-//!   found    create only: what the new table would destroy, refused without force
+//!   found    create only: content that the new table would destroy, refused without force
 //!   write    backup first, then primary, the protective MBR last; FLUSH after each
 //! last write close: the classes taste, the new partitions appear
 //! ```
@@ -39,7 +39,7 @@ pub struct Create {
     pub scheme: Scheme,
     /// Number of entries, where the scheme lets one choose (`gpart create -n`).
     pub entries: Option<u32>,
-    /// Destroy what is there.
+    /// Destroy existing content.
     pub force: bool,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Writes a new table over what is there, if that is allowed. With `check_only` nothing is
+    /// Writes a new table over existing content, if that is allowed. With `check_only` nothing is
     /// written.
     fn replace(
         &mut self,
@@ -238,7 +238,7 @@ pub struct Resize {
     pub sectors: Option<u64>,
     /// The length is rounded down to a multiple of so many sectors.
     pub align_sectors: Option<u64>,
-    /// Cut off what the partition carries.
+    /// Cut off the content of the partition.
     pub force: bool,
 }
 
@@ -272,7 +272,7 @@ pub fn resize(
     })
 }
 
-/// Destroys a table; what the partitions hold stays where it is. Answers with its scheme.
+/// Destroys a table; the data of the partitions stays in place. Answers with its scheme.
 ///
 /// # Errors
 /// [`EditError::NotEmpty`] without `force` while it has partitions, [`EditError::InTheWay`] where
@@ -301,7 +301,7 @@ pub fn destroy(
     Ok(table.scheme())
 }
 
-/// Makes a damaged GPT whole from its good copy and answers with what was wrong; empty, and
+/// Makes a damaged GPT whole from its good copy and returns the defects; empty, and
 /// nothing written, for a healthy one.
 ///
 /// # Errors

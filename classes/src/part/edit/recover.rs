@@ -101,7 +101,7 @@ pub fn plan_recovery(
     Ok(recovery)
 }
 
-/// A disk whose tables are sound and of other schemes, without what is left of a GPT.
+/// A disk whose tables are sound and of other schemes, without remains of a GPT.
 fn is_of_others(disk: &mut Disk<'_>) -> bool {
     let (unit, last) = (
         disk.media.sector_size_bytes,
@@ -119,10 +119,10 @@ fn is_of_others(disk: &mut Disk<'_>) -> bool {
     !tables.is_empty() && tables.iter().all(super::is_sound)
 }
 
-/// Refuses a recovery that would change what is no part of the table.
+/// Refuses a recovery that would change sectors outside of the table.
 ///
 /// # Errors
-/// [`EditError::InTheWay`] with what that is.
+/// [`EditError::InTheWay`] with its name.
 pub fn check_recovery(
     channel: &mut Channel,
     opened: &Opened,

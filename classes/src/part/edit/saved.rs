@@ -12,7 +12,7 @@ pub struct Restore<'a> {
     pub backup: &'a Backup,
     /// With labels, GUIDs and the like.
     pub keep: Keep,
-    /// Destroy what is there.
+    /// Destroy existing content.
     pub force: bool,
     /// Look whether it could be done, and write nothing.
     pub check_only: bool,

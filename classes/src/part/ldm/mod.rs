@@ -14,7 +14,7 @@
 //! sector 6, or a GPT with a partition of type `ms-ldm-metadata`. Simple volumes and spanned ones
 //! whose pieces are all on this disk are providers; each copy of a mirror is one, too, and marked.
 //! Pieces of striped volumes and of volumes on several disks are listed as `ms-ldm-data` with their
-//! place, as in FreeBSD, so that it is seen what they belong to.
+//! place, as in FreeBSD, so that their owner is seen.
 
 mod span;
 

@@ -89,7 +89,7 @@ fn ratios(document: &Document, method: Method) -> Vec<&Figure> {
         .collect()
 }
 
-/// The published conclusion against what was measured, a winner where one is significant, and what
+/// The published conclusion against the measured one, a winner where one is significant, and what
 /// was left out.
 fn answer(document: &Document) -> String {
     let mut answer = match conclusion(document) {

@@ -182,7 +182,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Both quotes, and what is between them; a backslash keeps the next sign.
+/// Both quotes, and the text between them; a backslash keeps the next sign.
 fn quoted_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, one) in text.char_indices().skip(1) {

@@ -59,7 +59,7 @@ impl InHeader {
         bytes
     }
 
-    /// A whole message, as `/dev/fuse` gives it: header, and what is asked.
+    /// A whole message, as `/dev/fuse` gives it: header, and operation.
     ///
     /// # Errors
     /// It is shorter or longer than it says, or its operation needs more.

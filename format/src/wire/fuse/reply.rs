@@ -158,7 +158,7 @@ impl Entry {
 /// The reply to OPEN and OPENDIR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenReply {
-    /// The server's word for what it has opened.
+    /// The server's handle of an opened file.
     pub handle: u64,
     /// How the kernel treats the open file: bits of [`super::open_flag`].
     pub flags: u32,

@@ -20,7 +20,7 @@ pub const fn argument_bytes(opcode: u32) -> usize {
     }
 }
 
-/// The first message: what the kernel can.
+/// The first message: the features of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init {
     /// The kernel's version of the protocol.
@@ -100,7 +100,7 @@ pub enum Request<'a> {
     Write(Transfer),
     /// The last descriptor of a handle is gone.
     Release(u64),
-    /// Makes durable what was written through a handle.
+    /// Makes the writes through a handle durable.
     Sync(u64),
     /// A descriptor of a handle is closed.
     Flush(u64),
@@ -126,7 +126,7 @@ pub enum Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads what is asked: the fixed argument of the operation, and what follows it.
+    /// Reads the fixed argument of the operation, and the bytes after it.
     ///
     /// # Errors
     /// The argument is too short, or a name has no end.

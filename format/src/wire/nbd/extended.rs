@@ -72,7 +72,7 @@ message! {
     8 cookie: u64,
     /// The offset of the request, bytes.
     16 offset_bytes: u64,
-    /// The length of what follows, bytes.
+    /// The length of the following bytes.
     24 length_bytes: u64,
 }
 

@@ -201,7 +201,7 @@ impl ExportReply {
         }
     }
 
-    /// Reads the message; what is behind size and flags is not looked at.
+    /// Reads the message; bytes behind size and flags are ignored.
     ///
     /// # Errors
     /// It is too short.

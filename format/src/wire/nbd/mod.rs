@@ -120,7 +120,7 @@ pub mod export_flag {
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
     /// The server understands the flag DF: a read in one chunk.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A FLUSH covers what was written over other connections.
+    /// A FLUSH covers writes over other connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
     /// The server understands CACHE.
     pub const SEND_CACHE: u16 = 1 << 10;
@@ -237,7 +237,7 @@ pub mod command_flag {
     pub const FUA: u16 = 1 << 0;
     /// WRITE_ZEROES: the range stays allocated.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// READ: one chunk of data, whatever is in it.
+    /// READ: one chunk of data, holes included.
     pub const DF: u16 = 1 << 2;
     /// BLOCK_STATUS: one extent is enough.
     pub const REQ_ONE: u16 = 1 << 3;
@@ -275,7 +275,7 @@ pub mod state {
     pub const ZERO: u32 = 1 << 1;
 }
 
-/// Errors of the transmission phase: the numbers are fixed, whatever a system's own are.
+/// Errors of the transmission phase: the numbers are fixed, and may differ from a system's own.
 pub mod error {
     /// Not permitted: the export is read-only.
     pub const EPERM: u32 = 1;
@@ -285,9 +285,9 @@ pub mod error {
     pub const ENOMEM: u32 = 12;
     /// The request makes no sense.
     pub const EINVAL: u32 = 22;
-    /// There is no space left for what would be written.
+    /// There is no space left for the write.
     pub const ENOSPC: u32 = 28;
-    /// The reply would be too long for what was asked (DF).
+    /// The reply would be too long for the request (DF).
     pub const EOVERFLOW: u32 = 75;
     /// The server does not support the command or one of its flags.
     pub const ENOTSUP: u32 = 95;
@@ -295,7 +295,7 @@ pub mod error {
     pub const ESHUTDOWN: u32 = 108;
 }
 
-/// A message that is not what the protocol has at its place.
+/// A message that the protocol does not have at its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {

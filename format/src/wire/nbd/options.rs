@@ -96,7 +96,7 @@ pub fn export_name(bytes: &[u8]) -> Result<String, Error> {
     Reader::new("EXPORT_NAME", bytes).last_string("the name of an export")
 }
 
-/// The data of INFO and GO: an export, and what the client wants to know of it.
+/// The data of INFO and GO: an export, and the facts that the client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InfoRequest {
     /// The name; empty for the default export.

@@ -71,7 +71,7 @@ message! {
     6 kind: u16,
     /// The cookie of the request.
     8 cookie: u64,
-    /// The length of what follows, bytes.
+    /// The length of the following bytes.
     16 length_bytes: u32,
 }
 

@@ -8,7 +8,7 @@ mod program;
 mod ring;
 
 use super::{NEEDED, Source, Wish};
-use crate::event::{Event, Kind};
+use crate::event::{Event, EventKind};
 use program::Wanted;
 use ring::{Layout, Rings};
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,7 +23,7 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 pub struct Programs {
     rings: Rings,
     attached: Vec<Attached>,
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
 }
 
 /// Loads the programs and attaches them.
@@ -94,7 +94,7 @@ impl Source for Programs {
         "bpf"
     }
 
-    fn kinds(&self) -> &[Kind] {
+    fn kinds(&self) -> &[EventKind] {
         &self.kinds
     }
 

@@ -13,7 +13,7 @@
 
 use super::assemble::{Assembler, FRAME, Label, Width};
 use super::ring::{self, Layout};
-use crate::event::Kind;
+use crate::event::EventKind;
 use ugeom_format::btf::Btf;
 use ugeom_machine::bpf::Instruction;
 
@@ -90,19 +90,23 @@ enum Subject {
     Uring,
 }
 
-fn subject(kind: Kind) -> (Subject, &'static str) {
+fn subject(kind: EventKind) -> (Subject, &'static str) {
     match kind {
-        Kind::Queue
-        | Kind::Remap
-        | Kind::Split
-        | Kind::GetRequest
-        | Kind::BackMerge
-        | Kind::FrontMerge
-        | Kind::BioComplete => (Subject::Bio, "bio"),
-        Kind::FuseSend | Kind::FuseEnd => (Subject::Fuse, "fuse_req"),
-        Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd => (Subject::Work, "work_struct"),
-        Kind::Run => (Subject::Task, "task_struct"),
-        Kind::UringSubmit | Kind::UringWork | Kind::UringComplete => (Subject::Uring, "io_kiocb"),
+        EventKind::Queue
+        | EventKind::Remap
+        | EventKind::Split
+        | EventKind::GetRequest
+        | EventKind::BackMerge
+        | EventKind::FrontMerge
+        | EventKind::BioComplete => (Subject::Bio, "bio"),
+        EventKind::FuseSend | EventKind::FuseEnd => (Subject::Fuse, "fuse_req"),
+        EventKind::WorkQueue | EventKind::WorkStart | EventKind::WorkEnd => {
+            (Subject::Work, "work_struct")
+        }
+        EventKind::Run => (Subject::Task, "task_struct"),
+        EventKind::UringSubmit | EventKind::UringWork | EventKind::UringComplete => {
+            (Subject::Uring, "io_kiocb")
+        }
         _ => (Subject::Request, "request"),
     }
 }
@@ -122,7 +126,7 @@ impl Offsets<'_> {
 
 /// The program for a kind of events.
 pub(super) fn program(
-    kind: Kind,
+    kind: EventKind,
     btf: &Btf<'_>,
     wanted: &Wanted<'_>,
 ) -> Result<Vec<Instruction>, String> {
@@ -131,9 +135,9 @@ pub(super) fn program(
     let missing = || format!("the kernel's BTF has no {typedef} with a {name}");
     let argument = match kind {
         // The second of two tasks: previous, next.
-        Kind::Run => btf.argument(&typedef, name).map(|first| first + 1),
+        EventKind::Run => btf.argument(&typedef, name).map(|first| first + 1),
         // The request behind the ring is a pointer to void.
-        Kind::UringComplete => btf.argument(&typedef, "io_ring_ctx").map(|ring| ring + 1),
+        EventKind::UringComplete => btf.argument(&typedef, "io_ring_ctx").map(|ring| ring + 1),
         _ => btf.argument(&typedef, name),
     };
     let argument = argument.ok_or_else(missing)? as i16;
@@ -160,7 +164,7 @@ pub(super) fn program(
     take_slot(&mut code, wanted);
     match subject {
         Subject::Bio => {
-            if kind == Kind::Queue {
+            if kind == EventKind::Queue {
                 find_file(&mut code, &offsets, wanted.files.as_ref())?;
             }
             fill_bio(&mut code, kind, argument, &offsets)?;
@@ -183,7 +187,7 @@ pub(super) fn program(
     code.load(Width::Double, 1, FRAME, -24);
     code.add_constant(1, 1);
     code.store(Width::Double, 8, 0, 1);
-    if matches!(kind, Kind::Queue | Kind::FuseSend) {
+    if matches!(kind, EventKind::Queue | EventKind::FuseSend) {
         mark_thread(&mut code, kind, wanted);
     }
     code.jump(Label::Out);
@@ -296,7 +300,7 @@ fn take_slot(code: &mut Assembler, wanted: &Wanted<'_>) {
 }
 
 /// `dev << 32 | error << 16 | flags << 8 | kind`, with `error << 8 | flags` in r1, if it has some.
-fn fill_flags(code: &mut Assembler, kind: Kind, flags_in_r1: bool) {
+fn fill_flags(code: &mut Assembler, kind: EventKind, flags_in_r1: bool) {
     code.shift_left(9, 32);
     code.or_constant(9, kind as i32);
     if flags_in_r1 {
@@ -316,14 +320,14 @@ fn fill_place(code: &mut Assembler, offset: i16) {
 
 fn fill_bio(
     code: &mut Assembler,
-    kind: Kind,
+    kind: EventKind,
     argument: i16,
     offsets: &Offsets<'_>,
 ) -> Result<(), String> {
     fill_place(code, offsets.of("bio", "bi_iter.bi_sector")?);
     code.load(Width::Word, 1, 7, offsets.of("bio", "bi_iter.bi_size")?);
     match kind {
-        Kind::Queue => {
+        EventKind::Queue => {
             // The file system that `find_file` stored.
             code.load(Width::Double, 2, FRAME, FILE_SYSTEM);
             code.shift_left(2, 32);
@@ -331,14 +335,14 @@ fn fill_bio(
             code.load(Width::Double, 2, FRAME, FILE_INODE);
             code.store(Width::Double, 8, 56, 2);
         }
-        Kind::Remap => {
+        EventKind::Remap => {
             code.load(Width::Double, 2, 6, 8 * (argument + 1));
             code.shift_left(2, 32);
             code.or(1, 2);
             code.load(Width::Double, 2, 6, 8 * (argument + 2));
             code.store(Width::Double, 8, 56, 2);
         }
-        Kind::Split => {
+        EventKind::Split => {
             code.load(Width::Double, 2, 6, 8 * (argument + 1));
             code.store(Width::Double, 8, 56, 2);
         }
@@ -347,7 +351,7 @@ fn fill_bio(
     code.store(Width::Double, 8, 40, 1);
     code.load(Width::Word, 1, 7, offsets.of("bio", "bi_opf")?);
     code.and_constant(1, 0xff);
-    if kind == Kind::BioComplete {
+    if kind == EventKind::BioComplete {
         code.load(Width::Byte, 2, 7, offsets.of("bio", "bi_status")?);
         code.shift_left(2, 8);
         code.or(1, 2);
@@ -357,7 +361,7 @@ fn fill_bio(
 }
 
 /// Where and how long a request of FUSE is depends on its kind, and is not read.
-fn fill_fuse(code: &mut Assembler, kind: Kind, offsets: &Offsets<'_>) -> Result<(), String> {
+fn fill_fuse(code: &mut Assembler, kind: EventKind, offsets: &Offsets<'_>) -> Result<(), String> {
     code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.unique")?);
     code.store(Width::Double, 8, 48, 1);
     code.store_constant(Width::Double, 8, 32, 0);
@@ -372,7 +376,7 @@ fn fill_fuse(code: &mut Assembler, kind: Kind, offsets: &Offsets<'_>) -> Result<
 
 fn fill_request(
     code: &mut Assembler,
-    kind: Kind,
+    kind: EventKind,
     argument: i16,
     offsets: &Offsets<'_>,
 ) -> Result<(), String> {
@@ -380,7 +384,7 @@ fn fill_request(
     code.load(Width::Double, 1, 7, offsets.of("request", "bio")?);
     code.store(Width::Double, 8, 56, 1);
     code.load(Width::Word, 1, 7, offsets.of("request", "__data_len")?);
-    if kind == Kind::Complete {
+    if kind == EventKind::Complete {
         code.load(Width::Double, 2, 6, 8 * (argument + 2));
         code.shift_left(2, 32);
         code.or(1, 2);
@@ -388,7 +392,7 @@ fn fill_request(
     code.store(Width::Double, 8, 40, 1);
     code.load(Width::Word, 1, 7, offsets.of("request", "cmd_flags")?);
     code.and_constant(1, 0xff);
-    if kind == Kind::Complete {
+    if kind == EventKind::Complete {
         // A status, or a negative number of errno: none of them has 0 in its low byte.
         code.load(Width::Double, 2, 6, 8 * (argument + 1));
         code.and_constant(2, 0xff);
@@ -473,8 +477,8 @@ fn as_number(code: &mut Assembler, register: u8) {
 }
 
 /// The thread that submits here will sleep: its next run is recorded.
-fn mark_thread(code: &mut Assembler, kind: Kind, wanted: &Wanted<'_>) {
-    if kind == Kind::Queue && !wanted.tops.is_empty() {
+fn mark_thread(code: &mut Assembler, kind: EventKind, wanted: &Wanted<'_>) {
+    if kind == EventKind::Queue && !wanted.tops.is_empty() {
         code.shift_right(9, 32);
         for top in wanted.tops {
             code.jump_if_is(9, *top, Label::Mark);

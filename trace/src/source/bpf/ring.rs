@@ -11,7 +11,7 @@
 //! plus one into its first word at last; x86 makes stores visible in order. Programs that interrupt
 //! each other on a processor take different slots. The reader raises `tail` when it has read.
 
-use crate::event::{Event, FAILED, Kind, Op};
+use crate::event::{Event, EventKind, FAILED, Op};
 use std::sync::atomic::Ordering;
 use ugeom_machine::bpf::SharedArray;
 
@@ -137,17 +137,17 @@ impl Rings {
 /// `extra << 32 | bytes`, id, other.
 fn decode(words: &[u64; SLOT_BYTES / 8], cpu: u16) -> Option<Event> {
     let [_, time_ns, threads, what, sector, length, id, other] = *words;
-    let kind = Kind::numbered(what as u8)?;
+    let kind = EventKind::numbered(what as u8)?;
     let high = length >> 32;
     let failed = match what >> 16 & 0xff {
         0 => 0,
         _ => FAILED,
     };
     let (other, extra) = match kind {
-        Kind::Complete => (other, high | failed),
-        Kind::BioComplete => (other, failed),
-        Kind::Remap => (high, other),
-        Kind::Split => (0, other),
+        EventKind::Complete => (other, high | failed),
+        EventKind::BioComplete => (other, failed),
+        EventKind::Remap => (high, other),
+        EventKind::Split => (0, other),
         _ => (other, high),
     };
     Some(Event {
@@ -155,7 +155,7 @@ fn decode(words: &[u64; SLOT_BYTES / 8], cpu: u16) -> Option<Event> {
         kind,
         cpu,
         op: match kind {
-            Kind::FuseSend | Kind::FuseEnd => Op::of_opcode(what as u32 >> 8 & 0xff),
+            EventKind::FuseSend | EventKind::FuseEnd => Op::of_opcode(what as u32 >> 8 & 0xff),
             _ => Op::of_flags(what as u32 >> 8 & 0xff),
         },
         tid: threads as u32,
@@ -176,12 +176,12 @@ mod tests {
     #[test]
     fn a_slot_has_the_fields_of_its_kind() {
         let dev = 7 << 20 | 3;
-        let what = |kind: Kind| u64::from(kind as u8) | 1 << 8 | dev << 32;
+        let what = |kind: EventKind| u64::from(kind as u8) | 1 << 8 | dev << 32;
         let words = [
             1,
             99,
             5 << 32 | 6,
-            what(Kind::Remap),
+            what(EventKind::Remap),
             64,
             9 << 32 | 4096,
             1000,
@@ -190,7 +190,7 @@ mod tests {
         let event = decode(&words, 2).unwrap();
         assert_eq!(
             (event.kind, event.op, event.cpu),
-            (Kind::Remap, Op::Write, 2)
+            (EventKind::Remap, Op::Write, 2)
         );
         assert_eq!((event.tid, event.pid, u64::from(event.dev)), (6, 5, dev));
         assert_eq!((event.sector, event.sectors, event.id), (64, 8, 1000));
@@ -199,7 +199,7 @@ mod tests {
             1,
             99,
             0,
-            what(Kind::Complete),
+            what(EventKind::Complete),
             64,
             4096 << 32 | 4096,
             1000,
@@ -207,10 +207,10 @@ mod tests {
         ];
         let event = decode(&words, 2).unwrap();
         assert_eq!((event.other, event.extra), (8, 4096));
-        let failed = u64::from(Kind::BioComplete as u8) | 10 << 16 | dev << 32;
+        let failed = u64::from(EventKind::BioComplete as u8) | 10 << 16 | dev << 32;
         let event = decode(&[1, 99, 0, failed, 0, 4096, 1000, 0], 0).unwrap();
         assert_eq!((event.op, event.extra, event.other), (Op::Read, FAILED, 0));
-        let written = u64::from(Kind::FuseSend as u8) | 16 << 8 | 42 << 32;
+        let written = u64::from(EventKind::FuseSend as u8) | 16 << 8 | 42 << 32;
         let event = decode(&[1, 99, 0, written, 0, 0, 6, 0], 0).unwrap();
         assert_eq!((event.op, event.dev, event.id), (Op::Write, 42, 6));
         assert_eq!(decode(&[0; 8], 0), None);

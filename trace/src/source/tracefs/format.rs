@@ -2,7 +2,7 @@
 //!
 //! Source: Documentation/trace/events.rst, "Event formats".
 
-use crate::event::{Event, FAILED, Kind, Op};
+use crate::event::{Event, EventKind, FAILED, Op};
 
 /// Where a field lies in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,12 +11,12 @@ struct Field {
     bytes: usize,
 }
 
-/// Where a kind of events has what.
+/// The fields of a kind of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The number by which the ring names it.
     pub id: u16,
-    kind: Kind,
+    kind: EventKind,
     thread: Field,
     device: Option<Field>,
     sector: Option<Field>,
@@ -30,7 +30,7 @@ pub struct Format {
 impl Format {
     /// Reads the text of a `format` file. None when it lacks a field that the kind cannot do
     /// without.
-    pub fn parse(kind: Kind, text: &str) -> Option<Self> {
+    pub fn parse(kind: EventKind, text: &str) -> Option<Self> {
         let number = text.lines().find_map(|line| line.strip_prefix("ID:"))?;
         let field = |name: &str| text.lines().find_map(|line| field(line, name));
         let is_block = kind.tracepoint().0 == "block";
@@ -38,13 +38,16 @@ impl Format {
             true => field(name),
             false => None,
         };
-        let is_fuse = matches!(kind, Kind::FuseSend | Kind::FuseEnd);
-        let is_work = matches!(kind, Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd);
+        let is_fuse = matches!(kind, EventKind::FuseSend | EventKind::FuseEnd);
+        let is_work = matches!(
+            kind,
+            EventKind::WorkQueue | EventKind::WorkStart | EventKind::WorkEnd
+        );
         let format = Self {
             id: number.trim().parse().ok()?,
             kind,
             thread: match kind {
-                Kind::Run => field("next_pid")?,
+                EventKind::Run => field("next_pid")?,
                 _ => field("common_pid")?,
             },
             device: match is_fuse {
@@ -61,21 +64,21 @@ impl Format {
                 true => field("unique"),
                 false => of_kind(is_work, "work"),
             },
-            other: of_kind(kind == Kind::Remap, "old_dev"),
+            other: of_kind(kind == EventKind::Remap, "old_dev"),
             extra: match kind {
-                Kind::Split => field("new_sector"),
-                Kind::Complete | Kind::BioComplete => field("error"),
-                _ => of_kind(kind == Kind::Remap, "old_sector"),
+                EventKind::Split => field("new_sector"),
+                EventKind::Complete | EventKind::BioComplete => field("error"),
+                _ => of_kind(kind == EventKind::Remap, "old_sector"),
             },
         };
         let placed = format.device.is_some() && format.sector.is_some();
         let linked = format.other.is_some() && format.extra.is_some();
         let whole = match kind {
             // Their bios could be told apart by order only.
-            Kind::UringSubmit | Kind::UringWork | Kind::UringComplete => false,
-            Kind::Remap => placed && linked,
-            Kind::Split => placed && format.extra.is_some(),
-            Kind::Run => true,
+            EventKind::UringSubmit | EventKind::UringWork | EventKind::UringComplete => false,
+            EventKind::Remap => placed && linked,
+            EventKind::Split => placed && format.extra.is_some(),
+            EventKind::Run => true,
             _ if is_block => placed,
             _ => format.id_field.is_some() && (!is_fuse || format.device.is_some()),
         };
@@ -92,12 +95,12 @@ impl Format {
         let extra = value(self.extra)?;
         let failed = if extra == 0 { 0 } else { FAILED };
         let extra = match self.kind {
-            Kind::Complete => (u64::from(sectors) * 512) | failed,
-            Kind::BioComplete => failed,
+            EventKind::Complete => (u64::from(sectors) * 512) | failed,
+            EventKind::BioComplete => failed,
             _ => extra,
         };
         let op = match self.flags {
-            Some(field) if matches!(self.kind, Kind::FuseSend | Kind::FuseEnd) => {
+            Some(field) if matches!(self.kind, EventKind::FuseSend | EventKind::FuseEnd) => {
                 Op::of_opcode(number(data, field)? as u32)
             }
             Some(field) => operation(data.get(field.offset..field.offset + field.bytes)?),
@@ -192,16 +195,16 @@ pub(super) mod tests {
 
     #[test]
     fn fields_are_found_where_the_kernel_says_they_are() {
-        let format = Format::parse(Kind::Remap, REMAP).unwrap();
+        let format = Format::parse(EventKind::Remap, REMAP).unwrap();
         let event = format.event(5, 1, &remap()).unwrap();
         assert_eq!((event.dev, event.other), (7 << 20, 259 << 20));
         assert_eq!((event.sector, event.extra), (43_008, 40_960));
         assert_eq!((event.tid, event.sectors, event.op), (77, 8, Op::Write));
         assert_eq!(format.event(5, 1, &remap()[..40]), None);
         // The same text lacks what other kinds need.
-        assert_eq!(Format::parse(Kind::Split, REMAP), None);
-        assert_eq!(Format::parse(Kind::FuseSend, REMAP), None);
-        assert_eq!(Format::parse(Kind::Remap, "format:\n"), None);
+        assert_eq!(Format::parse(EventKind::Split, REMAP), None);
+        assert_eq!(Format::parse(EventKind::FuseSend, REMAP), None);
+        assert_eq!(Format::parse(EventKind::Remap, "format:\n"), None);
     }
 
     #[test]
@@ -222,7 +225,7 @@ pub(super) mod tests {
                      \tsize:[0-9]{1,3};\n|ID: [0-9]{1,6}\n){0,8}",
             data: Vec<u8>,
         ) {
-            for kind in Kind::ALL {
+            for kind in EventKind::ALL {
                 if let Some(format) = Format::parse(kind, &text) {
                     let _ = format.event(0, 0, &data);
                 }

@@ -12,7 +12,7 @@ pub mod page;
 
 use super::threads::Threads;
 use super::{NEEDED, Source, Wish};
-use crate::event::{Event, Kind};
+use crate::event::{Event, EventKind};
 use format::Format;
 use page::PageForm;
 use rustix::fs::OFlags;
@@ -36,7 +36,7 @@ pub struct Instance {
     rings: Vec<Ring>,
     form: PageForm,
     formats: HashMap<u16, Format>,
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
     threads: Threads,
     buffer: Vec<u8>,
     /// Kept while it is used: it holds the mount.
@@ -170,7 +170,7 @@ impl Instance {
         fs::write(self.path.join(name), value).map_err(|error| format!("{name}: {error}"))
     }
 
-    fn enable(&self, kind: Kind, wish: &Wish) -> Result<Format, String> {
+    fn enable(&self, kind: EventKind, wish: &Wish) -> Result<Format, String> {
         let (group, name) = kind.tracepoint();
         let event = format!("events/{group}/{name}");
         let text = read(&self.path.join(&event).join("format"))?;
@@ -227,7 +227,7 @@ impl Instance {
 }
 
 /// The condition of a kind's events; empty for all.
-pub(super) fn filter(kind: Kind, wish: &Wish) -> String {
+pub(super) fn filter(kind: EventKind, wish: &Wish) -> String {
     let any = |field: &str, values: &mut dyn Iterator<Item = String>| {
         let terms: Vec<String> = values.map(|value| format!("{field}=={value}")).collect();
         terms.join("||")
@@ -278,7 +278,7 @@ impl Source for Instance {
         "tracefs"
     }
 
-    fn kinds(&self) -> &[Kind] {
+    fn kinds(&self) -> &[EventKind] {
         &self.kinds
     }
 
@@ -354,12 +354,15 @@ mod tests {
             functions: vec![0xffff_0010],
             ..Wish::default()
         };
-        assert_eq!(filter(Kind::Queue, &wish), "dev==7340032||dev==8388609");
-        assert_eq!(filter(Kind::WorkStart, &wish), "function==0xffff0010");
         assert_eq!(
-            filter(Kind::FuseSend, &wish),
+            filter(EventKind::Queue, &wish),
+            "dev==7340032||dev==8388609"
+        );
+        assert_eq!(filter(EventKind::WorkStart, &wish), "function==0xffff0010");
+        assert_eq!(
+            filter(EventKind::FuseSend, &wish),
             "connection==42||connection==43"
         );
-        assert_eq!(filter(Kind::Queue, &Wish::default()), "");
+        assert_eq!(filter(EventKind::Queue, &Wish::default()), "");
     }
 }

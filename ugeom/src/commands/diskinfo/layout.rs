@@ -10,7 +10,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The line of a step, with what stands before it.
+    /// The line of a step, with its heading.
     pub fn line(&mut self, step: &Step) -> String {
         let mut text = self.heading(step.kind);
         // Writing to a string cannot fail.

@@ -52,10 +52,10 @@ pub struct MeasureArgs {
     seed: Option<u64>,
 }
 
-/// The other forms of printing, which have no place for what is measured.
+/// The other forms of printing, which have no place for measurements.
 const NOT_MEASURED: [&str; 3] = ["classic", "physical_path", "ident"];
 
-/// A provider, and what was measured.
+/// A provider, and its measurements.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
@@ -109,7 +109,7 @@ impl MeasureArgs {
         }
     }
 
-    /// Refuses what says how to measure where nothing is measured.
+    /// Refuses options of measurements where nothing is measured.
     pub fn refuse_alone(&self) -> Result<(), Usage> {
         let alone = [
             ("--time", self.time.is_some()),

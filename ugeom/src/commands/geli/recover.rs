@@ -65,7 +65,7 @@ pub struct Recover {
     backup: BackupArgs,
 }
 
-/// Metadata, where it comes from, and what the key makes of it.
+/// Metadata, its origin, and the result with the key.
 struct Found {
     place: String,
     metadata: Metadata,

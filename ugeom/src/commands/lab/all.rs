@@ -24,7 +24,7 @@ pub struct All<'a> {
 }
 
 /// Runs one experiment with its options.
-type One<A> = fn(&A) -> Result<Done>;
+type ExperimentArgs<A> = fn(&A) -> Result<Done>;
 
 /// An experiment that has ended.
 struct Done {
@@ -72,7 +72,7 @@ impl All<'_> {
     }
 
     fn experiments(&self, results: &mut Vec<Saved>) -> Result<()> {
-        let experiments: [(&str, One<Self>); 5] = [
+        let experiments: [(&str, ExperimentArgs<Self>); 5] = [
             ("layers", Self::one::<layers::Layers>),
             ("sweep", Self::one::<sweep::Sweep>),
             ("scaling", Self::one::<scaling::Scaling>),
@@ -117,7 +117,7 @@ impl All<'_> {
     }
 }
 
-/// All answers: what was asked, what came out, and of how many observations. The level of their
+/// All answers: question, answer, and the number of observations. The level of their
 /// intervals stands below each answer.
 fn answers(results: &[Saved]) -> String {
     if results.is_empty() {

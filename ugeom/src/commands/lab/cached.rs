@@ -1,6 +1,6 @@
 //! `ugeom lab cached`: its flags, and where its results go.
 
-use super::flags::One;
+use super::flags::ExperimentArgs;
 use crate::opening::size;
 use anyhow::Result;
 use clap::{Args, ValueHint};
@@ -35,7 +35,7 @@ pub struct Cached {
     size: Option<u64>,
 
     #[command(flatten)]
-    one: One,
+    one: ExperimentArgs,
 }
 
 fn enough(text: &str) -> Result<u64, String> {

@@ -1,8 +1,8 @@
 //! `ugeom lab engines`: its flags, and where its results go.
 
-use super::flags::One;
+use super::flags::ExperimentArgs;
 use crate::{opening, safety};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use ugeom_devices::engines::{self, EnginesOptions};
@@ -55,7 +55,7 @@ pub struct Engines {
     schedulers: bool,
 
     #[command(flatten)]
-    one: One,
+    one: ExperimentArgs,
 }
 
 /// The smallest part of a file that is worth measuring, bytes.
@@ -70,13 +70,12 @@ fn size_bytes(text: &str) -> Result<u64, String> {
 
 impl Engines {
     pub fn run(&self) -> Result<()> {
-        if let Some(target) = self.target.as_ref().filter(|_| !self.destroy) {
-            bail!(
-                "the job writes over {}; nothing was written, --destroy allows it",
-                target.display()
-            );
-        }
         if let Some(target) = &self.target {
+            let name = target.display();
+            std::fs::metadata(target).with_context(|| name.to_string())?;
+            if !self.destroy {
+                bail!("{name}: the job overwrites it; nothing was written, --destroy allows it");
+            }
             safety::refuse_in_use(target)?;
         }
         // Each once: a figure is found by its depth.

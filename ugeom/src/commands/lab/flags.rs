@@ -56,7 +56,7 @@ pub struct Flags {
 
 /// The flags of one experiment.
 #[derive(Args, Clone)]
-pub struct One {
+pub struct ExperimentArgs {
     #[command(flatten)]
     pub flags: Flags,
 
@@ -186,7 +186,7 @@ impl Flags {
     }
 }
 
-impl One {
+impl ExperimentArgs {
     /// Refuses results over files of others.
     pub fn check(&self) -> Result<()> {
         files::check_all(&self.outputs(), self.flags.force)
@@ -199,7 +199,7 @@ impl One {
         ]
     }
 
-    /// Measures, prints the answer, and saves what was measured.
+    /// Measures, prints the answer, and saves the measurements.
     ///
     /// # Errors
     /// Why it could not be measured, or not be saved; that the user stopped it.

@@ -1,6 +1,6 @@
 //! `ugeom lab layers`: its flags, the processes that it measures in, and where its results go.
 
-use super::flags::One;
+use super::flags::ExperimentArgs;
 use super::measuring::{interrupted, with_progress};
 use crate::commands::files;
 use crate::commands::show;
@@ -65,7 +65,7 @@ pub struct Layers {
     bottom: Bottom,
 
     #[command(flatten)]
-    one: One,
+    one: ExperimentArgs,
 }
 
 /// The bottom of a chain of the kernel.

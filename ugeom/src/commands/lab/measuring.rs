@@ -87,7 +87,7 @@ fn stopped_early() -> anyhow::Error {
 }
 
 /// Progress on stderr: a bar on a terminal, else a line every ten seconds. It is drawn between
-/// runs, by the thread that measures: another one would disturb what is measured.
+/// runs, by the thread that measures: another one would disturb the measurement.
 struct Bar {
     bar: Option<ProgressBar>,
     started: Instant,

@@ -1,6 +1,6 @@
 //! `ugeom lab scaling`: IOPS against workers, and the gain of each knob.
 
-use super::flags::One;
+use super::flags::ExperimentArgs;
 use anyhow::Result;
 use clap::Args;
 use ugeom_lab::scaling::{self, ScalingOptions, WORKERS_MAX};
@@ -30,7 +30,7 @@ pub struct Scaling {
     workers: Vec<u64>,
 
     #[command(flatten)]
-    one: One,
+    one: ExperimentArgs,
 }
 
 impl Scaling {

@@ -1,6 +1,6 @@
 //! `ugeom lab sweep`: its flags, the safety of writing, and where its results go.
 
-use super::flags::One;
+use super::flags::ExperimentArgs;
 use crate::failure::{Reported, Usage};
 use crate::opening;
 use crate::output;
@@ -75,7 +75,7 @@ pub struct Sweep {
     format: Format,
 
     #[command(flatten)]
-    one: One,
+    one: ExperimentArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -177,7 +177,7 @@ impl Sweep {
         })
     }
 
-    /// Nothing is written to what is mounted or carries something.
+    /// Mounted targets and those with content are not written.
     fn check_target(&self) -> Result<()> {
         let Some(target) = self.target.as_deref().filter(|_| self.write) else { return Ok(()) };
         // A path is written to without a stack.

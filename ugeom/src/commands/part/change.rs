@@ -165,7 +165,7 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Closes the provider after a change, and says what is lost.
+    /// Closes the provider after a change, and reports lost data.
     pub(super) fn close<T>(self, outcome: Result<T>) -> Result<T> {
         drop(self.channel);
         opening::close_written(&self.stack, self.opened, outcome)

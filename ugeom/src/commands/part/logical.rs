@@ -44,7 +44,7 @@ impl FoundGroup {
     }
 }
 
-/// The groups of these physical volumes, with what is recognised in their logical volumes.
+/// The groups of these physical volumes, with the content of their logical volumes.
 pub fn groups(physical: &[PhysicalVolume], read: &mut SearchRead<'_>) -> Vec<FoundGroup> {
     let mut groups = Vec::new();
     for volume in physical {

@@ -133,7 +133,7 @@ fn flags(text: &str) -> Result<Committed, String> {
 }
 
 impl Common {
-    /// Prints what was done: gpart's line, or JSON.
+    /// Prints the result: gpart's line, or JSON.
     fn done(&self, line: &str, json: &impl Serialize) -> Result<()> {
         if self.json {
             output::print_json(json)

@@ -114,7 +114,7 @@ impl Recover {
         self.report(&recovery, kept)
     }
 
-    /// Keeps what is going to be overwritten, durably, before anything is.
+    /// Keeps the old sectors, durably, before any is overwritten.
     fn keep(&self, recovery: &Recovery) -> Result<Option<PathBuf>> {
         if recovery.writes.is_empty() {
             return Ok(None);

@@ -89,7 +89,7 @@ enum Offered {
     Mbr,
 }
 
-/// The medium, with what could not be read of it.
+/// The medium, with its unreadable ranges.
 struct Medium<'a> {
     channel: Channel,
     opened: &'a Opened,
@@ -122,7 +122,7 @@ impl Medium<'_> {
         Ok(bytes)
     }
 
-    /// Looks at a stretch of whole sectors; what cannot be read is left out.
+    /// Examines a range of whole sectors; unreadable ones are left out.
     fn look(&mut self, search: &mut Search, offset: u64, length: u64) {
         // One buffer for all: a new one for each piece costs more than the search.
         let mut piece = std::mem::take(&mut self.piece);
@@ -170,7 +170,7 @@ impl Medium<'_> {
         self.unread.bytes(Status::Bad)
     }
 
-    /// Says in what the list may be incomplete.
+    /// Names the gaps of the list.
     ///
     /// # Errors
     /// `Interrupted`, or `Reported` if sectors could not be read.
@@ -308,7 +308,7 @@ impl SearchPart {
         medium.judge(&provider.name, complete, search.overflowed())
     }
 
-    /// The commands that copy what was found, or make the table.
+    /// The commands that copy the finds, or make the table.
     fn remark_next_steps(&self, lost: &[Lost], sector_bytes: u64) {
         let Some(first) = lost.first().filter(|_| self.format.is_none()) else { return };
         let (offset, size) = (first.place.start_bytes, first.sectors * sector_bytes);

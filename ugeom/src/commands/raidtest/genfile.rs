@@ -82,9 +82,9 @@ impl Genfile {
         for request in requests.take(self.requests as usize) {
             totals.add(&request);
             out.write_all(&request.encode())
-                .with_context(|| format!("writing {name}"))?;
+                .with_context(|| format!("{name}: writing"))?;
         }
-        out.flush().with_context(|| format!("writing {name}"))?;
+        out.flush().with_context(|| format!("{name}: writing"))?;
         if self.json {
             return output::print_json(&Done {
                 file: name,

@@ -338,7 +338,7 @@ impl Drop for Workers {
     }
 }
 
-/// A line of what a process prints, byte by byte: nothing behind it may be lost in a buffer.
+/// A line of a process's output, byte by byte: nothing behind it may be lost in a buffer.
 fn next_line(child: &mut Child) -> Result<String> {
     let stdout = child.stdout.as_mut().context("a process without a pipe")?;
     let mut line = String::new();

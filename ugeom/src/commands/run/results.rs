@@ -37,7 +37,7 @@ impl Results {
             files::try_open(path, || Ok(()))?;
             if report.status_interval_ns.is_some() {
                 let opened = File::create(path);
-                stream = Some(opened.with_context(|| format!("writing {}", path.display()))?);
+                stream = Some(opened.with_context(|| format!("{}: writing", path.display()))?);
             }
         }
         Ok(Self {
@@ -82,7 +82,7 @@ impl Results {
         if self.stream.is_none() {
             return files::write(path, format!("{}{text}", self.head).as_bytes());
         }
-        let name = format!("writing {}", path.display());
+        let name = format!("{}: writing", path.display());
         self.report(text);
         self.failed.context(name)
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ugeom_classes::path_of;
 use ugeom_job::Report;
 
-/// What ends the jobs, and what is done then.
+/// The condition that ends the jobs, and the command that runs then.
 pub struct Trigger {
     file: Option<PathBuf>,
     at: Option<Instant>,

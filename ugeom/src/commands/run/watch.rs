@@ -89,7 +89,7 @@ impl Terminal {
             let path = format!("agg-{kind}_bw.log");
             result_file::refuse_carrying(Path::new(&path), |_| false)
                 .and_then(|()| std::fs::write(&path, log))
-                .with_context(|| format!("writing {path}"))?;
+                .with_context(|| format!("{path}: writing"))?;
         }
         Ok(())
     }

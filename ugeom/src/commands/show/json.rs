@@ -69,7 +69,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The whole tree, or only the provider `only` with what stands on it.
+    /// The whole tree, or only the provider `only` with those above it.
     pub fn new(
         target: &'a str,
         tree: &'a Tree,

@@ -26,7 +26,7 @@ pub fn read(device: Option<&str>) -> Result<(KernelTree, Option<usize>)> {
         Some(at) => Some(at),
         None => tree
             .at(&ugeom_classes::path_of(device))
-            .with_context(|| format!("opening {}", printable(device)))?,
+            .with_context(|| printable(device))?,
     };
     let Some(at) = found else {
         let why = format!(
@@ -39,7 +39,7 @@ pub fn read(device: Option<&str>) -> Result<(KernelTree, Option<usize>)> {
     Ok((tree, Some(at)))
 }
 
-/// The tree as a table: all of it, or the chain below `only` with what stands on that.
+/// The tree as a table: all of it, or the chain below `only` with the devices above that.
 pub fn render(
     tree: &KernelTree,
     only: Option<usize>,
@@ -106,7 +106,7 @@ impl Drawing<'_> {
             .is_none_or(|wanted| wanted.contains(&at))
     }
 
-    /// Draws a node and what stands on it. Each is drawn in full once, so a circle ends.
+    /// Draws a node and those above it. Each is drawn in full once, so a circle ends.
     fn node(&mut self, at: usize, branch: &str, below: &str) {
         let node = &self.tree.nodes[at];
         self.table.row(row(node, branch));

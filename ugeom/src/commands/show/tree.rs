@@ -85,7 +85,7 @@ struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    /// Draws a provider and what stands on it: `branch` before its own name, `below` before all
+    /// Draws a provider and those above it: `branch` before its own name, `below` before all
     /// that follows. The depth is that of the stack, which is bounded.
     fn provider(&mut self, geom: &GeomView, provider: &ProviderView, branch: &str, below: &str) {
         self.table.row(row(geom, provider, branch));
@@ -141,7 +141,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// An encrypted provider that is not attached: what is known of it without a key.
+/// An encrypted provider that is not attached: the facts known without a key.
 fn locked(geom: &GeomView, all: &[&GeomView]) -> Option<String> {
     let opened = |other: &&GeomView| other.name == geom.name && !other.providers.is_empty();
     if geom.fact("State")? != "LOCKED" || all.iter().any(opened) {

@@ -8,7 +8,7 @@
 //!   md0.nop, md0              the user's half: the server's own counts and times
 //! ```
 
-use super::rates::{Interval, Rate, Row};
+use super::rates::{Interval, ProviderRates, Rate};
 use anyhow::Result;
 use std::collections::BTreeMap;
 use ugeom_serve::control::{Client, Figures, running};
@@ -55,7 +55,11 @@ impl Half {
     ///
     /// # Errors
     /// The server has ended.
-    pub fn rows(&mut self, traced: &BTreeMap<Dev, Passed>, seconds: f64) -> Result<Vec<Row>> {
+    pub fn rows(
+        &mut self,
+        traced: &BTreeMap<Dev, Passed>,
+        seconds: f64,
+    ) -> Result<Vec<ProviderRates>> {
         let after = self.client.figures(false)?;
         let mut rows = Interval::between(&self.before, &after).rows;
         self.before = after;
@@ -73,7 +77,7 @@ impl Half {
 
 /// The time of a server's request outside of its layers, ns: each layer takes its own time of the
 /// requests that it gets.
-fn outside(passed: &Passed, rows: &[Row], seconds: f64) -> f64 {
+fn outside(passed: &Passed, rows: &[ProviderRates], seconds: f64) -> f64 {
     let layers = rows
         .iter()
         .filter_map(|row| Some(row.per_s * row.exclusive_ns?));
@@ -96,7 +100,7 @@ pub struct Passed {
     pub exclusive_ns: f64,
 }
 
-/// Of each device, on whatever way requests came to it.
+/// Of each device, for requests on any path.
 pub fn passed(tally: &Tally) -> BTreeMap<Dev, Passed> {
     let mut sums: BTreeMap<Dev, Vec<&Layer>> = BTreeMap::new();
     for layer in &tally.layers {
@@ -124,9 +128,9 @@ pub fn connection_row(
     (name, depth): (&str, usize),
     traced: &BTreeMap<Dev, Passed>,
     seconds: f64,
-) -> Row {
+) -> ProviderRates {
     let passed = traced.get(&fuse_dev(connection));
-    Row {
+    ProviderRates {
         id: u64::from(fuse_dev(connection)),
         name: name.to_owned(),
         class: "FUSE".to_owned(),
@@ -139,9 +143,9 @@ pub fn connection_row(
 
 /// The row of what no device does: the wait of the threads of requests for a processor, after the
 /// devices have completed them. None where no request had to wait.
-pub fn wake_up_row(tally: &Tally, seconds: f64) -> Option<Row> {
+pub fn wake_up_row(tally: &Tally, seconds: f64) -> Option<ProviderRates> {
     let (count, sum_ns) = (tally.wake_up.count(), tally.wake_up.sum());
-    (count > 0).then(|| Row {
+    (count > 0).then(|| ProviderRates {
         // No device has this number.
         id: u64::MAX,
         name: "wake-up of the thread".to_owned(),
@@ -150,25 +154,25 @@ pub fn wake_up_row(tally: &Tally, seconds: f64) -> Option<Row> {
         per_s: count as f64 / seconds,
         exclusive_ns: Some(sum_ns as f64 / count as f64),
         samples: count,
-        ..Row::default()
+        ..ProviderRates::default()
     })
 }
 
 /// A row without a name. The sizes of requests are not traced.
-fn row_of(passed: Option<&Passed>, seconds: f64) -> Row {
+fn row_of(passed: Option<&Passed>, seconds: f64) -> ProviderRates {
     let passed = passed.copied().unwrap_or_default();
     let rate = |count: u64| Rate {
         per_s: count as f64 / seconds,
         ms_each: (count > 0).then_some(passed.inclusive_ns / 1e6),
         ..Rate::default()
     };
-    Row {
+    ProviderRates {
         per_s: passed.count as f64 / seconds,
         read: rate(passed.reads),
         write: rate(passed.writes),
         other: rate(passed.count - passed.reads - passed.writes),
         samples: passed.count,
-        ..Row::default()
+        ..ProviderRates::default()
     }
 }
 

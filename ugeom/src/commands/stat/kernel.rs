@@ -3,7 +3,7 @@
 
 use super::Stat;
 use super::halves::{Half, Passed, connection_row, halves, passed, wake_up_row};
-use super::rates::{Interval, Rate, Row};
+use super::rates::{Interval, ProviderRates, Rate};
 use crate::commands::show::kernel;
 use crate::control::ask_servers;
 use crate::output;
@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 type Counters = BTreeMap<Dev, diskstats::Stat>;
 
-/// Devices, their order, and what follows their requests.
+/// Devices, their order, and the tracker of their requests.
 struct View {
     tree: KernelTree,
     order: Vec<(usize, usize)>,
@@ -137,7 +137,7 @@ fn rows(
     order: &[(usize, usize)],
     looked: &Looked<'_>,
     halves: &mut [Half],
-) -> Result<Vec<Row>> {
+) -> Result<Vec<ProviderRates>> {
     let mut rows = Vec::new();
     // The depth of the connection that this is above, and how many rows its server has below.
     let mut raised: Option<(usize, usize)> = None;
@@ -148,7 +148,7 @@ fn rows(
             if let Some(half) = halves.iter_mut().find(|half| half.serves(number)) {
                 let server = half.rows(&looked.passed, looked.seconds)?;
                 let by = server.iter().map(|row| row.depth + 1).max().unwrap_or(0);
-                let below = server.into_iter().map(|row| Row {
+                let below = server.into_iter().map(|row| ProviderRates {
                     depth: row.depth + depth,
                     ..row
                 });
@@ -245,7 +245,7 @@ fn row(
     (before, after): (&diskstats::Stat, &diskstats::Stat),
     exclusive: Option<(u64, f64)>,
     seconds: f64,
-) -> Row {
+) -> ProviderRates {
     let rate = |of: fn(&diskstats::Stat) -> Requests| rate(&of(before), &of(after), seconds);
     let (read, write) = (rate(|stat| stat.reads), rate(|stat| stat.writes));
     let delete = rate(|stat| stat.discards.unwrap_or_default());
@@ -259,7 +259,7 @@ fn row(
         ..Rate::default()
     };
     let busy_ms = after.busy_ms.saturating_sub(before.busy_ms) as f64;
-    Row {
+    ProviderRates {
         id,
         name,
         export: None,

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use text::Columns;
 use ugeom_machine::interrupt;
 use ugeom_measure::units::{self, TimeUnit};
-use ugeom_serve::control::{Client, Exposition, Found, openmetrics, running};
+use ugeom_serve::control::{Client, Exposition, FoundServer, openmetrics, running};
 
 const LONG_ABOUT: &str = "\
 Shows the load and the cost of every provider of a server (ugeom serve), in the columns of \
@@ -159,7 +159,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn has(&self, row: &rates::Row) -> bool {
+    fn has(&self, row: &rates::ProviderRates) -> bool {
         let active = row.per_s > 0.0 || row.in_flight > 0;
         (active || !self.active)
             && (row.rank == 1 || !self.physical)
@@ -281,8 +281,8 @@ impl Stat {
 const COUNTS_NOTHING: &str = "the server counts nothing: it was started with --set statistics=off";
 
 /// The server, when only one runs.
-fn the_only(found: Vec<Found>) -> Result<PathBuf> {
-    let names = |found: &[Found]| {
+fn the_only(found: Vec<FoundServer>) -> Result<PathBuf> {
+    let names = |found: &[FoundServer]| {
         let lines = found.iter().map(|found| {
             let path = found.path.display();
             let who = match &found.facts {
@@ -293,7 +293,7 @@ fn the_only(found: Vec<Found>) -> Result<PathBuf> {
         });
         lines.collect::<String>()
     };
-    let (good, bad): (Vec<Found>, Vec<Found>) =
+    let (good, bad): (Vec<FoundServer>, Vec<FoundServer>) =
         found.into_iter().partition(|found| found.facts.is_ok());
     match &good[..] {
         [one] => Ok(one.path.clone()),
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn one_server_is_taken_and_several_are_named() {
-        let found = |pid: u32| Found {
+        let found = |pid: u32| FoundServer {
             path: format!("/run/{pid}.sock").into(),
             facts: Ok(ServerFacts {
                 protocol: 1,
@@ -342,7 +342,7 @@ mod tests {
                 connection: None,
             }),
         };
-        let silent = Found {
+        let silent = FoundServer {
             path: "/run/9.sock".into(),
             facts: Err("it has ended".to_owned()),
         };

@@ -24,7 +24,7 @@ pub struct Rate {
 
 /// A provider or a consumer in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Row {
+pub struct ProviderRates {
     /// The provider's number; a consumer's own.
     pub id: u64,
     /// Its name; `CLASS GEOM -> PROVIDER` for a consumer, `DEV -> PROVIDER` for an opened handle.
@@ -63,7 +63,7 @@ pub struct Row {
     pub samples: u64,
 }
 
-impl Row {
+impl ProviderRates {
     /// Its name, and in brackets that of its export if that is another one.
     pub fn shown_name(&self) -> Cow<'_, str> {
         match &self.export {
@@ -87,7 +87,7 @@ pub struct Interval {
     /// How long the last look took the server, ns.
     pub look_ns: u64,
     /// Providers in the order of the tree, each followed by its consumers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ProviderRates>,
 }
 
 /// Readings of the clock below which an exclusive time says more of the clock than of the layer:
@@ -123,7 +123,7 @@ impl Interval {
     }
 }
 
-/// Each provider with its depth: below first, then what stands on it.
+/// Each provider with its depth: below first, then those above it.
 fn in_tree_order(layers: &[Layer]) -> Vec<(usize, &Layer)> {
     let is_root = |layer: &&Layer| {
         !layer
@@ -153,10 +153,10 @@ fn in_tree_order(layers: &[Layer]) -> Vec<(usize, &Layer)> {
     }
 }
 
-fn of_layer(before: Option<&Layer>, after: &Layer, depth: usize, seconds: f64) -> Row {
+fn of_layer(before: Option<&Layer>, after: &Layer, depth: usize, seconds: f64) -> ProviderRates {
     let zero = Layer::default();
     let before = before.unwrap_or(&zero);
-    Row {
+    ProviderRates {
         id: after.id,
         name: after.name.clone(),
         export: after.export.clone(),
@@ -177,10 +177,10 @@ fn of_consumer(
     provider: &str,
     depth: usize,
     seconds: f64,
-) -> Row {
+) -> ProviderRates {
     let zero = Consumer::default();
     let before = before.unwrap_or(&zero);
-    Row {
+    ProviderRates {
         id: after.id,
         name: match after.class.as_str() {
             // Its geom is named after the provider.
@@ -198,7 +198,7 @@ fn of_consumer(
     }
 }
 
-fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64) -> Row {
+fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64) -> ProviderRates {
     let (before, after) = counted;
     let rests = [
         (before.zero, after.zero),
@@ -239,7 +239,7 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
             Some((100.0 * per(whole_ns, seconds * 1e9)).min(100.0))
         }
     };
-    Row {
+    ProviderRates {
         in_flight: after.in_flight,
         errors_per_s: per(after.errors.saturating_sub(before.errors) as f64, seconds),
         per_s: per(operations as f64, seconds),
@@ -251,7 +251,7 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
         busy_percent,
         exclusive_ns: (samples > 0).then(|| own_ns as f64 / samples as f64),
         samples,
-        ..Row::default()
+        ..ProviderRates::default()
     }
 }
 

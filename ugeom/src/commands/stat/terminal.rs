@@ -1,5 +1,5 @@
 //! The terminal as a screen: its own page, keys without Return, and everything as it was in the
-//! end, whatever the end is: a key, an error, a signal or a panic.
+//! end: after a key, an error, a signal or a panic.
 
 use super::keys::{Key, keys};
 use anyhow::{Context, Result};
@@ -90,7 +90,7 @@ impl Screen {
             .unwrap_or((80, 24))
     }
 
-    /// Draws a page; what does not fit is cut.
+    /// Draws a page, cut to the terminal.
     ///
     /// # Errors
     /// The terminal is gone.

@@ -3,7 +3,7 @@
 //! Source of the columns, their widths and the names in CSV: gstat(8) of FreeBSD 14. The column of
 //! ugeom stands at the end of a line: the exclusive time.
 
-use super::rates::{Interval, Rate, Row};
+use super::rates::{Interval, ProviderRates, Rate};
 use crate::output::printable;
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ pub struct Columns {
 
 impl Columns {
     /// The kinds of requests of which size and time are shown.
-    fn kinds(self, row: &Row) -> impl Iterator<Item = &Rate> {
+    fn kinds(self, row: &ProviderRates) -> impl Iterator<Item = &Rate> {
         let delete = self.deletes.then_some(&row.delete);
         [&row.read, &row.write].into_iter().chain(delete)
     }
@@ -42,7 +42,7 @@ impl Columns {
     }
 
     /// A row under the headings; the name may be indented.
-    pub fn row(self, interval: &Interval, row: &Row, indented: bool) -> String {
+    pub fn row(self, interval: &Interval, row: &ProviderRates, indented: bool) -> String {
         let mut line = format!("{:5} {:6.0}", row.in_flight, row.per_s);
         for rate in self.kinds(row) {
             let _ = write!(line, " {:6.0}", rate.per_s);
@@ -94,7 +94,7 @@ impl Columns {
 
     /// A row of CSV (RFC 4180); `at` is the end of the interval in seconds since 1970. Unknown
     /// values are empty.
-    pub fn csv_row(self, interval: &Interval, row: &Row, at: f64) -> String {
+    pub fn csv_row(self, interval: &Interval, row: &ProviderRates, at: f64) -> String {
         let mut line = format!(
             "{at:.3},{},{},{:.3}",
             quoted(&row.shown_name()),
@@ -122,7 +122,7 @@ impl Columns {
 }
 
 /// Milliseconds, with fewer digits behind the point as there are more before it, as gstat does;
-/// what is less than 10 us has its unit.
+/// times below 10 us have their unit.
 fn ms(rate: &Rate) -> String {
     match rate.ms_each {
         None => "-".to_owned(),
@@ -144,7 +144,7 @@ fn quoted(name: &str) -> String {
     }
 }
 
-/// How long the interval was and should have been, and what looking costs.
+/// The actual and the wanted interval, and the sampling cost.
 pub fn remarks(interval: &Interval, wanted_s: f64) -> [String; 2] {
     let first = format!("dT: {:.3}s  w: {wanted_s:.3}s", interval.seconds);
     let look = interval.look_ns as f64 / 1e3;
@@ -176,7 +176,7 @@ mod tests {
             kib_each,
             ms_each,
         };
-        let row = Row {
+        let row = ProviderRates {
             export: None,
             id: 1,
             name: "disk,\u{1b}[2J \"a\"".to_owned(),

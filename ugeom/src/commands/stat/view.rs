@@ -2,7 +2,7 @@
 //! and keys, so that it can be tested without a terminal.
 
 use super::keys::Key;
-use super::rates::{Bars, Interval, Row};
+use super::rates::{Bars, Interval, ProviderRates};
 use super::terminal::{Happened, Line, Look, Screen};
 use super::text::{Columns, remarks};
 use super::watch::Looks;
@@ -69,7 +69,7 @@ impl Order {
     }
 
     /// The largest first, but names as in a dictionary.
-    fn compare(self, a: &Row, b: &Row) -> Ordering {
+    fn compare(self, a: &ProviderRates, b: &ProviderRates) -> Ordering {
         let unknown = -1.0;
         match self {
             Self::Tree => Ordering::Equal,
@@ -77,11 +77,11 @@ impl Order {
             Self::Reads => b.read.per_s.total_cmp(&a.read.per_s),
             Self::Writes => b.write.per_s.total_cmp(&a.write.per_s),
             Self::Busy => {
-                let busy = |row: &Row| row.busy_percent.unwrap_or(unknown);
+                let busy = |row: &ProviderRates| row.busy_percent.unwrap_or(unknown);
                 busy(b).total_cmp(&busy(a))
             }
             Self::Own => {
-                let own = |row: &Row| row.exclusive_ns.unwrap_or(unknown);
+                let own = |row: &ProviderRates| row.exclusive_ns.unwrap_or(unknown);
                 own(b).total_cmp(&own(a))
             }
             Self::Name => a.name.cmp(&b.name),
@@ -273,14 +273,14 @@ impl View {
     }
 
     /// Where the chosen row stands; the first one when it is not shown.
-    fn place(&self, rows: &[&Row]) -> usize {
-        let is_chosen = |row: &&Row| self.chosen == Some((row.consumer, row.id));
+    fn place(&self, rows: &[&ProviderRates]) -> usize {
+        let is_chosen = |row: &&ProviderRates| self.chosen == Some((row.consumer, row.id));
         rows.iter().position(is_chosen).unwrap_or(0)
     }
 
-    fn rows(&self) -> Vec<&Row> {
+    fn rows(&self) -> Vec<&ProviderRates> {
         let all = self.current.iter().flat_map(|interval| &interval.rows);
-        let mut rows: Vec<&Row> = all.filter(|row| self.shown.has(row)).collect();
+        let mut rows: Vec<&ProviderRates> = all.filter(|row| self.shown.has(row)).collect();
         rows.sort_by(|a, b| self.order.compare(a, b));
         if self.reversed {
             rows.reverse();

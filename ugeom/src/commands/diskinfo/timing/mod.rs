@@ -48,11 +48,11 @@ pub struct Settings {
     pub seeks: bool,
     /// Measure random reads, many in flight (`-i`).
     pub reads: bool,
-    /// Synchronous random writes; what was there is lost.
+    /// Synchronous random writes, which destroy the content.
     pub writes: bool,
     /// How long each size of block is read or written at random, ns; 3 s and 1 s without.
     pub each_ns: Option<u64>,
-    /// The seed of random places and of what is written; any without.
+    /// The seed of random places and written data; any without.
     pub seed: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Settings {
 /// Measures an opened provider: first the overhead, then seeks, reads and writes.
 ///
 /// # Errors
-/// [`DiskinfoError`]: it is too small, or what it failed a request with.
+/// [`DiskinfoError`]: it is too small, or its error of a request.
 pub fn measure(
     settings: &Settings,
     stack: &Stack,
