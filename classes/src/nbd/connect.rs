@@ -13,6 +13,13 @@ use ugeom_format::wire::nbd::{Request, command};
 use ugeom_machine::clock;
 use ugeom_tls::{ClientTls, ROOM_BYTES_MIN, Stream};
 
+/// How long an address may send no answer before the next one is tried, or the same one once more,
+/// ns. The kernel repeats its SYN after 1 s and after 3 s, and then ever more seldom.
+pub(super) const CONNECT_NS: u64 = 5_000_000_000;
+
+/// Attempts to find a server.
+const ATTEMPTS: usize = 4;
+
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -37,37 +44,51 @@ impl Place {
     ///
     /// # Errors
     /// Why that cannot work, in plain words.
-    pub fn begin(&self, attempt: usize) -> Result<OwnedFd, String> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let open = |family| rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+    pub fn begin(&self, attempt: usize) -> Result<Begun, String> {
         match self {
             Self::Unix(path) => {
                 let address = SocketAddrUnix::new(path.as_path());
                 let address = address.map_err(|_| "the path of the socket is too long")?;
-                let fd = open(AddressFamily::UNIX).map_err(|errno| errno.to_string())?;
+                let fd = open(AddressFamily::UNIX)?;
                 started(rustix::net::connect(&fd, &address))?;
-                Ok(fd)
+                Ok(Begun { fd, addresses: 1 })
             }
             Self::Tcp { host, port } => {
                 let found = (host.as_str(), *port).to_socket_addrs();
                 let found: Vec<SocketAddr> = found
                     .map_err(|error| format!("unknown host: {error}"))?
                     .collect();
-                let address = found.get(attempt % found.len().max(1));
-                let address = address.ok_or("the host has no address")?;
-                let family = if address.is_ipv4() {
-                    AddressFamily::INET
-                } else {
-                    AddressFamily::INET6
-                };
-                let fd = open(family).map_err(|errno| errno.to_string())?;
-                // Without it small requests are only slower.
-                let _ = sockopt::set_tcp_nodelay(&fd, true);
-                started(rustix::net::connect(&fd, address))?;
-                Ok(fd)
+                begin_one_of(&found, attempt)
             }
         }
     }
+}
+
+/// A connection that is being made.
+pub(super) struct Begun {
+    pub fd: OwnedFd,
+    /// How many addresses there are to try.
+    addresses: usize,
+}
+
+fn begin_one_of(addresses: &[SocketAddr], attempt: usize) -> Result<Begun, String> {
+    let address = addresses.get(attempt % addresses.len().max(1));
+    let address = address.ok_or("the host has no address")?;
+    let fd = match address {
+        SocketAddr::V4(_) => open(AddressFamily::INET)?,
+        SocketAddr::V6(_) => open(AddressFamily::INET6)?,
+    };
+    // Without it small requests are only slower.
+    let _ = sockopt::set_tcp_nodelay(&fd, true);
+    started(rustix::net::connect(&fd, address))?;
+    let addresses = addresses.len();
+    Ok(Begun { fd, addresses })
+}
+
+fn open(family: AddressFamily) -> Result<OwnedFd, String> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+    fd.map_err(|errno| errno.to_string())
 }
 
 fn started(result: Result<(), Errno>) -> Result<(), String> {
@@ -85,35 +106,60 @@ pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
     }
 }
 
-/// Connects to an export: what the server tells of it, and the connection.
+/// A server that was found.
+pub(super) struct Found {
+    pub facts: Facts,
+    pub stream: Stream,
+    /// The number of the attempt that reached it.
+    pub attempt: usize,
+}
+
+/// Connects to an export.
 pub(super) fn first(
     place: &Place,
     export: &str,
     tls: Option<&ClientTls>,
     timeout: Duration,
-) -> Result<(Facts, Stream), String> {
+) -> Result<Found, String> {
     let limit_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::now_ns().saturating_add(limit_ns);
-    // A name may have several addresses; a few of them are tried.
+    let (fd, attempt) = reach(|attempt| place.begin(attempt), deadline_ns)?;
+    let mut stream = Stream::plain(fd);
+    match shake(&mut stream, export, tls, deadline_ns) {
+        Ok(facts) => Ok(Found {
+            facts,
+            stream,
+            attempt,
+        }),
+        Err(why) => {
+            stream.close();
+            Err(why)
+        }
+    }
+}
+
+/// The first connection that can be made, and the number of the attempt. A name may have several
+/// addresses; a few of them are tried. One that sends no answer leaves time for the others.
+fn reach(
+    begin: impl Fn(usize) -> Result<Begun, String>,
+    deadline_ns: u64,
+) -> Result<(OwnedFd, usize), String> {
     let mut last = String::new();
-    for attempt in 0..4 {
-        let connected = place.begin(attempt).and_then(|fd| {
-            wait(&fd, PollFlags::OUT, deadline_ns)?;
+    for attempt in 0..ATTEMPTS {
+        let made = begin(attempt).and_then(|Begun { fd, addresses }| {
+            let is_last = attempt + 1 >= addresses.min(ATTEMPTS);
+            let soon_ns = clock::now_ns().saturating_add(CONNECT_NS);
+            let limit_ns = if is_last {
+                deadline_ns
+            } else {
+                soon_ns.min(deadline_ns)
+            };
+            wait(&fd, PollFlags::OUT, limit_ns)?;
             connected(&fd)?;
             Ok(fd)
         });
-        match connected {
-            Ok(fd) => {
-                let mut stream = Stream::plain(fd);
-                let facts = shake(&mut stream, export, tls, deadline_ns);
-                return match facts {
-                    Ok(facts) => Ok((facts, stream)),
-                    Err(why) => {
-                        stream.close();
-                        Err(why)
-                    }
-                };
-            }
+        match made {
+            Ok(fd) => return Ok((fd, attempt)),
             Err(error) => last = error,
         }
     }
@@ -195,5 +241,31 @@ fn wait(fd: &OwnedFd, what: PollFlags, deadline_ns: u64) -> Result<(), String> {
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A listener whose queue is full: like a host that is gone, it leaves a SYN without an answer.
+    #[test]
+    fn an_address_without_an_answer_leaves_time_for_the_next_one() {
+        let full = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        rustix::net::listen(&full, 0).expect("a short queue");
+        let dead = full.local_addr().expect("an address");
+        let queued: Vec<_> = (0..4).map(|_| begin_one_of(&[dead], 0)).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let addresses = [dead, listener.local_addr().expect("an address")];
+        let begin_ns = clock::now_ns();
+        let deadline_ns = begin_ns + 60_000_000_000;
+        let reached = reach(|attempt| begin_one_of(&addresses, attempt), deadline_ns);
+        assert_eq!(reached.map(|(_, attempt)| attempt), Ok(1));
+        assert!(
+            clock::now_ns() - begin_ns >= CONNECT_NS,
+            "the first one was tried"
+        );
+        drop(queued);
     }
 }

@@ -44,7 +44,7 @@ use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use crate::{set_choice, set_field};
-use connect::Place;
+use connect::{Found, Place};
 use links::Flusher;
 use service::Service;
 use shake::Facts;
@@ -53,6 +53,7 @@ use state::ThreadLink;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use together::Together;
 use ugeom_format::wire::nbd::export_flag;
@@ -128,6 +129,8 @@ pub(super) struct Remote {
     tls: Option<ClientTls>,
     facts: Facts,
     spare: Spare,
+    /// The number of the address that has last reached the server.
+    address: AtomicUsize,
     sector_bytes: u32,
     /// Silence of a server that owes answers.
     timeout: Duration,
@@ -239,7 +242,11 @@ fn build(
         problem,
     };
     let connected = connect::first(&place, &export, tls.as_ref(), timeout);
-    let (facts, stream) = connected.map_err(refused)?;
+    let Found {
+        facts,
+        stream,
+        attempt,
+    } = connected.map_err(refused)?;
     let spare = Spare::new(stream, facts.allocation);
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
     let sector_bytes = sector_of(&facts, sector_bytes).map_err(refused)?;
@@ -250,6 +257,7 @@ fn build(
         tls,
         facts,
         spare,
+        address: attempt.into(),
         sector_bytes,
         timeout,
         retry,
@@ -318,7 +326,7 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let place = Place::Unix(private.socket);
-    let (facts, stream) = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
+    let Found { facts, stream, .. } = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
     let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted)?;
@@ -329,6 +337,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         tls: None,
         facts,
         spare,
+        address: 0.into(),
         sector_bytes,
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
