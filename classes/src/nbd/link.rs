@@ -382,6 +382,8 @@ impl Link {
             let shake = Shake::new(&self.remote.export, self.remote.tls.is_some());
             let (shake, input) = (Box::new(shake), Vec::new());
             self.stage = Stage::Shaking { shake, input };
+            // The silence of a network before this is not the server's.
+            self.heard_ns = self.now_ns;
             return self.watch(Interest::READ);
         }
         self.shake()
