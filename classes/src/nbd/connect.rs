@@ -1,13 +1,11 @@
-//! Where a server is, and how a connection to it begins.
+//! How a connection to a server begins: it is reached, and hands are shaken.
 
+use super::route::{Begun, Place, Route};
 use super::shake::{Facts, Shake, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
-use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use rustix::net::sockopt;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::Duration;
 use ugeom_format::wire::nbd::{Request, command};
 use ugeom_machine::clock;
@@ -19,84 +17,6 @@ pub(super) const CONNECT_NS: u64 = 5_000_000_000;
 
 /// Attempts to find a server.
 const ATTEMPTS: usize = 4;
-
-/// Where a server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Unix(PathBuf),
-    Tcp { host: String, port: u16 },
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "{}", path.display()),
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-        }
-    }
-}
-
-impl Place {
-    /// Begins to connect, without waiting; once the socket is writable, [`connected`] says whether
-    /// it has worked. Asking for the address of a name may take its time. `attempt` counts up, so
-    /// that each address of a host gets its turn.
-    ///
-    /// # Errors
-    /// Why that cannot work, in plain words.
-    pub fn begin(&self, attempt: usize) -> Result<Begun, String> {
-        match self {
-            Self::Unix(path) => {
-                let address = SocketAddrUnix::new(path.as_path());
-                let address = address.map_err(|_| "the path of the socket is too long")?;
-                let fd = open(AddressFamily::UNIX)?;
-                started(rustix::net::connect(&fd, &address))?;
-                Ok(Begun { fd, addresses: 1 })
-            }
-            Self::Tcp { host, port } => {
-                let found = (host.as_str(), *port).to_socket_addrs();
-                let found: Vec<SocketAddr> = found
-                    .map_err(|error| format!("unknown host: {error}"))?
-                    .collect();
-                begin_one_of(&found, attempt)
-            }
-        }
-    }
-}
-
-/// A connection that is being made.
-pub(super) struct Begun {
-    pub fd: OwnedFd,
-    /// How many addresses there are to try.
-    addresses: usize,
-}
-
-fn begin_one_of(addresses: &[SocketAddr], attempt: usize) -> Result<Begun, String> {
-    let address = addresses.get(attempt % addresses.len().max(1));
-    let address = address.ok_or("the host has no address")?;
-    let fd = match address {
-        SocketAddr::V4(_) => open(AddressFamily::INET)?,
-        SocketAddr::V6(_) => open(AddressFamily::INET6)?,
-    };
-    // Without it small requests are only slower.
-    let _ = sockopt::set_tcp_nodelay(&fd, true);
-    started(rustix::net::connect(&fd, address))?;
-    let addresses = addresses.len();
-    Ok(Begun { fd, addresses })
-}
-
-fn open(family: AddressFamily) -> Result<OwnedFd, String> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
-    fd.map_err(|errno| errno.to_string())
-}
-
-fn started(result: Result<(), Errno>) -> Result<(), String> {
-    match result {
-        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
-        Err(errno) => Err(errno.to_string()),
-    }
-}
 
 /// Whether a socket that has become writable is connected.
 pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
@@ -110,26 +30,26 @@ pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
 pub(super) struct Found {
     pub facts: Facts,
     pub stream: Stream,
-    /// The number of the attempt that reached it.
-    pub attempt: usize,
+    pub route: Route,
 }
 
 /// Connects to an export.
 pub(super) fn first(
-    place: &Place,
+    place: Place,
     export: &str,
     tls: Option<&ClientTls>,
     timeout: Duration,
 ) -> Result<Found, String> {
     let limit_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::now_ns().saturating_add(limit_ns);
-    let (fd, attempt) = reach(|attempt| place.begin(attempt), deadline_ns)?;
+    let route = Route::find(place)?;
+    let fd = reach(&route, deadline_ns)?;
     let mut stream = Stream::plain(fd);
     match shake(&mut stream, export, tls, deadline_ns) {
         Ok(facts) => Ok(Found {
             facts,
             stream,
-            attempt,
+            route,
         }),
         Err(why) => {
             stream.close();
@@ -138,15 +58,12 @@ pub(super) fn first(
     }
 }
 
-/// The first connection that can be made, and the number of the attempt. A name may have several
-/// addresses; a few of them are tried. One that sends no answer leaves time for the others.
-fn reach(
-    begin: impl Fn(usize) -> Result<Begun, String>,
-    deadline_ns: u64,
-) -> Result<(OwnedFd, usize), String> {
+/// The first connection that can be made. A name may have several addresses; a few of them are tried.
+/// One that sends no answer leaves time for the others.
+fn reach(route: &Route, deadline_ns: u64) -> Result<OwnedFd, String> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
-        let made = begin(attempt).and_then(|Begun { fd, addresses }| {
+        let made = route.begin(attempt).and_then(|Begun { fd, addresses }| {
             let is_last = attempt + 1 >= addresses.min(ATTEMPTS);
             let soon_ns = clock::now_ns().saturating_add(CONNECT_NS);
             let limit_ns = if is_last {
@@ -159,7 +76,10 @@ fn reach(
             Ok(fd)
         });
         match made {
-            Ok(fd) => return Ok((fd, attempt)),
+            Ok(fd) => {
+                route.has_reached(attempt);
+                return Ok(fd);
+            }
             Err(error) => last = error,
         }
     }
@@ -255,17 +175,16 @@ mod tests {
         let full = TcpListener::bind("127.0.0.1:0").expect("a socket");
         rustix::net::listen(&full, 0).expect("a short queue");
         let dead = full.local_addr().expect("an address");
-        let queued: Vec<_> = (0..4).map(|_| begin_one_of(&[dead], 0)).collect();
+        let queue = Route::known("full", &[dead]);
+        let queued: Vec<_> = (0..4).map(|attempt| queue.begin(attempt)).collect();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
-        let addresses = [dead, listener.local_addr().expect("an address")];
+        let alive = listener.local_addr().expect("an address");
+        let route = Route::known("two", &[dead, alive]);
         let begin_ns = clock::now_ns();
-        let deadline_ns = begin_ns + 60_000_000_000;
-        let reached = reach(|attempt| begin_one_of(&addresses, attempt), deadline_ns);
-        assert_eq!(reached.map(|(_, attempt)| attempt), Ok(1));
-        assert!(
-            clock::now_ns() - begin_ns >= CONNECT_NS,
-            "the first one was tried"
-        );
+        reach(&route, begin_ns + 60_000_000_000).expect("one of them answers");
+        let took_ns = clock::now_ns() - begin_ns;
+        assert!(took_ns >= CONNECT_NS, "the first one is tried");
+        assert_eq!(route.last(), 1);
         drop(queued);
     }
 }

@@ -29,7 +29,7 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Waiting};
 use ugeom_format::wire::nbd::{Request, command, command_flag, export_flag};
@@ -204,7 +204,7 @@ impl Link {
             up_ns: 0,
             heard_ns: 0,
             now_ns: clock::now_ns(),
-            address: remote.address.load(Ordering::Relaxed),
+            address: remote.route.last(),
             shook: true,
             refusals: 0,
             refused: false,
@@ -349,7 +349,7 @@ impl Link {
         if self.resume()? {
             return Ok(());
         }
-        let begun = self.remote.place.begin(self.address);
+        let begun = self.remote.route.begin(self.address);
         let stream = Stream::plain(begun.map_err(|_| "the server cannot be connected to")?.fd);
         self.adopt(stream, Interest::WRITE)?;
         self.heard_ns = self.now_ns;
@@ -426,7 +426,7 @@ impl Link {
         self.allocation = facts.allocation;
         self.up_ns = self.now_ns;
         self.heard_ns = self.now_ns;
-        self.remote.address.store(self.address, Ordering::Relaxed);
+        self.remote.route.has_reached(self.address);
         self.refusals = 0;
         Ok(())
     }
@@ -506,7 +506,10 @@ impl Link {
         }
         let was_up = matches!(self.stage, Stage::Up);
         self.shook = was_up;
-        self.address += usize::from(!was_up);
+        if !was_up {
+            self.address += 1;
+            self.remote.route.has_failed();
+        }
         if matches!(self.stage, Stage::Shaking { .. }) {
             self.refusals += 1;
             self.refused = self.refusals >= REFUSALS;

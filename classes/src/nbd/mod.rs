@@ -29,6 +29,7 @@ mod connect;
 mod durability;
 mod link;
 mod links;
+mod route;
 mod service;
 mod shake;
 mod spare;
@@ -44,8 +45,9 @@ use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use crate::{set_choice, set_field};
-use connect::{Found, Place};
+use connect::Found;
 use links::Flusher;
+use route::{Place, Route};
 use service::Service;
 use shake::Facts;
 use spare::Spare;
@@ -53,7 +55,6 @@ use state::ThreadLink;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use together::Together;
 use ugeom_format::wire::nbd::export_flag;
@@ -124,13 +125,11 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
 
 /// Where the export is, and what is known of it.
 pub(super) struct Remote {
-    place: Place,
+    route: Route,
     export: String,
     tls: Option<ClientTls>,
     facts: Facts,
     spare: Spare,
-    /// The number of the address that has last reached the server.
-    address: AtomicUsize,
     sector_bytes: u32,
     /// Silence of a server that owes answers.
     timeout: Duration,
@@ -241,23 +240,22 @@ fn build(
         },
         problem,
     };
-    let connected = connect::first(&place, &export, tls.as_ref(), timeout);
+    let connected = connect::first(place.clone(), &export, tls.as_ref(), timeout);
     let Found {
         facts,
         stream,
-        attempt,
+        route,
     } = connected.map_err(refused)?;
     let spare = Spare::new(stream, facts.allocation);
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
     let sector_bytes = sector_of(&facts, sector_bytes).map_err(refused)?;
     let losses = Arc::default();
     let remote = Arc::new(Remote {
-        place,
+        route,
         export,
         tls,
         facts,
         spare,
-        address: attempt.into(),
         sector_bytes,
         timeout,
         retry,
@@ -268,7 +266,7 @@ fn build(
         losses,
     });
     let mut config = vec![
-        ("server", remote.place.to_string()),
+        ("server", remote.route.place().to_string()),
         ("export", remote.export.clone()),
     ];
     if remote.tls.is_some() {
@@ -326,18 +324,21 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let place = Place::Unix(private.socket);
-    let Found { facts, stream, .. } = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
+    let Found {
+        facts,
+        stream,
+        route,
+    } = connect::first(place, "", None, PRIVATE_TIMEOUT)?;
     let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted)?;
     let losses = Arc::default();
     let remote = Arc::new(Remote {
-        place,
+        route,
         export: String::new(),
         tls: None,
         facts,
         spare,
-        address: 0.into(),
         sector_bytes,
         timeout: PRIVATE_TIMEOUT,
         retry: PRIVATE_RETRY,
