@@ -168,8 +168,8 @@ impl Stream {
         }
     }
 
-    /// Closes it and drops the bytes that the peer has not acknowledged. A close alone leaves them to
-    /// the kernel, which goes on sending them over TCP for minutes, past the end of a partition.
+    /// Closes it and drops the bytes that the peer has not acknowledged. A close alone leaves them
+    /// to the kernel, which goes on sending them over TCP for minutes, past the end of a partition.
     pub fn abort(self) {
         // A Unix socket has none: its peer has received all bytes already.
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));

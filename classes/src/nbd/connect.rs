@@ -58,8 +58,8 @@ pub(super) fn first(
     }
 }
 
-/// The first connection that can be made. A name may have several addresses; a few of them are tried.
-/// One that sends no answer leaves time for the others.
+/// The first connection that can be made. A name may have several addresses; a few of them are
+/// tried. One that sends no answer leaves time for the others.
 fn reach(route: &Route, deadline_ns: u64) -> Result<OwnedFd, String> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {

@@ -495,8 +495,8 @@ impl Link {
         }
     }
 
-    /// The connection is gone: all that was asked over it will be asked again, and must not reach the
-    /// server late, when newer data has been written.
+    /// The connection is gone: all that was asked over it will be asked again, and must not reach
+    /// the server late, when newer data has been written.
     fn lose(&mut self, why: &'static str) {
         if let Some(stream) = self.stream.take() {
             stream.abort();

@@ -1,8 +1,8 @@
 //! Where a server is, and the way there: the addresses of its name.
 //!
-//! A name is looked up when the stack is built. Later, a thread looks it up again when an attempt to
-//! connect has failed: behind a partition a look-up takes tens of seconds, and a thread that serves
-//! requests, also those to other disks, must not wait for it.
+//! A name is looked up when the stack is built. Later, a thread looks it up again when an attempt
+//! to connect has failed: behind a partition a look-up takes tens of seconds, and a thread that
+//! serves requests, also those to other disks, must not wait for it.
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -105,8 +105,8 @@ impl Route {
         &self.place
     }
 
-    /// Begins to connect, without waiting; a socket that has become writable is connected, or has an
-    /// error. `attempt` counts up, so that each address of a host gets its turn.
+    /// Begins to connect, without waiting; a socket that has become writable is connected, or has
+    /// an error. `attempt` counts up, so that each address of a host gets its turn.
     ///
     /// # Errors
     /// Why that cannot work, in plain words.

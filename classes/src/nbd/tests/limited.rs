@@ -54,8 +54,8 @@ fn threads_share_a_connection_where_the_others_are_not_answered() {
     threads_read_what_they_write(&target, 4);
 }
 
-/// A network that has dropped the first SYNs, as before the end of a partition: the kernel sends the
-/// third one after 3 s, longer than a server may be silent in a handshake here.
+/// A network that has dropped the first SYNs, as before the end of a partition: the kernel sends
+/// the third one after 3 s, longer than a server may be silent in a handshake here.
 #[test]
 fn a_slow_network_is_no_server_that_admits_too_few() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");

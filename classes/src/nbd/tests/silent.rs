@@ -128,8 +128,8 @@ fn tasting_ends_with_the_first_request_to_an_unreachable_server() {
     assert!(text.contains("nbd0: the server does not answer"), "{text}");
 }
 
-/// A server that does not read, as behind a partition of the network: a write of the connection that
-/// was given up must not reach it later, when newer data has been acknowledged.
+/// A server that does not read, as behind a partition of the network: a write of the connection
+/// that was given up must not reach it later, when newer data has been acknowledged.
 #[test]
 fn a_write_is_not_sent_any_more_once_its_connection_was_given_up() {
     const WRITE_BYTES: usize = 1 << 20;
