@@ -5,10 +5,11 @@
 
 use crate::{ClientTls, Records, ServerTls};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, Shutdown};
+use rustix::net::{SendFlags, Shutdown, sockopt};
 use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Room with which a read in TLS takes many records, bytes.
 const SECURE_ROOM_BYTES: usize = 256 << 10;
@@ -165,6 +166,13 @@ impl Stream {
         if let Some(records) = &mut self.records {
             records.close(&self.fd);
         }
+    }
+
+    /// Closes it and drops the bytes that the peer has not acknowledged. A close alone leaves them
+    /// to the kernel, which goes on sending them over TCP for minutes, past the end of a partition.
+    pub fn abort(self) {
+        // A Unix socket has none: its peer has received all bytes already.
+        let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
     }
 
     /// Ends it for both sides, even while another process holds the descriptor.

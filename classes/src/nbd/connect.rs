@@ -1,81 +1,22 @@
-//! Where a server is, and how a connection to it begins.
+//! How a connection to a server begins: it is reached, and hands are shaken.
 
+use super::route::{Begun, Place, Route};
 use super::shake::{Facts, Shake, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
-use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use rustix::net::sockopt;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::Duration;
 use ugeom_format::wire::nbd::{Request, command};
 use ugeom_machine::clock;
 use ugeom_tls::{ClientTls, ROOM_BYTES_MIN, Stream};
 
-/// Where a server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Unix(PathBuf),
-    Tcp { host: String, port: u16 },
-}
+/// How long an address may send no answer before the next one is tried, or the same one once more,
+/// ns. The kernel repeats its SYN after 1 s and after 3 s, and then ever more seldom.
+pub(super) const CONNECT_NS: u64 = 5_000_000_000;
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "{}", path.display()),
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-        }
-    }
-}
-
-impl Place {
-    /// Begins to connect, without waiting; once the socket is writable, [`connected`] says whether
-    /// it has worked. Asking for the address of a name may take its time. `attempt` counts up, so
-    /// that each address of a host gets its turn.
-    ///
-    /// # Errors
-    /// Why that cannot work, in plain words.
-    pub fn begin(&self, attempt: usize) -> Result<OwnedFd, String> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let open = |family| rustix::net::socket_with(family, SocketType::STREAM, flags, None);
-        match self {
-            Self::Unix(path) => {
-                let address = SocketAddrUnix::new(path.as_path());
-                let address = address.map_err(|_| "the path of the socket is too long")?;
-                let fd = open(AddressFamily::UNIX).map_err(|errno| errno.to_string())?;
-                started(rustix::net::connect(&fd, &address))?;
-                Ok(fd)
-            }
-            Self::Tcp { host, port } => {
-                let found = (host.as_str(), *port).to_socket_addrs();
-                let found: Vec<SocketAddr> = found
-                    .map_err(|error| format!("unknown host: {error}"))?
-                    .collect();
-                let address = found.get(attempt % found.len().max(1));
-                let address = address.ok_or("the host has no address")?;
-                let family = if address.is_ipv4() {
-                    AddressFamily::INET
-                } else {
-                    AddressFamily::INET6
-                };
-                let fd = open(family).map_err(|errno| errno.to_string())?;
-                // Without it small requests are only slower.
-                let _ = sockopt::set_tcp_nodelay(&fd, true);
-                started(rustix::net::connect(&fd, address))?;
-                Ok(fd)
-            }
-        }
-    }
-}
-
-fn started(result: Result<(), Errno>) -> Result<(), String> {
-    match result {
-        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
-        Err(errno) => Err(errno.to_string()),
-    }
-}
+/// Attempts to find a server.
+const ATTEMPTS: usize = 4;
 
 /// Whether a socket that has become writable is connected.
 pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
@@ -85,34 +26,59 @@ pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
     }
 }
 
-/// Connects to an export: its description by the server, and the connection.
+/// A server that was found.
+pub(super) struct FirstConnection {
+    pub facts: Facts,
+    pub stream: Stream,
+    pub route: Route,
+}
+
+/// Connects to an export.
 pub(super) fn first(
-    place: &Place,
+    place: Place,
     export: &str,
     tls: Option<&ClientTls>,
     timeout: Duration,
-) -> Result<(Facts, Stream), String> {
+) -> Result<FirstConnection, String> {
     let limit_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::now_ns().saturating_add(limit_ns);
-    // A name may have several addresses; a few of them are tried.
+    let route = Route::find(place)?;
+    let fd = reach(&route, deadline_ns)?;
+    let mut stream = Stream::plain(fd);
+    match shake(&mut stream, export, tls, deadline_ns) {
+        Ok(facts) => Ok(FirstConnection {
+            facts,
+            stream,
+            route,
+        }),
+        Err(why) => {
+            stream.close();
+            Err(why)
+        }
+    }
+}
+
+/// The first connection that can be made. A name may have several addresses; a few of them are
+/// tried. One that sends no answer leaves time for the others.
+fn reach(route: &Route, deadline_ns: u64) -> Result<OwnedFd, String> {
     let mut last = String::new();
-    for attempt in 0..4 {
-        let connected = place.begin(attempt).and_then(|fd| {
-            wait(&fd, PollFlags::OUT, deadline_ns)?;
+    for attempt in 0..ATTEMPTS {
+        let made = route.begin(attempt).and_then(|Begun { fd, addresses }| {
+            let is_last = attempt + 1 >= addresses.min(ATTEMPTS);
+            let soon_ns = clock::now_ns().saturating_add(CONNECT_NS);
+            let limit_ns = if is_last {
+                deadline_ns
+            } else {
+                soon_ns.min(deadline_ns)
+            };
+            wait(&fd, PollFlags::OUT, limit_ns)?;
             connected(&fd)?;
             Ok(fd)
         });
-        match connected {
+        match made {
             Ok(fd) => {
-                let mut stream = Stream::plain(fd);
-                let facts = shake(&mut stream, export, tls, deadline_ns);
-                return match facts {
-                    Ok(facts) => Ok((facts, stream)),
-                    Err(why) => {
-                        stream.close();
-                        Err(why)
-                    }
-                };
+                route.has_reached(attempt);
+                return Ok(fd);
             }
             Err(error) => last = error,
         }
@@ -195,5 +161,30 @@ fn wait(fd: &OwnedFd, what: PollFlags, deadline_ns: u64) -> Result<(), String> {
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A listener whose queue is full: like a host that is gone, it leaves a SYN without an answer.
+    #[test]
+    fn an_address_without_an_answer_leaves_time_for_the_next_one() {
+        let full = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        rustix::net::listen(&full, 0).expect("a short queue");
+        let dead = full.local_addr().expect("an address");
+        let queue = Route::known("full", &[dead]);
+        let queued: Vec<_> = (0..4).map(|attempt| queue.begin(attempt)).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let alive = listener.local_addr().expect("an address");
+        let route = Route::known("two", &[dead, alive]);
+        let begin_ns = clock::now_ns();
+        reach(&route, begin_ns + 60_000_000_000).expect("one of them answers");
+        let took_ns = clock::now_ns() - begin_ns;
+        assert!(took_ns >= CONNECT_NS, "the first one is tried");
+        assert_eq!(route.last(), 1);
+        drop(queued);
     }
 }

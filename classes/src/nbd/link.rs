@@ -25,10 +25,7 @@ use super::durability::Durability;
 use super::shake::{Facts, Shake, Step};
 use super::together::{Flushed, Together};
 use rustix::io::Errno;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -64,9 +61,6 @@ const POLL_NS: u64 = 50_000;
 /// Handshakes in a row that the server breaks before its connections count as too many: one may be
 /// broken by a server that ends.
 const REFUSALS: u32 = 2;
-
-/// Silence in a handshake after which the same is assumed, at most, ns.
-const HANDSHAKE_NS: u64 = 5_000_000_000;
 
 /// How long to wait before connecting again, at most.
 const PAUSE_NS: u64 = 100_000_000;
@@ -156,7 +150,8 @@ pub(super) struct Link {
     /// When the server last sent something of use.
     pub heard_ns: u64,
     pub now_ns: u64,
-    attempts: usize,
+    /// The number of the address that is tried.
+    address: usize,
     /// The handshake over the last connection was completed.
     shook: bool,
     /// Handshakes in a row that were not.
@@ -209,7 +204,7 @@ impl Link {
             up_ns: 0,
             heard_ns: 0,
             now_ns: clock::now_ns(),
-            attempts: 0,
+            address: remote.route.last(),
             shook: true,
             refusals: 0,
             refused: false,
@@ -354,9 +349,8 @@ impl Link {
         if self.resume()? {
             return Ok(());
         }
-        self.attempts += 1;
-        let fd = self.remote.place.begin(self.attempts);
-        let stream = Stream::plain(fd.map_err(|_| "the server cannot be connected to")?);
+        let begun = self.remote.route.begin(self.address);
+        let stream = Stream::plain(begun.map_err(|_| "the server cannot be connected to")?.fd);
         self.adopt(stream, Interest::WRITE)?;
         self.heard_ns = self.now_ns;
         self.stage = Stage::Connecting;
@@ -388,6 +382,8 @@ impl Link {
             let shake = Shake::new(&self.remote.export, self.remote.tls.is_some());
             let (shake, input) = (Box::new(shake), Vec::new());
             self.stage = Stage::Shaking { shake, input };
+            // The silence of a network before this is not the server's.
+            self.heard_ns = self.now_ns;
             return self.watch(Interest::READ);
         }
         self.shake()
@@ -430,7 +426,8 @@ impl Link {
         self.allocation = facts.allocation;
         self.up_ns = self.now_ns;
         self.heard_ns = self.now_ns;
-        (self.attempts, self.refusals) = (0, 0);
+        self.remote.route.has_reached(self.address);
+        self.refusals = 0;
         Ok(())
     }
 
@@ -498,14 +495,21 @@ impl Link {
         }
     }
 
-    /// The connection is gone: all that was asked over it will be asked again.
+    /// The connection is gone: all that was asked over it will be asked again, and must not reach
+    /// the server late, when newer data has been written.
     fn lose(&mut self, why: &'static str) {
-        self.stream = None;
+        if let Some(stream) = self.stream.take() {
+            stream.abort();
+        }
         if let Some(source) = self.source.take() {
             self.reactor.deregister(source);
         }
         let was_up = matches!(self.stage, Stage::Up);
         self.shook = was_up;
+        if !was_up {
+            self.address += 1;
+            self.remote.route.has_failed();
+        }
         if matches!(self.stage, Stage::Shaking { .. }) {
             self.refusals += 1;
             self.refused = self.refusals >= REFUSALS;
@@ -600,57 +604,6 @@ impl Link {
                 None => {}
             }
         }
-    }
-
-    fn tick(&mut self) {
-        // The number of ticks does not matter; without any there is nothing to read.
-        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-        let period_ns = self.period().as_nanos() as u64;
-        self.next_tick_ns = ticks::after(self.next_tick_ns, self.now_ns, period_ns);
-        if !self.is_busy() {
-            return self.set_timer(false);
-        }
-        if self.owes_nothing() {
-            self.heard_ns = self.now_ns;
-        }
-        let silent_ns = self.now_ns.saturating_sub(self.heard_ns);
-        let timeout_ns = self.together.answer_timeout.at_ns(self.now_ns);
-        if matches!(self.stage, Stage::Shaking { .. }) {
-            // It may wait in the queue of a server that admits no more.
-            self.refused |= silent_ns > HANDSHAKE_NS.min(timeout_ns / 2);
-        }
-        match self.stage {
-            Stage::Down { .. } if self.is_other => self.give_up(OTHER_EXPORT, false),
-            Stage::Down { .. } => self.give_up("the server is unreachable", false),
-            _ if silent_ns > timeout_ns => {
-                self.lose(SILENT);
-                if self.together.is_gone() {
-                    self.together.answer_timeout.ended(self.now_ns);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn period(&self) -> Duration {
-        let shortest = self.remote.timeout.min(self.remote.retry) / 4;
-        shortest.clamp(Duration::from_millis(10), Duration::from_millis(100))
-    }
-
-    fn set_timer(&mut self, runs: bool) {
-        let period = if runs { self.period() } else { Duration::ZERO };
-        let time = Timespec {
-            tv_sec: period.as_secs() as i64,
-            tv_nsec: period.subsec_nanos().into(),
-        };
-        let ticks = Itimerspec {
-            it_interval: time,
-            it_value: time,
-        };
-        // It fails only for values that make no time.
-        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &ticks);
-        self.ticks = runs;
-        self.next_tick_ns = self.now_ns + period.as_nanos() as u64;
     }
 }
 

@@ -90,7 +90,7 @@ impl Links {
             return;
         }
         if !self.shared.swap(true, Ordering::SeqCst) {
-            let place = &remote.place;
+            let place = remote.route.place();
             log::warn!(
                 "{place}: the server admits too few connections for one a thread; all threads \
                  share one (connections=1 does so from the start)"

@@ -29,6 +29,7 @@ mod connect;
 mod durability;
 mod link;
 mod links;
+mod route;
 mod service;
 mod shake;
 mod spare;
@@ -44,8 +45,9 @@ use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use crate::{set_choice, set_field};
-use connect::Place;
+use connect::FirstConnection;
 use links::Flusher;
+use route::{Place, Route};
 use service::Service;
 use shake::Facts;
 use spare::Spare;
@@ -123,7 +125,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
 
 /// Where the export is, and its known properties.
 pub(super) struct Remote {
-    place: Place,
+    route: Route,
     export: String,
     tls: Option<ClientTls>,
     facts: Facts,
@@ -238,14 +240,18 @@ fn build(
         },
         problem,
     };
-    let connected = connect::first(&place, &export, tls.as_ref(), timeout);
-    let (facts, stream) = connected.map_err(refused)?;
+    let connected = connect::first(place.clone(), &export, tls.as_ref(), timeout);
+    let FirstConnection {
+        facts,
+        stream,
+        route,
+    } = connected.map_err(refused)?;
     let spare = Spare::new(stream, facts.allocation);
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
     let sector_bytes = sector_of(&facts, sector_bytes).map_err(refused)?;
     let losses = Arc::default();
     let remote = Arc::new(Remote {
-        place,
+        route,
         export,
         tls,
         facts,
@@ -260,7 +266,7 @@ fn build(
         losses,
     });
     let mut config = vec![
-        ("server", remote.place.to_string()),
+        ("server", remote.route.place().to_string()),
         ("export", remote.export.clone()),
     ];
     if remote.tls.is_some() {
@@ -318,13 +324,17 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let place = Place::Unix(private.socket);
-    let (facts, stream) = connect::first(&place, "", None, PRIVATE_TIMEOUT)?;
+    let FirstConnection {
+        facts,
+        stream,
+        route,
+    } = connect::first(place, "", None, PRIVATE_TIMEOUT)?;
     let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted)?;
     let losses = Arc::default();
     let remote = Arc::new(Remote {
-        place,
+        route,
         export: String::new(),
         tls: None,
         facts,

@@ -335,7 +335,7 @@ fn serve_once_as(listener: &UnixListener, flags: u16, chunks: bool, then: impl F
 }
 
 /// The same for a client that has been accepted; one that leaves meanwhile is left.
-fn shake_hands(mut stream: UnixStream, flags: u16, chunks: bool, then: impl FnOnce(UnixStream)) {
+fn shake_hands<S: Read + Write>(mut stream: S, flags: u16, chunks: bool, then: impl FnOnce(S)) {
     let greeting = Greeting { flags: 3 }.encode();
     let greeted = stream.write_all(&greeting);
     if greeted
@@ -384,7 +384,7 @@ fn shake_hands(mut stream: UnixStream, flags: u16, chunks: bool, then: impl FnOn
     }
 }
 
-fn next_request(stream: &mut UnixStream) -> Option<Request> {
+fn next_request(stream: &mut impl Read) -> Option<Request> {
     let mut bytes = [0; 28];
     stream.read_exact(&mut bytes).ok()?;
     Some(Request::decode(&bytes).expect("a request"))

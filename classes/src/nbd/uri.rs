@@ -4,7 +4,7 @@
 //! Source: "The NBD Uniform Resource Indicator (URI) specification", `doc/uri.md` of
 //! <https://github.com/NetworkBlockDevice/nbd>; escapes are those of RFC 3986, 2.1.
 
-use super::connect::Place;
+use super::route::Place;
 
 /// The port of NBD servers.
 const PORT: u16 = 10_809;

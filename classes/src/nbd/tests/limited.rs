@@ -1,6 +1,8 @@
 //! Servers that declare their connections coherent and admit fewer than there are threads.
 
 use super::*;
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::sync::{Arc, Barrier, Mutex};
 
 /// Threads that write, flush and read places of their own, all of them connected beside each other.
@@ -50,6 +52,49 @@ fn threads_share_a_connection_where_the_others_are_not_answered() {
     let _server = start(&qemu, &arguments, &folder);
     let target = open(&target_of(&folder, "", "&timeout=1s&retry=20s"));
     threads_read_what_they_write(&target, 4);
+}
+
+/// A network that has dropped the first SYNs, as before the end of a partition: the kernel sends
+/// the third one after 3 s, longer than a server may be silent in a handshake here.
+#[test]
+fn a_slow_network_is_no_server_that_admits_too_few() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    rustix::net::listen(&listener, 0).expect("a short queue");
+    let place = listener.local_addr().expect("an address");
+    let (first_is_up, begin) = mpsc::channel();
+    std::thread::spawn(move || {
+        let flags = export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN;
+        let answer = |mut stream: TcpStream| {
+            while let Some(request) = next_request(&mut stream) {
+                let _ = stream.write_all(&sixes(&request));
+            }
+        };
+        let (stream, _) = listener.accept().expect("the first one");
+        std::thread::spawn(move || shake_hands(stream, flags, false, answer));
+        // A full queue drops the SYN.
+        let filler = TcpStream::connect(place).expect("connected");
+        first_is_up.send(()).expect("the test waits");
+        std::thread::sleep(Duration::from_millis(1500));
+        let (accepted, _) = listener.accept().expect("the one in the queue");
+        let (stream, _) = listener.accept().expect("the second one");
+        std::thread::sleep(Duration::from_millis(300));
+        drop((filler, accepted));
+        shake_hands(stream, flags, false, answer);
+    });
+    let target = open(&format!("nbd://{place}/?timeout=4s&retry=30s"));
+    let (opened, mut first) = opened(&target);
+    first.read(&opened, 0, &mut [0; 512]).expect("read");
+    begin.recv().expect("the queue is full");
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| {
+            let mut second = target.stack.channel(1).expect("a channel");
+            second.read(&opened, 0, &mut [0; 512]).map(drop)
+        });
+        second.join().expect("no panic").expect("read");
+    });
+    let tree = target.stack.tree();
+    let connections = tree.geoms.iter().find_map(|geom| geom.fact("connections"));
+    assert_eq!(connections, Some("one a thread"));
 }
 
 /// A disk that forgets its writes when a client leaves without a FLUSH behind them.

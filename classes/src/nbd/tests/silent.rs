@@ -2,6 +2,7 @@
 
 use super::mad::{chunk_of, status_of};
 use super::*;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -125,6 +126,53 @@ fn tasting_ends_with_the_first_request_to_an_unreachable_server() {
     };
     let text = error.to_string();
     assert!(text.contains("nbd0: the server does not answer"), "{text}");
+}
+
+/// A server that does not read, as behind a partition of the network: a write of the connection
+/// that was given up must not reach it later, when newer data has been acknowledged.
+#[test]
+fn a_write_is_not_sent_any_more_once_its_connection_was_given_up() {
+    const WRITE_BYTES: usize = 1 << 20;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    // Accepted sockets inherit it: most of the write stays with the client.
+    rustix::net::sockopt::set_socket_recv_buffer_size(&listener, 4096).expect("a small buffer");
+    let place = listener.local_addr().expect("an address");
+    let server = std::thread::spawn(move || {
+        let flags = export_flag::HAS_FLAGS | export_flag::SEND_FLUSH;
+        let mut first = None;
+        let (stream, _) = listener.accept().expect("a client");
+        shake_hands(stream, flags, false, |stream| first = Some(stream));
+        let (stream, _) = listener.accept().expect("it connects again");
+        shake_hands(stream, flags, false, |mut stream| {
+            while let Some(request) = next_request(&mut stream) {
+                let mut data = vec![0; request.length_bytes as usize];
+                if request.command == command::WRITE {
+                    stream.read_exact(&mut data).expect("data");
+                }
+                let (error, cookie) = (0, request.cookie);
+                let _ = stream.write_all(&SimpleReply { error, cookie }.encode());
+            }
+        });
+        let mut late = Vec::new();
+        // A connection that was reset ends with an error.
+        let _ = first.expect("a connection").read_to_end(&mut late);
+        late.len()
+    });
+    let text = format!("nbd://{place}/?timeout=400ms&retry=20s");
+    let target = open(&text);
+    let (opened, mut channel) = opened(&target);
+    channel
+        .write(&opened, 0, &vec![1; WRITE_BYTES])
+        .expect("written");
+    channel
+        .write(&opened, 0, &vec![2; WRITE_BYTES])
+        .expect("written");
+    drop((channel, opened, target));
+    let late_bytes = server.join().expect("no panic");
+    assert!(
+        late_bytes < WRITE_BYTES,
+        "{late_bytes} bytes of the first write arrive late"
+    );
 }
 
 /// The server's reply to a request, without the end of the reply.
