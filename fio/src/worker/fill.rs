@@ -93,6 +93,7 @@ impl<D: Door> Worker<'_, D> {
             due,
             begun: now,
             issued: now,
+            in_flight: true,
         };
         if self.traces.log.is_some() {
             self.log_request(&request);
