@@ -100,7 +100,7 @@ impl<D: Door> Worker<'_, D> {
         }
         self.door.submit(slot, &request);
         self.queued.push(slot);
-        if !self.in_batches {
+        if !self.in_batches && !request.is_sync() {
             self.tally.depth(self.in_flight(), 1);
         }
     }
