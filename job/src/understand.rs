@@ -4,7 +4,7 @@
 use super::effects::without_effect;
 use super::error::{JobError, Origin};
 use super::language::Section;
-use super::options::{OPTIONS, apply};
+use super::options::{OPTIONS, Setting, apply};
 use super::settings::{FileOperation, Job, READ, TRIM, Verify, WRITE};
 use super::unverified::unverified;
 
@@ -148,11 +148,11 @@ fn primary(name: &str) -> String {
 }
 
 fn set(job: &mut Job, section: &Section) -> Result<(), JobError> {
-    // It holds for all sizes of its section, as in fio.
-    let (units, others): (Vec<_>, Vec<_>) = section
-        .settings
-        .iter()
-        .partition(|setting| setting.name == "kb_base");
+    // As in fio, it holds for all sizes of a section, but for those after it on a command line.
+    let of_section = |setting: &&Setting| {
+        setting.name == "kb_base" && matches!(setting.origin, Origin::Line { .. })
+    };
+    let (units, others): (Vec<_>, Vec<_>) = section.settings.iter().partition(of_section);
     let all = units.into_iter().chain(others);
     all.into_iter().try_for_each(|setting| apply(job, setting))
 }

@@ -16,6 +16,13 @@ pub fn online_cores() -> usize {
     usize::try_from(cores).unwrap_or(1).max(1)
 }
 
+/// Number of cores that the system has, whether they are online or not.
+pub fn configured_cores() -> usize {
+    // SAFETY: takes a number, touches no memory.
+    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    usize::try_from(cores).unwrap_or(1).max(1)
+}
+
 /// Number of cores that the system could ever have online, for which drivers keep queues
 /// (`/sys/devices/system/cpu/possible`); those that are online where it does not say.
 pub fn possible_cores() -> usize {

@@ -26,7 +26,7 @@ pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
     }
 }
 
-/// A server that was found.
+/// The connection over which the export was described.
 pub(super) struct FirstConnection {
     pub facts: Facts,
     pub stream: Stream,

@@ -91,6 +91,8 @@ struct Rules {
     /// `bs_is_seq_rand`: sequential requests have the first size of `bs`, random ones the second.
     seq_rand_sizes: bool,
     time_based: bool,
+    /// Sequential requests of a random job begin anew at the end of the region.
+    repeats_sequences: bool,
     /// Files are worked through more than once, each time in the same order.
     repeats_passes: bool,
     /// Each trim of a file is followed by the write of its range.
@@ -127,7 +129,7 @@ impl Places {
     /// The places of `job` in `regions`.
     /// Fails where there is no memory for the map of those that were visited.
     pub fn new(job: &Job, regions: &[Region], seeds: &Seeds) -> Result<Self, JobError> {
-        let rules = Rules::new(job, seeds);
+        let rules = Rules::new(job, regions.len(), seeds);
         let zeta = &mut ZetaSum::default();
         let state = |region| State::new(job, region, &rules, seeds, zeta);
         let files: Result<_, TryReserveError> = regions.iter().map(state).collect();
@@ -275,7 +277,7 @@ impl Places {
 }
 
 impl Rules {
-    fn new(job: &Job, seeds: &Seeds) -> Self {
+    fn new(job: &Job, files: usize, seeds: &Seeds) -> Self {
         let unit = job.sizes.iter().map(|sizes| sizes.min.max(1)).min();
         let align = |kind: usize| match job.align_bytes[kind] {
             0 => job.sizes[kind].min.max(1),
@@ -292,6 +294,7 @@ impl Rules {
             unaligned: job.unaligned,
             seq_rand_sizes: job.seq_rand_sizes,
             time_based: job.time_based,
+            repeats_sequences: job.time_based && files == 1,
             repeats_passes: seeds.repeats() && (job.loops > 1 || job.io_size.is_some()),
             trim_then_write: job.rw.trim_then_write,
             zones: [0, 1, 2].map(|kind| Zones::of(&job.distribution[kind])),
@@ -447,9 +450,7 @@ impl State {
         let percent = rules.random_percent[kind];
         let sequential = &mut chance.sequential[kind];
         if follows || (percent < 100 && sequential.percentage() > percent) {
-            let offset = self.in_sequence(kind, 0);
-            let offset = offset.or_else(|| self.at_random(kind, rules, chance))?;
-            return Some((offset, false));
+            return Some((self.following(kind, rules, chance)?, false));
         }
         Some((self.at_random(kind, rules, chance)?, true))
     }
@@ -460,11 +461,26 @@ impl State {
         self.zone.map_or(0, |zone| zone.start)
     }
 
-    /// A place that the map does not have yet. Reads and writes of different sizes share the map,
-    /// whose free blocks may lie behind the last place of a larger size: then there is none.
+    /// A place that the map does not have yet. Where all have been visited, those of a job that
+    /// time ends can be drawn again, as by fio.
     #[inline]
     fn at_random(&mut self, kind: usize, rules: &Rules, chance: &mut Chance) -> Option<u64> {
-        let base = self.base();
+        let mut place = self.draw(kind, rules, chance);
+        if place.is_none() && rules.time_based && self.zone.is_none() {
+            self.restart();
+            place = self.draw(kind, rules, chance);
+        }
+        let offset = place?
+            .saturating_mul(rules.align[kind])
+            .saturating_add(self.base());
+        (offset < self.length).then_some(offset)
+    }
+
+    /// The number of a place that the map does not have yet. Reads and writes of different sizes
+    /// share the map, whose free blocks may lie behind the last place of a larger size: then there
+    /// is none.
+    #[inline]
+    fn draw(&mut self, kind: usize, rules: &Rules, chance: &mut Chance) -> Option<u64> {
         let places = rules.places(kind, self.range);
         if places == 0 {
             return None;
@@ -473,9 +489,20 @@ impl State {
             None => (0, places),
             Some(zones) => zones.range(chance.zones.percentage(), places, rules.align[kind])?,
         };
-        let place = first + self.source.draw(&mut chance.offsets, count)?;
-        let offset = place.saturating_mul(rules.align[kind]).saturating_add(base);
-        (offset < self.length).then_some(offset)
+        Some(first + self.source.draw(&mut chance.offsets, count)?)
+    }
+
+    /// The place after the last request of its kind in a random job. As by fio, a drawn one comes
+    /// behind the end of the file, and none behind the end of a region in a longer file; one file
+    /// begins anew where time ends the job.
+    fn following(&mut self, kind: usize, rules: &Rules, chance: &mut Chance) -> Option<u64> {
+        if rules.repeats_sequences && self.next[kind] >= self.length {
+            self.next[kind] = self.base();
+        }
+        match self.start.saturating_add(self.next[kind]) < self.file_bytes {
+            true => self.in_sequence(kind, 0),
+            false => self.at_random(kind, rules, chance),
+        }
     }
 
     /// The place after the last request of its kind, or `modifier` bytes from there.

@@ -14,6 +14,7 @@ use crate::replay;
 use crate::target::{Meaning, file_regions, meaning, null_regions, open_stack, stack_region};
 use ugeom_job::error::JobError;
 use ugeom_job::settings::{Distribution, FileOperation, Job};
+use ugeom_machine::cpu::configured_cores;
 use ugeom_measure::units::Size;
 
 /// The targets of all jobs that are stacks, by their text.
@@ -71,6 +72,18 @@ fn ask(job: &Job, target: &Meaning, watcher: &mut dyn Watcher) -> Result<(), Job
     allowed.map_err(|message| JobError::target(&job.name, message))
 }
 
+/// Whether the system has the cores that a job is to run on.
+fn has_cores(job: &Job) -> Result<(), JobError> {
+    let cores = configured_cores();
+    match job.cpus_allowed.last().filter(|last| **last >= cores) {
+        None => Ok(()),
+        Some(core) => {
+            let message = format!("there is no CPU {core}: the last one is {}", cores - 1);
+            Err(JobError::language(job.origin_of("cpus_allowed"), message))
+        }
+    }
+}
+
 impl Entry<'_> {
     /// Refuses a job that is prepared later, as far as possible before any job runs.
     pub(super) fn refuse_early(&self, watcher: &mut dyn Watcher) -> Result<(), JobError> {
@@ -92,6 +105,7 @@ impl Entry<'_> {
         watcher: &mut dyn Watcher,
     ) -> Result<Prepared, JobError> {
         let clone = self.clone;
+        has_cores(self.job)?;
         let job = &replay::planned(self.job, clone)?;
         let target = meaning(job, clone);
         ask(job, &target, watcher)?;

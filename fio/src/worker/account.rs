@@ -102,11 +102,15 @@ impl<D: Door> Worker<'_, D> {
         let errno = error.raw_os_error().unwrap_or(5);
         self.end_with(errno, format!("waiting for requests: {error}"));
         self.free = (0..self.slots.len() as u32).collect();
+        self.slots
+            .iter_mut()
+            .for_each(|slot| slot.in_flight = false);
     }
 
     #[inline]
     fn account(&mut self, event: Event, now: u64, alike: &mut Alike) {
         let slot = self.slots[event.slot as usize];
+        self.slots[event.slot as usize].in_flight = false;
         self.free.push(event.slot);
         if let Some(held) = &mut self.held {
             held.give(event.slot);

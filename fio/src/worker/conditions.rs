@@ -5,7 +5,7 @@ use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
 use super::flow::Share;
-use super::{DRAINED, FLOW_NAP_NS, PASSED, Worker, later};
+use super::{DRAINED, FLOW_NAP_NS, PASSED, Slot, Worker, later};
 use ugeom_job::settings::WRITE;
 
 /// The state of `thinktime`.
@@ -90,57 +90,65 @@ impl<D: Door> Worker<'_, D> {
     }
 
     /// Whether a request may be made now: with `serialize_overlap`, when none is in flight that it
-    /// overlaps; a write, when its place is not being read back; and when its file can be opened.
-    /// Else it is kept. One that checks what an earlier job had not written ends the job.
+    /// overlaps; one that changes what is to be verified, when its place is neither written nor
+    /// read back; and when its file can be opened. Else it is kept. One that checks what an
+    /// earlier job had not written ends the job.
     pub(super) fn may_make(&mut self, request: &Request, due: u64) -> bool {
         if self.is_unwritten(request) && !self.task.job.rw.does[WRITE] {
             self.finished = true;
             return false;
         }
         let job = self.task.job;
-        let opens = job.limits_open_files(self.task.regions.len());
-        let spoils = job.verifying.backlog > 0
-            && request.kind == Kind::Write
-            && self.is_in_flight(Kind::Read, request);
-        if !job.serialize_overlap && !opens && !spoils {
-            return true;
-        }
-        let in_flight = self.requests_in_flight();
-        let waits = spoils
-            || (job.serialize_overlap && in_flight.iter().any(|it| overlap(it, request)))
-            || (opens && !can_open(in_flight, request.file, job.openfiles));
+        let window = job.limits_open_files(self.task.regions.len());
+        let waits = (job.serialize_overlap && self.overlaps(request, |_, _| true))
+            || self.spoils(request)
+            || (window && !self.can_open(request.file, job.openfiles as usize));
         if waits {
             self.next_up = Some((*request, Some(due)));
         }
         !waits
     }
 
-    /// Whether a write is in flight that overlaps a request, or a read that checks its place.
-    pub(super) fn is_in_flight(&self, kind: Kind, request: &Request) -> bool {
-        // One at a time is in flight when this is asked: none.
-        let mut free = vec![self.slots.len() == 1; self.slots.len()];
-        self.free
-            .iter()
-            .for_each(|slot| free[*slot as usize] = true);
-        let slots = self.slots.iter().zip(&self.checks).zip(free);
-        let mut busy = slots.filter(|(_, free)| !free).map(|(slot, _)| slot);
-        busy.any(|(slot, check)| {
-            let is_meant = slot.request.kind == kind && (kind == Kind::Write || check.is_some());
-            is_meant && overlap(&slot.request, request)
+    /// Whether a request changes a place that is written or read back now, so that nobody knows
+    /// what the device holds afterwards.
+    fn spoils(&self, request: &Request) -> bool {
+        let changes = |kind| matches!(kind, Kind::Write | Kind::Trim);
+        self.written.is_some()
+            && changes(request.kind)
+            && self.overlaps(request, |slot, checks| {
+                changes(slot.request.kind) || checks.is_some()
+            })
+    }
+
+    /// Whether a place is being written.
+    pub(super) fn is_being_written(&self, place: &Request) -> bool {
+        self.overlaps(place, |slot, _| slot.request.kind == Kind::Write)
+    }
+
+    /// Whether a request in flight has bytes in common with `request` and is meant: `is_meant` gets
+    /// its slot, and the number of the write that it reads back.
+    fn overlaps(&self, request: &Request, is_meant: impl Fn(&Slot, Option<u16>) -> bool) -> bool {
+        let mut slots = self.slots.iter().enumerate();
+        slots.any(|(number, slot)| {
+            slot.in_flight
+                && overlap(&slot.request, request)
+                && is_meant(slot, self.checks.get(number).copied().flatten())
         })
     }
 
-    /// Requests in flight that transfer something.
-    fn requests_in_flight(&self) -> Vec<Request> {
-        let mut busy = vec![true; self.slots.len()];
-        self.free
+    /// Whether a request to `file` leaves at most `window` files in use: as by fio, a file is
+    /// closed after its last request has ended, and another one is opened then.
+    fn can_open(&self, file: u32, window: usize) -> bool {
+        let used = |slot: &&Slot| slot.in_flight && !slot.request.is_sync();
+        let mut files: Vec<u32> = self
+            .slots
             .iter()
-            .for_each(|slot| busy[*slot as usize] = false);
-        let slots = self.slots.iter().zip(busy);
-        let requests = slots
-            .filter(|(_, busy)| *busy)
-            .map(|(slot, _)| slot.request);
-        requests.filter(|request| !request.is_sync()).collect()
+            .filter(used)
+            .map(|it| it.request.file)
+            .collect();
+        files.sort_unstable();
+        files.dedup();
+        files.contains(&file) || files.len() < window
     }
 }
 
@@ -148,13 +156,4 @@ impl<D: Door> Worker<'_, D> {
 fn overlap(one: &Request, other: &Request) -> bool {
     let end = |request: &Request| request.offset + u64::from(request.length);
     one.file == other.file && one.offset < end(other) && end(one) > other.offset
-}
-
-/// Whether a request to `file` leaves at most `window` files in use: as by fio, a file is closed
-/// after its last request has ended, and another one is opened then.
-fn can_open(in_flight: Vec<Request>, file: u32, window: u32) -> bool {
-    let mut files: Vec<u32> = in_flight.iter().map(|request| request.file).collect();
-    files.sort_unstable();
-    files.dedup();
-    files.contains(&file) || files.len() < window as usize
 }

@@ -93,13 +93,14 @@ impl<D: Door> Worker<'_, D> {
             due,
             begun: now,
             issued: now,
+            in_flight: true,
         };
         if self.traces.log.is_some() {
             self.log_request(&request);
         }
         self.door.submit(slot, &request);
         self.queued.push(slot);
-        if !self.in_batches {
+        if !self.in_batches && !request.is_sync() {
             self.tally.depth(self.in_flight(), 1);
         }
     }

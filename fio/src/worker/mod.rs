@@ -154,6 +154,7 @@ struct Slot {
     /// When its batch was begun, and handed over.
     begun: u64,
     issued: u64,
+    in_flight: bool,
 }
 
 const NO_REQUEST: Request = Request {
@@ -170,6 +171,7 @@ const IDLE: Slot = Slot {
     due: 0,
     begun: 0,
     issued: 0,
+    in_flight: false,
 };
 
 /// One copy of a job on its thread: makes the requests and counts them.
@@ -302,7 +304,7 @@ impl<'a, D: Door> Worker<'a, D> {
                 Verify::No => Vec::new(),
                 _ => vec![None; slots as usize],
             },
-            has_conditions: has_conditions(task),
+            has_conditions: has_conditions(task) || (writes && slots > 1),
             pauses: Pauses::default(),
             spin_ns: SPIN_NS,
             checked_ns: 0,

@@ -82,7 +82,7 @@ impl<D: Door> Worker<'_, D> {
     /// the job.
     pub(super) fn make_check(&mut self, now: u64) -> bool {
         let next = self.written.as_ref().and_then(|it| it.iter().next());
-        if next.is_some_and(|(place, _)| self.is_in_flight(Kind::Write, &read_of(&place))) {
+        if next.is_some_and(|(place, _)| self.is_being_written(&read_of(&place))) {
             return false;
         }
         let first = self.written.as_mut().and_then(Written::take_first);

@@ -101,7 +101,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
             Ok(())
         }),
     option("kb_base", "1000|1024", Value("1024"),
-        "bytes of k in sizes, in the whole section; kib is then 1000 or 1024",
+        "bytes of k in sizes of the whole section, or behind it on a command line; kib is then \
+         1000 or 1024",
         |job, text| {
             job.decimal_units = match text.trim() {
                 "1000" => true,

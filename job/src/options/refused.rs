@@ -8,6 +8,17 @@ const ELSEWHERE: &str =
 const RBD: &str =
     "serve the image, as with `qemu-nbd rbd:POOL/IMAGE`, and name that server as a target";
 
+/// The engines of other systems.
+const WINDOWS: &str = "it is Windows' own; on Linux write ioengine=libaio or io_uring";
+const SOLARIS: &str = "it is Solaris' own; on Linux write ioengine=libaio or io_uring";
+
+/// The engines that pass commands to a device, past the block layer.
+const COMMANDS: &str =
+    "it sends commands past the block layer; write ioengine=io_uring and the block device";
+
+/// The engines for persistent memory.
+const PERSISTENT: &str = "write ioengine=mmap and a file on a file system with dax";
+
 const OPTIONS: &[(&str, &str)] = &[
     ("atomic", "no engine makes atomic writes"),
     ("cgroup", "start ugeom in the group, as with systemd-run(1)"),
@@ -81,7 +92,6 @@ const ENGINE_OPTIONS: &[&str] = &[
 /// The engines of fio that are none of ours.
 const ENGINES: &[&str] = &[
     "cpp_null",
-    "dev-dax",
     "dfs",
     "dircreate",
     "dirdelete",
@@ -96,13 +106,11 @@ const ENGINES: &[&str] = &[
     "ime_aio",
     "ime_psync",
     "ime_psyncv",
-    "io_uring_cmd",
     "libblkio",
     "libcufile",
     "libhdfs",
     "libhipfile",
     "libiscsi",
-    "libpmem",
     "librpma_apm_client",
     "librpma_apm_server",
     "librpma_gpspm_client",
@@ -114,14 +122,10 @@ const ENGINES: &[&str] = &[
     "netsplice",
     "nfs",
     "page_fault",
-    "pmemblk",
     "rados",
     "rbd",
     "rdma",
-    "sg",
-    "solarisaio",
     "syslet-rw",
-    "windowsaio",
     "xnvme",
 ];
 
@@ -142,6 +146,10 @@ pub fn engine(name: &str) -> Option<&'static str> {
     match name {
         "rbd" => Some(RBD),
         "nbd" => Some("name the server as a target, or see docs/run.md"),
+        "windowsaio" => Some(WINDOWS),
+        "solarisaio" => Some(SOLARIS),
+        "io_uring_cmd" | "sg" => Some(COMMANDS),
+        "dev-dax" | "libpmem" | "pmemblk" => Some(PERSISTENT),
         _ if name.starts_with("external:") => Some(ELSEWHERE),
         _ => ENGINES.contains(&name).then_some(ELSEWHERE),
     }

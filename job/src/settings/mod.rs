@@ -326,7 +326,7 @@ impl Job {
             .all(|of| *of == Distribution::Uniform);
         let mut kinds = self.align_bytes.iter().zip(&self.sizes);
         let aligned = kinds.any(|(align, sizes)| *align > 0 && *align != sizes.min);
-        even && !aligned && (!self.norandommap || self.generator == RandomGenerator::Lfsr)
+        even && ((!aligned && !self.norandommap) || self.generator == RandomGenerator::Lfsr)
     }
 
     /// Whether the content of the target changes.

@@ -1,7 +1,7 @@
 //! The engines `filecreate`, `filestat` and `filedelete`: `ugeom run` and fio make the same
 //! requests and system calls, measure as many latencies, and leave the same files.
 
-use crate::run::{UGEOM, json_of, run_in, run_lines, tool};
+use crate::run::{UGEOM, as_fio, json_of, run_in, run_lines, tool};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -273,6 +273,18 @@ fn syncs_at_the_end_are_not_reported_as_by_fio() {
             assert_eq!(syncs.as_u64(), Some(expected), "{program:?} {job}");
         }
     }
+}
+
+#[test]
+fn syncs_at_the_end_are_none_of_the_depths_as_by_fio() {
+    as_fio(
+        &["--name=j --rw=write --size=16k --bs=4k --ioengine=libaio --iodepth=4 --end_fsync=1"],
+        |program, line| {
+            let folder = folder(&[]);
+            let ended = run_lines(program, &folder, &[line, "--output-format=json"]);
+            json_of(ended.text())["jobs"][0]["iodepth_level"].clone()
+        },
+    );
 }
 
 #[test]

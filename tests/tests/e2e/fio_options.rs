@@ -149,6 +149,19 @@ fn options_of_requests_make_those_of_fio() {
     ]);
 }
 
+/// The units of a command line hold for what follows, and no job begins on missing processors.
+#[test]
+fn command_lines_are_read_in_their_order_and_processors_are_counted() {
+    both(&[
+        "--name=a --rw=write --size=64k --bs=4k --kb_base=1000",
+        "--name=a --kb_base=1000 --rw=write --size=64k --bs=4k",
+        "--kb_base=1000 --name=a --rw=write --size=64k --bs=4k",
+        "--name=a --rw=write --size=64k --cpus_allowed=0-4000",
+        "--name=a --rw=write --size=64k --cpumask=2147483647",
+        "--name=a --rw=write --size=64k --cpus_allowed=0",
+    ]);
+}
+
 /// As for getopt_long(3), which fio uses, what follows a switch is its value.
 #[test]
 fn a_number_behind_a_switch_is_its_value() {

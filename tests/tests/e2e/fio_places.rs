@@ -2,7 +2,7 @@
 
 use crate::run::{UGEOM, has, run_in, tool, words_of};
 
-/// Jobs, as options. Each runs on files of its own.
+/// Jobs, as options. Each runs on files of its own, of which `long` is there before, with 2 MiB.
 const JOBS: &[&str] = &[
     "rw=randread size=3m bsrange=4k-16k bs_unaligned=1 nrfiles=9",
     "rw=randread size=1m",
@@ -96,11 +96,19 @@ const JOBS: &[&str] = &[
     "rw=randwrite bs=28k size=4m random_distribution=zipf:1.2 verify=crc32c",
     "rw=randwrite:4 bs=28k size=1m norandommap verify=crc32c ioengine=libaio iodepth=4",
     "rw=randrw bsrange=4k-200k size=4m ioengine=splice",
+    "rw=randrw bs=12k size=2m io_size=1m ba=4k random_generator=lfsr",
+    "rw=randread bs=8k size=2m ba=4k random_generator=lfsr",
+    "rw=randwrite filename=long size=1m percentage_random=5 bsrange=4k-16k",
+    "rw=randrw filename=long size=25% offset=256k percentage_random=10 bs=8k",
+    "rw=randread filename=long offset=1m percentage_random=5 bsrange=4k-16k",
+    "rw=randwrite:50 filename=long size=1900k bsrange=4k-16k",
 ];
 
 /// Runs a job, whose options stand in a line without dashes, with more words, in a new folder.
 fn run_job(program: &[&str], job: &str, more: [&str; 2]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
+    let long = std::fs::File::create(folder.path().join("long")).expect("a file");
+    long.set_len(2 << 20).expect("its size");
     let options = job.split_whitespace().map(|option| format!("--{option}"));
     let words = ["--name=j"].into_iter().chain(more).map(str::to_owned);
     let words = program[1..].iter().map(ToString::to_string).chain(words);

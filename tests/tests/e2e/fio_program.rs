@@ -358,6 +358,23 @@ fn a_block_is_not_read_back_while_it_is_written_again() {
     }
 }
 
+/// Who wins where two writes of a place are in flight is open, and fio's check fails then, too.
+#[test]
+fn a_place_to_be_verified_is_not_written_twice_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for places in [
+        "--size=64k --io_size=4m --norandommap --bs=4k",
+        "--size=256k --percentage_random=50 --bs=4k --loops=4",
+        "--size=1m --random_distribution=zipf:1.2 --bsrange=4k-64k",
+    ] {
+        let job = "--name=a --rw=randwrite --ioengine=guasi --iodepth=32 --verify=crc32c";
+        for _ in 0..3 {
+            let ended = run_lines(&[UGEOM, "run"], folder.path(), &[job, places, "--output=o"]);
+            assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{places}");
+        }
+    }
+}
+
 /// The threads that write to files.
 fn writers(strace: &str, program: &[&str], line: &str) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
