@@ -1,8 +1,8 @@
 //! The I/O engines of a file: one for each thread that sends requests to it.
 
 use crate::build::BuildError;
-use std::sync::{Mutex, PoisonError};
 use ugeom_engine::{Choice, Engine, EngineOptions, GuasiOptions, open_engine_with};
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{Carrier, Errno};
 
 /// How many requests one thread's engine hands to the kernel at a time; more wait in the engine.
@@ -71,7 +71,7 @@ impl Engines {
     /// # Errors
     /// `MFILE`: that the engine works here is known, so what fails are limits.
     pub(crate) fn of_thread(&self) -> Result<Box<dyn Engine<Carried>>, Errno> {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = self.spare.lock();
         if let Some(engine) = spare.pop() {
             return Ok(engine);
         }

@@ -14,8 +14,9 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::Losses;
 
 /// The failed FLUSHes of one disk, over all threads and connections.
@@ -63,7 +64,7 @@ impl Failures {
         why: &'static str,
         sync: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
-        let _flushing = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _flushing = self.flushing.lock();
         sync().inspect_err(|_| {
             self.failed();
             self.losses.record(why);

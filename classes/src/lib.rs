@@ -11,7 +11,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // The language of the command line: layers from the bottom up.
 //! let target = open_target("md:1m | nop:offset=64k | nop", &TargetOptions::default())?;
-//! let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+//! let opened = target.open(Delta::READ_WRITE)?;
 //!
 //! // A channel is one thread's way in: here up to 8 requests in flight.
 //! let mut channel = target.stack.channel(8)?;

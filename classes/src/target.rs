@@ -20,7 +20,8 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use ugeom_format::text::visible;
 use ugeom_stack::{
-    Class, Dispatch, ProviderId, ProviderView, Stack, StackError, StackKnobs, Statistics,
+    Class, Delta, Dispatch, Opened, ProviderId, ProviderView, Stack, StackError, StackKnobs,
+    Statistics,
 };
 
 mod shown;
@@ -94,6 +95,16 @@ pub struct Target {
     /// The text that was opened ends with an address: only that provider is meant, and not all
     /// that there are.
     pub addressed: bool,
+}
+
+impl Target {
+    /// Opens [`Target::top`].
+    ///
+    /// # Errors
+    /// As [`Stack::open`].
+    pub fn open(&self, delta: Delta) -> Result<Opened, StackError> {
+        self.stack.open(self.top, delta)
+    }
 }
 
 /// A target that was read, with the stack file that it may name, and is not opened yet.

@@ -103,10 +103,7 @@ fn check(target: &str, count: u64, how: StackKnobs) {
     let stack = opened.unwrap_or_else(|error| panic!("{target}: {error}"));
     // The error of a call that fails is made for people, and allocates.
     let fails = target.contains("rfail");
-    let opened = stack
-        .stack
-        .open(stack.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = stack.open(Delta::READ_WRITE).expect("opens");
     let mut channel = stack.stack.channel(DEPTH).expect("a channel");
     // Sectors with tags cannot be read before they are written.
     for place in 0..2048 {

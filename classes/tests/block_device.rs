@@ -33,10 +33,7 @@ fn a_device_is_read_and_written_with_its_own_sector_size() {
             .cloned()
             .expect("the provider");
         assert_eq!((view.mediasize_bytes, view.sectorsize_bytes), (SIZE, 512));
-        let opened = target
-            .stack
-            .open(target.top, Delta::READ_WRITE)
-            .expect("open");
+        let opened = target.open(Delta::READ_WRITE).expect("open");
         let mut channel = target.stack.channel(1).expect("a channel");
         let data: Vec<u8> = (0..4096_u32).map(|at| (at * 13) as u8).collect();
         assert_eq!(channel.write(&opened, 512, &data).expect("write"), 4096);

@@ -30,10 +30,7 @@ fn taken(text: &str) -> u64 {
     let targets: Vec<Target> = (0..PROVIDERS)
         .map(|_| {
             let target = open_target(text, &options).expect("a target");
-            let opened = target
-                .stack
-                .open(target.top, Delta::READ_WRITE)
-                .expect("opens");
+            let opened = target.open(Delta::READ_WRITE).expect("opens");
             let mut channel = target.stack.channel(1).expect("a channel");
             channel.write(&opened, 0, &data).expect("writes");
             channel.read(&opened, 0, &mut data).expect("reads");

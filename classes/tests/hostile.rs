@@ -65,10 +65,7 @@ fn slices_and_chains() -> Vec<(u64, Vec<u8>)> {
 }
 
 fn gpt_with_a_label() -> Vec<(u64, Vec<u8>)> {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 128,
-    };
+    let media = Media::of_512(128);
     let mut writes = gpt_of(media, &[("freebsd", 40, 20), ("linux-data", 70, 10)]);
     writes.push((41 * 512, label_of(512, 8, &[(0, 2, 10), (1, 5, 3)])));
     writes

@@ -218,10 +218,8 @@ fn where_there_is_no_table_the_reason_is_said() {
     damage(&memory, MIB - 512 + 84);
     let error = add_part(&stack, "md0", &any).expect_err("both copies are damaged");
     let text = error.to_string();
-    assert!(
-        text.contains("primary: sector 1") && text.contains("backup: sector 2047"),
-        "{text}"
-    );
+    has(&text, "primary: sector 1");
+    has(&text, "backup: sector 2047");
     let shown = edit(&stack, "md0", edit::show);
     assert_eq!(shown.expect_err("nothing to show").to_string(), text);
 }
@@ -379,10 +377,7 @@ fn writes_of(stack: &Stack, diary: &Diary, change: Step, scheme: Scheme) -> Vec<
 
 /// The partitions of the table on an image, of a GPT those of the good copy.
 fn parts_on(image: &[u8], scheme: Scheme) -> Option<Vec<Part>> {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 2048,
-    };
+    let media = Media::of_512(2048);
     let read = &mut |lba: u64, count: u64| {
         let sectors = image.get(lba as usize * 512..(lba + count) as usize * 512);
         sectors

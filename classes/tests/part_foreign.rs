@@ -438,10 +438,7 @@ fn write_inside(stack: &Stack, disk: ugeom_stack::ProviderId, offset: u64, text:
 
 #[test]
 fn volumes_of_a_gpt_are_named_after_their_partition() {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 20_480,
-    };
+    let media = Media::of_512(20_480);
     let parts = [("ms-ldm-metadata", 40, 2048), ("ms-ldm-data", 4096, 10_000)];
     let mut sectors: Vec<(u64, Vec<u8>)> = common::disks::gpt_of(media, &parts)
         .into_iter()

@@ -34,10 +34,7 @@ fn a_label_is_found_in_slices_and_partitions_of_any_type() {
     let label = label_of(512, 8, &[(0, 16, 100), (2, 0, 3000)]);
     let stack = slice_with(0x83, &label);
     assert_eq!(names(&stack), ["md0s1", "md0s1a", "md0s1c"]);
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 4096,
-    };
+    let media = Media::of_512(4096);
     let mut writes = gpt_of(media, &[("linux-data", 64, 1000)]);
     writes.push((65 * 512, label));
     let stack = disk(2 * MIB, &writes);
@@ -94,10 +91,7 @@ fn a_big_endian_label_is_listed_and_marked() {
 
 #[test]
 fn the_disk_of_a_virtual_machine_is_found_in_a_partition() {
-    let media = |sectors| Media {
-        sector_size_bytes: 512,
-        sectors,
-    };
+    let media = |sectors| Media::of_512(sectors);
     let mut writes = gpt_of(media(4096), &[("linux-data", 64, 1000), ("efi", 2000, 500)]);
     let inner = gpt_of(
         media(1000),
@@ -118,10 +112,7 @@ fn the_disk_of_a_virtual_machine_is_found_in_a_partition() {
 
 #[test]
 fn a_backup_at_the_end_of_a_partition_is_no_table_of_the_partition() {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 4096,
-    };
+    let media = Media::of_512(4096);
     // The slice ends where an older GPT of the whole disk did.
     let mut writes = gpt_of(media, &[("linux-data", 64, 1000)]);
     writes.retain(|write| write.0 > MIB);
@@ -133,10 +124,7 @@ fn a_backup_at_the_end_of_a_partition_is_no_table_of_the_partition() {
 
 #[test]
 fn sizes_beyond_what_disks_have_are_not_cut() {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 4096,
-    };
+    let media = Media::of_512(4096);
     let mut table = ugeom_format::gpt::Table::create(media, 128, ugeom_format::gpt::Guid([1; 16]))
         .expect("a GPT");
     table.entries[0].kind = ugeom_format::gpt::types::LINUX_DATA;

@@ -8,6 +8,7 @@ use common::disks::{
 };
 use ugeom_format::{ebr, mbr};
 use ugeom_stack::{AttributeValue, Delta, Errno};
+use ugeom_testkit::{begins, has};
 
 #[test]
 fn a_read_of_a_slice_is_a_read_of_the_disk_at_its_offset() {
@@ -48,10 +49,8 @@ fn a_partition_past_the_end_is_listed_and_marked_and_fails_where_the_disk_ends()
         let error = read_sector(&stack, name, offset).expect_err("nothing is there");
         assert_eq!(error.errno, Errno::IO);
         let text = error.to_string();
-        assert!(
-            text.contains("of md0:") && text.contains("past the end of the media"),
-            "{text}"
-        );
+        has(&text, "of md0:");
+        has(&text, "past the end of the media");
     }
 }
 
@@ -302,10 +301,8 @@ fn a_chain_that_loops_gives_what_comes_before() {
     assert_eq!(names(&stack), ["md0s1", "md0s5", "md0s6"]);
     assert_eq!(mark(&stack, "md0s5"), None);
     let marked = mark(&stack, "md0s6").expect("a mark");
-    assert!(
-        marked.contains("breaks after it") && marked.contains("a loop"),
-        "{marked}"
-    );
+    has(&marked, "breaks after it");
+    has(&marked, "a loop");
     assert_eq!(facts(&stack, "EBR", "state"), ["CORRUPT"]);
 }
 
@@ -315,9 +312,9 @@ fn an_extended_partition_without_a_record_is_an_error_with_its_place() {
     assert_eq!(names(&stack), ["md0s1"]);
     let errors = errors(&stack);
     assert_eq!(errors.len(), 1, "{errors:?}");
-    assert!(
-        errors[0].starts_with("EBR on md0s1: no extended boot record at sector 0"),
-        "{errors:?}"
+    begins(
+        &errors[0],
+        "EBR on md0s1: no extended boot record at sector 0",
     );
 }
 

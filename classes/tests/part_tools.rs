@@ -72,10 +72,7 @@ impl Image {
     ) -> R {
         let target = self.open(options, true);
         let mut channel = target.stack.channel(1).expect("a channel");
-        let opened = target
-            .stack
-            .open(target.top, Delta::READ_WRITE)
-            .expect("open for writing");
+        let opened = target.open(Delta::READ_WRITE).expect("open for writing");
         with(&mut channel, &opened)
     }
 
@@ -451,10 +448,7 @@ fn sgdisk_is_content_with_what_recover_wrote() {
     }
     file.set_len(2 * SIZE_BYTES).expect("it grows");
     let (repaired, _) = recover();
-    assert!(
-        repaired[0].contains("backup header is in sector 131071"),
-        "{repaired:?}"
-    );
+    has(&repaired[0], "backup header is in sector 131071");
     assert_eq!(image.listed("").len(), 2);
 }
 

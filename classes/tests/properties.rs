@@ -150,10 +150,7 @@ fn agrees(target: &str, dispatch: Dispatch, statistics: Statistics, steps: &[Ste
         ..TargetOptions::default()
     };
     let target = open_target(target, &options).unwrap_or_else(|error| panic!("{error}"));
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = target.open(Delta::READ_WRITE).expect("opens");
     let channel = target.stack.channel(steps.len() + 1).expect("a channel");
     let model = vec![0; SECTORS * SECTOR];
     let mut run = Run {

@@ -90,7 +90,7 @@ fn the_provider_that_is_addressed_is_the_one_that_is_read() {
         "D | mbr@s1 | bsd@a",
     ] {
         let opened = image.open(target, true);
-        let handle = opened.stack.open(opened.top, Delta::READ).expect("opens");
+        let handle = opened.open(Delta::READ).expect("opens");
         let mut channel = opened.stack.channel(1).expect("a channel");
         let mut sector = [0; 512];
         channel.read(&handle, 0, &mut sector).expect("reads");
@@ -167,9 +167,9 @@ fn a_target_that_is_refused_names_the_place_and_what_there_is() {
 fn a_target_is_read_only_unless_writing_is_asked_for() {
     let image = Image::new();
     let opened = image.open("D@s1a", true);
-    assert!(opened.stack.open(opened.top, Delta::READ_WRITE).is_err());
+    assert!(opened.open(Delta::READ_WRITE).is_err());
     let options = TargetOptions::default().for_writing();
     let opened = open_target(&image.text("D@s1a"), &options);
     let opened = opened.unwrap_or_else(|error| panic!("{error}"));
-    assert!(opened.stack.open(opened.top, Delta::READ_WRITE).is_ok());
+    assert!(opened.open(Delta::READ_WRITE).is_ok());
 }

@@ -113,7 +113,7 @@ fn every_crash_of_a_log_of_the_class_is_tried() {
     let layer = format!("crash:log={}", log.display());
     let target = open_target(&format!("md:32k | {layer}"), &TargetOptions::untasted());
     let target = target.expect("a target");
-    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    let opened = target.open(Delta::READ_WRITE);
     let opened = opened.expect("opens");
     let mut channel = target.stack.channel(4).expect("a channel");
     channel.write(&opened, 0, &content(1)).expect("writes");
@@ -183,10 +183,7 @@ fn nbd_keeps_what_it_flushed_when_the_servers_disk_crashes() {
     let uri = format!("nbd+unix:///?socket={}", socket.display());
     let client = open_target(&uri, &options).expect("connects");
     let mut channel = client.stack.channel(4).expect("a channel");
-    let opened = client
-        .stack
-        .open(client.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = client.open(Delta::READ_WRITE).expect("opens");
     work(&mut channel, &opened, &recording, 3);
     drop((opened, channel, client));
     server.stop();
@@ -265,7 +262,7 @@ fn eli_keeps_what_it_flushed() {
         let target = open_target(&target, &TargetOptions::default());
         let target = target.map_err(|error| error.to_string())?;
         let mut channel = target.stack.channel(1).map_err(|error| error.to_string())?;
-        let opened = target.stack.open(target.top, Delta::READ);
+        let opened = target.open(Delta::READ);
         let opened = opened.map_err(|error| error.to_string())?;
         versions(|at, bytes| {
             let read = channel.read(&opened, at, bytes);

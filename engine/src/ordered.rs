@@ -21,7 +21,7 @@ use std::fmt::{self, Debug, Display};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 /// The effect of a write on the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl OrderedFile {
         };
         let is_waited_for = || before.into_iter().any(|rank| self.is_pending(rank));
         if is_waited_for() {
-            let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _syncing = self.syncing.lock();
             if is_waited_for() {
                 self.sync_before_a_write()?;
             }
@@ -154,7 +154,7 @@ impl OrderedFile {
             let again = error
                 .raw_os_error()
                 .map_or(again, io::Error::from_raw_os_error);
-            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(again);
+            *self.failed.lock() = Some(again);
         })
     }
 }
@@ -246,13 +246,9 @@ impl Storage for OrderedFile {
     fn sync(&self) -> io::Result<()> {
         // Not beside a write that makes others durable: the system would tell one of both, and
         // what the write was told is not kept yet.
-        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _syncing = self.syncing.lock();
         let synced = self.sync_all();
-        let failed = self
-            .failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let failed = self.failed.lock().take();
         failed.map_or(synced, Err)
     }
 

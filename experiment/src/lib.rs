@@ -5,8 +5,8 @@
 //! ```text
 //!   Experiment::prepare    for all processes together: a temporary file
 //!   Experiment::measure    one process: its cases in rounds
-//!   Experiment::compute    figures from the samples of all processes
-//!   Experiment::page       question, answer, one table, warnings, everything else
+//!   Experiment::COMPUTE    figures from the samples of all processes
+//!   Experiment::PAGE       question, answer, one table, warnings, everything else
 //! ```
 //!
 //! The parent starts this program again, with `lab worker` as its arguments and a
@@ -57,6 +57,12 @@ pub trait Experiment {
     /// Rounds of each process.
     const ROUNDS: u64;
 
+    /// Computes the figures from the samples.
+    const COMPUTE: fn(&mut Document<Self::Subject>);
+
+    /// Renders the document as a page; it measures nothing.
+    const PAGE: fn(&Document<Self::Subject>) -> Page;
+
     /// The user's options.
     type Options: Clone + Serialize + DeserializeOwned;
 
@@ -98,12 +104,6 @@ pub trait Experiment {
 
     /// Puts what other processes counted beside their samples into the first one's subject.
     fn join(_whole: &mut Document<Self::Subject>, _others: &[Document<Self::Subject>]) {}
-
-    /// Computes the figures from the samples.
-    fn compute(document: &mut Document<Self::Subject>);
-
-    /// Renders the document as a page; it measures nothing.
-    fn page(document: &Document<Self::Subject>) -> Page;
 }
 
 /// One of the processes that an experiment is spread over, with its part of the work.
@@ -199,7 +199,7 @@ pub fn run<E: Experiment>(
     };
     document.settings.budget_ns = limit_ns;
     document.took_ns = Some(meter.now_ns().saturating_sub(started_ns));
-    E::compute(&mut document);
+    (E::COMPUTE)(&mut document);
     Ok(document)
 }
 
@@ -271,5 +271,5 @@ pub fn run_here<E: Experiment>(
 /// # Errors
 /// [`HarnessError::Document`] when a figure is not a number that JSON can hold.
 pub fn saved<E: Experiment>(document: &Document<E::Subject>) -> Result<Saved, HarnessError> {
-    Saved::new(document.to_json()?, E::page(document))
+    Saved::new(document.to_json()?, (E::PAGE)(document))
 }

@@ -23,6 +23,14 @@ impl Media {
         })
     }
 
+    /// The media of so many sectors of 512 bytes.
+    pub const fn of_512(sectors: u64) -> Media {
+        Media {
+            sector_size_bytes: 512,
+            sectors,
+        }
+    }
+
     /// Number of the last sector; 0 for an empty media.
     pub fn last_lba(&self) -> u64 {
         self.sectors.saturating_sub(1)

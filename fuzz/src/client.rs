@@ -216,9 +216,7 @@ fn serve(mut stream: UnixStream, data: &[u8]) {
 /// Asks for everything that a disk can do, until something fails.
 fn use_it(target: &Target) -> Result<(), IoError> {
     let delta = [Delta::READ_WRITE, Delta::READ];
-    let opened = delta
-        .into_iter()
-        .find_map(|delta| target.stack.open(target.top, delta).ok());
+    let opened = delta.into_iter().find_map(|delta| target.open(delta).ok());
     let (Some(opened), Ok(mut channel)) = (opened, target.stack.channel(8)) else {
         return Ok(());
     };

@@ -442,10 +442,7 @@ pub fn atari(data: &[u8]) {
 /// A byte for the place, then the database of the logical disk manager in an otherwise empty disk.
 pub fn ldm(data: &[u8]) {
     let Some((choice, data)) = data.split_first() else { return };
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 8192,
-    };
+    let media = Media::of_512(8192);
     let database = 8192 - ldm::DATABASE_SECTORS;
     let place = match choice & 1 {
         0 => ldm::Place::Mbr,
@@ -632,10 +629,7 @@ const KEEP: Keep = Keep {
 /// The text of `gpart backup`: what it describes fits on a disk or is refused.
 pub fn part_backup(data: &[u8]) {
     let Ok(backup) = Backup::parse(&String::from_utf8_lossy(data)) else { return };
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 20_480,
-    };
+    let media = Media::of_512(20_480);
     let Ok(table) = backup.table(media, &Create::default(), KEEP, &mut || [1; 16]) else {
         return;
     };

@@ -3,8 +3,9 @@
 
 use crate::HarnessError;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
+use ugeom_machine::mutex::{Condvar, Mutex};
 
 /// Threads that are at work.
 pub struct Crew<'scope, R>(Vec<ScopedJoinHandle<'scope, Option<R>>>);
@@ -61,16 +62,15 @@ struct Gate {
 
 impl Gate {
     fn decide(&self, lets_in: bool) {
-        let mut decision = self.decision.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decision = self.decision.lock();
         *decision = Some(lets_in);
         self.decided.notify_all();
     }
 
     fn lets_in(&self) -> bool {
-        let decision = self.decision.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.decided.wait_while(decision, |now| now.is_none());
-        waited
-            .unwrap_or_else(PoisonError::into_inner)
+        let decision = self.decision.lock();
+        self.decided
+            .wait_while(decision, |now| now.is_none())
             .is_some_and(|lets_in| lets_in)
     }
 }

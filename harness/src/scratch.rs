@@ -149,6 +149,7 @@ fn fill(mut file: &File, bytes: u64, seed: u64, cancelled: &AtomicBool) -> io::R
 mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
+    use ugeom_testkit::{begins, has};
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -184,10 +185,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let error = Scratch::new(Some(folder.path()), 1 << 60, 7, &GO_ON).unwrap_err();
         let error = error.to_string();
-        assert!(
-            error.starts_with("no room in ") && error.contains(" for a temporary file of 1 EiB ("),
-            "{error}"
-        );
+        begins(&error, "no room in ");
+        has(&error, " for a temporary file of 1 EiB (");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let nowhere = Scratch::new(Some(Path::new("/nonexistent")), 1, 7, &GO_ON);
         assert!(

@@ -74,7 +74,7 @@ fn cached(
         ..TargetOptions::default()
     };
     let target = open_target(CACHE, &options)?;
-    let opened = target.stack.open(target.top, Delta::READ)?;
+    let opened = target.open(Delta::READ)?;
     let mut channel = target.stack.channel(1)?;
     let mut buffer = Buffer::new(read_bytes as usize);
     let mut offset = 0;

@@ -26,7 +26,7 @@ impl Entry {
     const fn of<E: Experiment>() -> Self {
         Self {
             name: E::NAME,
-            page: |json| Ok(E::page(&Document::from_json(json, E::NAME)?)),
+            page: |json| Ok((E::PAGE)(&Document::from_json(json, E::NAME)?)),
             worker: work::<E>,
         }
     }

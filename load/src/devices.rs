@@ -155,7 +155,7 @@ mod tests {
         let target = open_target("md:1m | nop", &TargetOptions::default()).unwrap();
         let device = StackDevice::of("md0", &target.stack, target.bottom);
         let before = device.read().unwrap();
-        let opened = target.stack.open(target.top, Delta::READ_WRITE).unwrap();
+        let opened = target.open(Delta::READ_WRITE).unwrap();
         let mut channel = target.stack.channel(1).unwrap();
         channel.read(&opened, 0, &mut [0; 4096]).unwrap();
         channel.read(&opened, 0, &mut [0; 512]).unwrap();

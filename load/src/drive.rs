@@ -232,6 +232,7 @@ mod tests {
     use ugeom_engine::{Choice, Errno, open_engine};
     use ugeom_machine::buffer::Buffer;
     use ugeom_stack::{Command, Delta};
+    use ugeom_testkit::begins;
 
     const BLOCK: u32 = 4096;
     const BLOCKS: u64 = 64;
@@ -250,7 +251,7 @@ mod tests {
     }
 
     fn stack_door(target: &Target, slots: u32) -> StackDoor {
-        let opened = target.stack.open(target.top, Delta::READ_WRITE).unwrap();
+        let opened = target.open(Delta::READ_WRITE).unwrap();
         let channel = target.stack.channel(slots as usize).unwrap();
         StackDoor::new(channel, Arc::new(opened), slots, BLOCK as usize)
     }
@@ -271,7 +272,7 @@ mod tests {
         let buffer = || Buffer::new(BLOCK as usize);
         let alone = |door: &mut dyn FnMut() -> Done| assert_eq!(door(), all);
         let target = disk();
-        let opened = target.stack.open(target.top, Delta::READ).unwrap();
+        let opened = target.open(Delta::READ).unwrap();
         let mut channel = target.stack.channel(1).unwrap();
         let reads = || requests(false).take(1000);
         alone(&mut || {
@@ -329,12 +330,9 @@ mod tests {
             "x: a read of 4096 bytes at offset 8192 ended after 512"
         );
         let failed = ends(Err(Errno::NOSPC));
-        assert!(
-            failed.starts_with("x at offset 8192: writing: "),
-            "{failed}"
-        );
+        begins(&failed, "x at offset 8192: writing: ");
         let small = open_target("md:8k", &TargetOptions::default()).unwrap();
-        let opened = Arc::new(small.stack.open(small.top, Delta::READ).unwrap());
+        let opened = Arc::new(small.open(Delta::READ).unwrap());
         let door = StackDoor::new(small.stack.channel(2).unwrap(), opened, 2, 4096);
         let past = [0, 4096, 8192].map(|offset| Request::of(false, offset, BLOCK));
         let failure = Queue::new(door, 2).run(past, &mut Unwatched).unwrap_err();
@@ -362,7 +360,7 @@ mod tests {
         assert!(queue.door().buffer(0).iter().all(|byte| *byte == 7));
         assert_eq!(queue.door().buffer(0).len(), BLOCK as usize);
         let mut bytes = vec![1; 12_288];
-        let opened = target.stack.open(target.top, Delta::READ).unwrap();
+        let opened = target.open(Delta::READ).unwrap();
         let mut channel = target.stack.channel(1).unwrap();
         channel.read(&opened, 0, &mut bytes).unwrap();
         assert!(bytes[..4608].iter().all(|byte| *byte == 7));

@@ -188,10 +188,7 @@ impl Load {
 
 /// The provider, open for the pattern and fit for it.
 fn opened(stack: &Stack, provider: ProviderId, job: &LoadJob) -> Result<Arc<Opened>, HarnessError> {
-    let delta = match job.pattern.writes() {
-        true => Delta::READ_WRITE,
-        false => Delta::READ,
-    };
+    let delta = Delta::of_user(job.pattern.writes());
     let opened = Arc::new(stack.open(provider, delta).map_err(HarnessError::stack)?);
     job.pattern.check(&job.name, &opened)?;
     Ok(opened)

@@ -117,14 +117,14 @@ fn workers_share_a_list_and_do_all_of_it() {
 fn what_is_written_stands_where_the_list_says() {
     // Written is whatever the buffer holds: the zeroes of a new one, or what was read last.
     let md = target("md:64k");
-    let opened = md.stack.open(md.top, Delta::READ_WRITE).unwrap();
+    let opened = md.open(Delta::READ_WRITE).unwrap();
     let mut channel = md.stack.channel(1).unwrap();
     channel.write(&opened, 0, &[7; 1024]).unwrap();
     drop(opened);
     let pattern = list(&[(512, 512, false), (4096, 512, true)]);
     let job = LoadJob::new("copy", pattern);
     Load::new(&md.stack, md.top, &job).unwrap().run(2).unwrap();
-    let opened = md.stack.open(md.top, Delta::READ).unwrap();
+    let opened = md.open(Delta::READ).unwrap();
     let mut sectors = [1; 1536];
     channel.read(&opened, 3584, &mut sectors).unwrap();
     assert_eq!(sectors[..512], [0; 512]);

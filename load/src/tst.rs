@@ -91,6 +91,7 @@ pub fn line(ns_per_loop: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ugeom_testkit::{begins, ends};
 
     #[test]
     fn the_line_is_that_of_2002() {
@@ -110,9 +111,9 @@ mod tests {
         let path = folder.path().join("511");
         std::fs::write(&path, [0; 511]).unwrap();
         let error = tst(&path).unwrap_err().to_string();
-        assert!(
-            error.ends_with("511: a read of 512 bytes at offset 0 ended after 511"),
-            "{error}"
+        ends(
+            &error,
+            "511: a read of 512 bytes at offset 0 ended after 511",
         );
         std::fs::write(&path, [0; 512]).unwrap();
         assert!(tst(&path).unwrap() > 0.0);
@@ -121,14 +122,8 @@ mod tests {
     #[test]
     fn what_cannot_be_opened_or_read_is_named() {
         let error = tst(Path::new("/nowhere/at/all")).unwrap_err().to_string();
-        assert!(
-            error.starts_with("/nowhere/at/all: No such file"),
-            "{error}"
-        );
+        begins(&error, "/nowhere/at/all: No such file");
         let error = tst(Path::new("/")).unwrap_err().to_string();
-        assert!(
-            error.starts_with("/ at offset 0: reading: Is a directory"),
-            "{error}"
-        );
+        begins(&error, "/ at offset 0: reading: Is a directory");
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Source: sched(7), SCHED_IDLE.
 
+use crate::call::done;
 use crate::cpu;
 use std::io;
 use std::sync::Arc;
@@ -65,10 +66,7 @@ fn idle_class() -> io::Result<()> {
     // The function of musl refuses, because POSIX means the process and Linux the thread.
     let number = libc::SYS_sched_setscheduler;
     // SAFETY: the pointer is to a value of ours; 0 is the calling thread.
-    match unsafe { libc::syscall(number, 0, libc::SCHED_IDLE, &raw const parameter) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    done(unsafe { libc::syscall(number, 0, libc::SCHED_IDLE, &raw const parameter) })
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 //! so a thread of its own starts it, waits for it, and lives as long as it does. When the whole
 //! process is killed, that thread ends, too.
 
+use crate::mutex::Mutex;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 /// How much of the child's stderr is kept, bytes.
@@ -77,7 +78,7 @@ impl TiedChild {
     /// How it ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.lock();
         ended.clone()
     }
 
@@ -119,7 +120,7 @@ fn look_after(
     }
     let status = child.wait().ok();
     let stderr = String::from_utf8_lossy(&text).into_owned();
-    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Ended { stderr, status });
+    *slot.lock() = Some(Ended { stderr, status });
 }
 
 impl Drop for TiedChild {

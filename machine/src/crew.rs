@@ -9,11 +9,12 @@
 //! started by the first call. They serve one caller at a time; another one meanwhile does its work
 //! alone, since the cores have work.
 
+use crate::mutex::{Condvar, Mutex};
 use std::hint::spin_loop;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -64,10 +65,6 @@ struct Crew {
     helpers: usize,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Crew {
     /// Starts the helpers; those that the system has no room for are missing.
     fn start() -> &'static Self {
@@ -96,12 +93,9 @@ impl Crew {
         loop {
             self.look_out(seen);
             let shared = {
-                let mut current = lock(&self.current);
+                let mut current = self.current.lock();
                 while current.is_none() || self.jobs.load(Ordering::Relaxed) == seen {
-                    current = self
-                        .wake
-                        .wait(current)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    current = self.wake.wait(current);
                 }
                 seen = self.jobs.load(Ordering::Relaxed);
                 let shared = current.as_ref().copied();
@@ -140,7 +134,7 @@ struct Withdrawn<'a>(&'a Crew, &'static CrewJob);
 
 impl Drop for Withdrawn<'_> {
     fn drop(&mut self) {
-        *lock(&self.0.current) = None;
+        *self.0.current.lock() = None;
         // Each helper that joined has one piece at most.
         self.1.next.fetch_max(self.1.pieces, Ordering::Relaxed);
         let mut turns = 0;
@@ -166,8 +160,7 @@ pub fn divide(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
     }
     let crew = Crew::start();
     let caller = match crew.caller.try_lock() {
-        Ok(caller) if crew.helpers > 0 => caller,
-        Err(TryLockError::Poisoned(error)) if crew.helpers > 0 => error.into_inner(),
+        Some(caller) if crew.helpers > 0 => caller,
         _ => return alone(),
     };
     // SAFETY: a reference to the same value with a longer life. It is used by the calls of
@@ -189,7 +182,7 @@ pub fn divide(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
     {
         let withdrawn = Withdrawn(crew, shared);
         {
-            let mut current = lock(&crew.current);
+            let mut current = crew.current.lock();
             *current = Some(Shared(shared));
             crew.jobs.fetch_add(1, Ordering::Relaxed);
         }
@@ -232,16 +225,15 @@ pub fn chunks<E: Send>(
         std::array::from_fn(|_| Mutex::new(chunks.next()));
     let failed: Mutex<Option<(usize, E)>> = Mutex::new(None);
     divide(count, &|number| {
-        let Some(chunk) = lock(&places[number]).take() else { return };
+        let Some(chunk) = places[number].lock().take() else { return };
         if let Err(error) = work(number * length, chunk) {
-            let mut failed = lock(&failed);
+            let mut failed = failed.lock();
             if failed.as_ref().is_none_or(|(first, _)| number < *first) {
                 *failed = Some((number, error));
             }
         }
     });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.map_or(Ok(()), |(_, error)| Err(error))
+    failed.into_inner().map_or(Ok(()), |(_, error)| Err(error))
 }
 
 #[cfg(test)]

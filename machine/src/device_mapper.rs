@@ -2,6 +2,7 @@
 //!
 //! Source: include/uapi/linux/dm-ioctl.h of Linux, interface version 4.
 
+use crate::call::done;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -32,9 +33,7 @@ pub fn table((major, minor): (u32, u32)) -> io::Result<(u32, Vec<u8>)> {
         let mut bytes = request(major, minor, length);
         // SAFETY: the kernel reads and writes at most `data_size` bytes, which is the length of the
         // buffer, and keeps no pointer.
-        if unsafe { libc::ioctl(control.as_raw_fd(), TABLE_STATUS, bytes.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        done(unsafe { libc::ioctl(control.as_raw_fd(), TABLE_STATUS, bytes.as_mut_ptr()) })?;
         let word = |at: usize| {
             let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
             word.map_or(0, u32::from_ne_bytes)

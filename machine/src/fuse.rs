@@ -2,6 +2,7 @@
 //!
 //! Source: fuse(4), `include/uapi/linux/fuse.h` of Linux (`FUSE_DEV_IOC_CLONE`).
 
+use crate::call::done;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -32,9 +33,7 @@ pub fn another(session: impl AsFd, nonblocking: bool) -> io::Result<OwnedFd> {
     let new = open(nonblocking)?;
     let old = session.as_fd().as_raw_fd() as u32;
     // SAFETY: the call reads the number of a descriptor from a place that lives until it returns.
-    if unsafe { libc::ioctl(new.as_raw_fd(), CLONE, &raw const old) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    done(unsafe { libc::ioctl(new.as_raw_fd(), CLONE, &raw const old) })?;
     Ok(new)
 }
 

@@ -2,6 +2,7 @@
 //! its results. And the signals that ask a server to end, as a descriptor that a thread can wait
 //! on. And a way to end a wait of another thread of this process.
 
+use crate::call::done;
 use std::io;
 use std::mem;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
@@ -47,9 +48,7 @@ pub fn catch_hangup() -> io::Result<()> {
     // SAFETY: a sigaction of zeroes is a valid one.
     let mut before: libc::sigaction = unsafe { mem::zeroed() };
     // SAFETY: no action is set; the pointer is to room for the present one.
-    if unsafe { libc::sigaction(libc::SIGHUP, ptr::null(), &raw mut before) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    done(unsafe { libc::sigaction(libc::SIGHUP, ptr::null(), &raw mut before) })?;
     if before.sa_sigaction == libc::SIG_IGN {
         return Ok(());
     }
@@ -64,12 +63,7 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resul
     action.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
     // SAFETY: the handlers of this file store to an atomic or write to a descriptor, which is safe
     // at any point of any thread; the old action is not asked for.
-    let result = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    done(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) })
 }
 
 /// The end of a pipe to which a signal that asks for the end writes; -1 while there is none.
@@ -92,9 +86,7 @@ extern "C" fn tell(signal: libc::c_int) {
 pub fn end_signals() -> io::Result<OwnedFd> {
     let mut ends = [0; 2];
     // SAFETY: the pointer is to room for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    done(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
     // SAFETY: the kernel has just made both descriptors for us.
     let [reader, writer] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     TOLD.store(writer.into_raw_fd(), Ordering::Relaxed);
@@ -119,11 +111,7 @@ pub fn allow_nudges() -> io::Result<()> {
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = ignore as extern "C" fn(libc::c_int) as libc::sighandler_t;
     // SAFETY: the handler does nothing; the old action is not asked for.
-    if unsafe { libc::sigaction(NUDGE, &raw const action, ptr::null_mut()) } == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    done(unsafe { libc::sigaction(NUDGE, &raw const action, ptr::null_mut()) })
 }
 
 /// Ends the system call in which a thread waits, if it does, with EINTR. Does nothing before

@@ -1,5 +1,6 @@
 //! The I/O priority of a thread (ioprio_set(2)), which schedulers such as BFQ and mq-deadline heed.
 
+use crate::call::done;
 use std::io;
 
 /// The class "best effort".
@@ -27,10 +28,7 @@ pub fn set_io_priority(priority: u16) -> io::Result<()> {
     // IOPRIO_WHO_PROCESS, of linux/ioprio.h; 0 is the calling thread.
     let (who, thread) = (1, 0);
     // SAFETY: three numbers, and no memory.
-    match unsafe { libc::syscall(libc::SYS_ioprio_set, who, thread, i32::from(priority)) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    done(unsafe { libc::syscall(libc::SYS_ioprio_set, who, thread, i32::from(priority)) })
 }
 
 #[cfg(test)]

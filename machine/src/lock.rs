@@ -9,6 +9,7 @@
 //! They are open file description locks (`fcntl(2)`, `F_OFD_SETLK`): they belong to the open file
 //! and not to the process, and end when the file is closed.
 
+use crate::call::done;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -128,11 +129,7 @@ fn lock(kind: libc::c_int, start: i64, length: i64) -> libc::flock {
 fn fcntl(file: &File, operation: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
     // SAFETY: the descriptor is open for the duration of the call, and the pointer is to a live
     // `flock`, which is what F_OFD_SETLK and F_OFD_GETLK take.
-    let result = unsafe { libc::fcntl(file.as_raw_fd(), operation, &raw mut *lock) };
-    if result == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    done(unsafe { libc::fcntl(file.as_raw_fd(), operation, &raw mut *lock) })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 pub mod guard;
 
+use crate::call::done;
 use std::fs::File;
 use std::io;
 use std::ptr::{self, NonNull};
@@ -101,11 +102,7 @@ impl Mapping {
         let page = rustix::param::page_size();
         let mut pages = vec![0_u8; self.len.div_ceil(page)];
         // SAFETY: the range is our mapping, and the vector has a byte for each of its pages.
-        let failed =
-            unsafe { libc::mincore(self.base.as_ptr().cast(), self.len, pages.as_mut_ptr()) };
-        if failed != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        done(unsafe { libc::mincore(self.base.as_ptr().cast(), self.len, pages.as_mut_ptr()) })?;
         let resident = pages.iter().filter(|page| **page & 1 != 0).count() * page;
         Ok(resident.min(self.len) as u64)
     }

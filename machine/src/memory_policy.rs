@@ -1,5 +1,6 @@
 //! The NUMA nodes of a thread's memory (set_mempolicy(2)).
 
+use crate::call::done;
 use std::io;
 
 /// The most nodes of a kernel (`MAX_NUMNODES`).
@@ -41,10 +42,7 @@ pub fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
     // The kernel reads one bit less than it is told.
     let bits = NODES_MAX + 1;
     // SAFETY: the mask has as many bits as the kernel reads, and lives until the call returns.
-    match unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), bits) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    done(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), bits) })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Sources: perf_event_open(2), include/uapi/linux/perf_event.h.
 
+use crate::call::done;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -135,13 +136,6 @@ impl PerfEvent {
         let read = rustix::io::read(&self.descriptor, &mut words).ok()?;
         let lost = u64::from_ne_bytes(*words[8..].first_chunk()?);
         (self.counts_lost && read == words.len()).then_some(lost)
-    }
-}
-
-fn done(result: libc::c_int) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -6,6 +6,7 @@
 //! A key that is made on the stack and moved leaves its bytes there; [`scrub_stack`] overwrites
 //! what calls before it left behind.
 
+use crate::mutex::Mutex;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::alloc::Layout;
@@ -15,8 +16,8 @@ use std::io;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicI32, Ordering, compiler_fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The unit of mappings, bytes; a multiple of every page size below it.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -84,7 +85,7 @@ impl Drop for Chunk {
 }
 
 fn chunks() -> MutexGuard<'static, Vec<Chunk>> {
-    CHUNKS.lock().unwrap_or_else(PoisonError::into_inner)
+    CHUNKS.lock()
 }
 
 fn slot_bytes(layout: Layout) -> usize {

@@ -1,5 +1,6 @@
 //! sync_file_range(2): a part of a file is written to its device, without its metadata.
 
+use crate::call::done;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -35,10 +36,7 @@ pub fn sync_file_range(file: &File, range: &Range<u64>, flags: SyncRangeFlags) -
     let offset = libc::off64_t::try_from(range.start).map_err(too_large)?;
     let bytes = libc::off64_t::try_from(range.end - range.start).map_err(too_large)?;
     // SAFETY: the descriptor is open as long as `file`; the call takes no memory of ours.
-    match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, bits) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    done(unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, bits) })
 }
 
 #[cfg(test)]

@@ -168,6 +168,7 @@ mod tests {
     use super::*;
     use crate::{Plot, Saved, page::Block, to_html};
     use ugeom_harness::foreign::read;
+    use ugeom_testkit::{begins, has};
 
     const HYPERFINE: &str = r#"{"results": [
         {"command": "sleep 0.1", "times": [0.101, 0.1, 0.102, 0.1, 0.103, 0.1],
@@ -180,11 +181,7 @@ mod tests {
             "read": {"total_ios": 9, "iops": 5000.0, "clat_ns": {"mean": 190.0}}}]}"#;
         let (format, series) = read("a.json", "a", fio).unwrap();
         let page = page("a.json", format, &series);
-        assert!(
-            page.answer.starts_with("Median IOPS: a read: 5"),
-            "{}",
-            page.answer
-        );
+        begins(&page.answer, "Median IOPS: a read: 5");
         let text = page.to_text(100);
         assert!(text.contains("COMPLETION LATENCY"), "{text}");
     }
@@ -193,11 +190,7 @@ mod tests {
     fn the_answer_has_medians_and_the_plot_every_value() {
         let (format, series) = read("a.json", "a", HYPERFINE).unwrap();
         let page = page("a.json", format, &series);
-        assert!(
-            page.answer.starts_with("Median time: sleep 0.1: 10"),
-            "{}",
-            page.answer
-        );
+        begins(&page.answer, "Median time: sleep 0.1: 10");
         assert!(
             page.warnings
                 .iter()
@@ -215,9 +208,9 @@ mod tests {
         assert_eq!(values, [6, 1, 1], "two times, and the CPU time of one");
         let saved = Saved::foreign(HYPERFINE.to_owned(), page);
         let html = to_html(&[saved.clone(), saved.clone()]);
-        assert!(
-            html.contains("<p class=\"certainty\">[ ] 10th to 90th percentile; 1 warning. <a"),
-            "{html}"
+        has(
+            &html,
+            "<p class=\"certainty\">[ ] 10th to 90th percentile; 1 warning. <a",
         );
         assert_eq!(html.matches("<section class=\"card\">").count(), 2);
         let (overview, _) = html.split_once("</header>").unwrap();

@@ -289,6 +289,7 @@ mod tests {
     use ugeom_harness::host::{Host, TargetFacts, Trips, Wakeups};
     use ugeom_harness::{CpuTimes, Failure, Measured, Round, Sample, Settings};
     use ugeom_harness::{DeviceCounts, Work};
+    use ugeom_testkit::{begins, ends, has};
 
     /// Ten rounds of one case, of whose time `stolen` per cent were taken.
     fn document(stolen: u64, ended: Ended) -> Document<()> {
@@ -333,10 +334,7 @@ mod tests {
         });
         let entries = entries(&broken, &["mmap: not on this file".to_owned()]);
         let failed = said(&entries, "FAILED").unwrap();
-        assert!(
-            failed.starts_with("512 B failed: md0: read of 512 bytes"),
-            "{failed}"
-        );
+        begins(&failed, "512 B failed: md0: read of 512 bytes");
         let measured = said(&entries, "measured").unwrap();
         assert!(measured.contains("10 rounds of 1 case "), "{measured}");
         assert!(measured.contains("ended by a failure"), "{measured}");
@@ -354,9 +352,9 @@ mod tests {
         }
         let entries = entries(&one, &[]);
         let noise = said(&entries, "noise").unwrap();
-        assert!(
-            noise.ends_with("an empty loop takes 2.00 ns per iteration, reading the clock 20.0 ns"),
-            "{noise}"
+        ends(
+            &noise,
+            "an empty loop takes 2.00 ns per iteration, reading the clock 20.0 ns",
         );
     }
 
@@ -394,27 +392,20 @@ mod tests {
         assert!(!warnings(&one).join("; ").contains("instead of"));
         one.settings.budget_ns = Some(1_000_000_000);
         let warnings = warnings(&one).join("; ");
-        assert!(
-            warnings.contains("took 1.20 s instead of 1 s: fewer"),
-            "{warnings}"
-        );
+        has(&warnings, "took 1.20 s instead of 1 s: fewer");
         one.processes[0].elapsed_ns = 900_000_000;
         one.took_ns = Some(5_900_000_000);
         let warnings = super::warnings(&one).join("; ");
-        assert!(
-            warnings
-                .contains("took 5.90 s instead of 1 s: preparing and starting processes took 5 s"),
-            "{warnings}"
+        has(
+            &warnings,
+            "took 5.90 s instead of 1 s: preparing and starting processes took 5 s",
         );
     }
 
     #[test]
     fn stolen_time_is_a_warning() {
         let stolen = warnings(&document(12, Ended::Precise)).join("; ");
-        assert!(
-            stolen.contains("steal time was 12.0 % of the measuring time"),
-            "{stolen}"
-        );
+        has(&stolen, "steal time was 12.0 % of the measuring time");
         let quiet = warnings(&document(0, Ended::Precise)).join("; ");
         assert!(!quiet.contains("steal time"), "{quiet}");
     }

@@ -139,6 +139,7 @@ fn narrow(rows: &mut [Vec<String>], width: usize) {
 mod tests {
     use super::*;
     use crate::Column;
+    use ugeom_testkit::ends;
 
     fn page(rows: usize) -> Page {
         let mut page = Page::new("layers", "ugeom lab layers");
@@ -171,20 +172,14 @@ mod tests {
             let answer = text.lines().position(|line| line.starts_with("GEOM adds"));
             assert!(answer.is_some_and(|line| line < 3), "{text}");
             assert!(text.contains("Warning: other work is running"), "{text}");
-            assert!(
-                text.ends_with("ugeom lab layers --all; docs/lab-layers.md\n"),
-                "{text}"
-            );
+            ends(&text, "ugeom lab layers --all; docs/lab-layers.md\n");
             assert!(text.contains("row 8"), "{text}");
             assert!(text.contains(" more rows (--all)"), "{text}");
         }
         let mut saved = page(3);
         (saved.again, saved.saved) = ("ugeom lab layers".to_owned(), "a.json".to_owned());
         let text = saved.to_screen(80, Style::Plain);
-        assert!(
-            text.ends_with("More: ugeom report a.json; docs/lab-layers.md\n"),
-            "{text}"
-        );
+        ends(&text, "More: ugeom report a.json; docs/lab-layers.md\n");
         let narrow = page(3).to_screen(60, Style::Plain);
         assert!(!narrow.contains("more row"), "{narrow}");
         assert!(

@@ -3,6 +3,7 @@
 use super::*;
 use ugeom_harness::figure::{Figure, Goal, Unit};
 use ugeom_measure::Interval;
+use ugeom_testkit::{begins, has};
 
 fn page() -> Page {
     let mut page = Page::new("layers", "ugeom lab layers");
@@ -126,10 +127,7 @@ fn goals_come_with_their_heading_or_not_at_all() {
 
     page.goals(&[plain.with_goal(Goal::Under(25.0))]);
     let text = page.to_text(100);
-    assert!(
-        text.contains("under 25 ns  20.0 ns (19.0 to 21.0)  reached"),
-        "{text}"
-    );
+    has(&text, "under 25 ns  20.0 ns (19.0 to 21.0)  reached");
     let Block::Table(goals) = &page.blocks[1] else { panic!("{:?}", page.blocks[1]) };
     assert_eq!(
         goals.rows[0][2].value,
@@ -159,13 +157,10 @@ fn the_model_of_a_page_is_shown_in_every_form() {
         markdown.contains("| block size (bytes) | rate (MB/s) | limited by |\n| ---: | ---: | ---")
     );
     assert!(markdown.contains("| 512 | 7.44 (7.15 to 7.74) | transactions \\| requests |"));
-    assert!(
-        markdown.contains("\n```text\n65536+0 records in\n"),
-        "{markdown}"
-    );
-    assert!(
-        csv.starts_with("experiment,sweep\nasked,ugeom lab sweep 'md:64m | disk'\n"),
-        "{csv}"
+    has(&markdown, "\n```text\n65536+0 records in\n");
+    begins(
+        &csv,
+        "experiment,sweep\nasked,ugeom lab sweep 'md:64m | disk'\n",
     );
     let header = "\n\nWhat was measured\nblock size (bytes),rate (MB/s),rate low (MB/s),\
                   rate high (MB/s),rate confidence,limited by\n512,";

@@ -114,10 +114,7 @@ fn fill(file: &Path) -> std::io::Result<()> {
 }
 
 fn table(scheme: Scheme, sectors: u64) -> Result<Table, ugeom_format::plan::Error> {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors,
-    };
+    let media = Media::of_512(sectors);
     Table::create(scheme, media, &Create::default())
 }
 

@@ -51,6 +51,11 @@ impl Delta {
         exclusive: 1,
     };
 
+    /// [`Delta::READ_WRITE`] for a user that writes, else [`Delta::READ`].
+    pub const fn of_user(writes: bool) -> Self {
+        if writes { Self::READ_WRITE } else { Self::READ }
+    }
+
     /// The change that takes this one back.
     #[must_use]
     pub const fn reversed(self) -> Self {

@@ -10,7 +10,7 @@ use crate::cx::Cx;
 use crate::snapshot::{Drive, Snapshot};
 use crate::strategy::Mover;
 use std::marker::PhantomData;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 /// The references of all open devices of a stack, indexed by `Opened::entry`.
 #[derive(Default)]
@@ -19,16 +19,9 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
-        // A panic elsewhere leaves the counts whole: each is changed in one step.
-        self.references
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes room for so many devices, so that the data path never allocates.
     pub(crate) fn reserve(&self, devices: usize) {
-        let mut references = self.lock();
+        let mut references = self.references.lock();
         if references.len() < devices {
             references.resize(devices, 0);
         }
@@ -37,7 +30,7 @@ impl Devices {
     /// The request enters its device. A handle of another stack has none; it will be refused.
     fn take(&self, bio: &mut Bio) {
         let body = bio.body_mut();
-        if let Some(count) = self.lock().get_mut(body.entry as usize) {
+        if let Some(count) = self.references.lock().get_mut(body.entry as usize) {
             *count += 1;
             body.flags = body.flags.with(Flags::REFERENCED);
         }
@@ -50,7 +43,7 @@ impl Devices {
             return;
         }
         body.flags = body.flags.without(Flags::REFERENCED);
-        if let Some(count) = self.lock().get_mut(body.entry as usize) {
+        if let Some(count) = self.references.lock().get_mut(body.entry as usize) {
             *count -= 1;
         }
     }

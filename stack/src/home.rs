@@ -2,9 +2,10 @@
 //! dispatch is queued.
 
 use crate::bio::{Bio, BioId};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use ugeom_machine::mailbox::Mailbox;
+use ugeom_machine::mutex::Mutex;
 
 /// The shared side of one thread that moves bios.
 pub(crate) struct Home {
@@ -57,10 +58,7 @@ impl Home {
 
     /// Asks the owner to look for a cancelled bio in its lists.
     pub(crate) fn cancel(&self, id: BioId) {
-        self.cancelled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(id);
+        self.cancelled.lock().push(id);
         self.cancel_wanted.store(true, Ordering::Release);
         self.mailbox.wake();
     }
@@ -70,11 +68,6 @@ impl Home {
         if !self.cancel_wanted.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
-        std::mem::take(
-            &mut *self
-                .cancelled
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        std::mem::take(&mut *self.cancelled.lock())
     }
 }

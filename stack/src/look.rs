@@ -5,7 +5,7 @@
 //! which a look reads and sums up. It holds the lock of the topology meanwhile, so that no consumer
 //! comes or goes between two figures; a thread waits for that only when it takes a new snapshot.
 
-use crate::stack::{Stack, lock};
+use crate::stack::Stack;
 use crate::statistics::{Statistics, TimeTotals, Totals};
 use crate::topology::{ConsumerId, ProviderId, Tree};
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ impl Stack {
     /// Everything as it is at this moment.
     pub fn look(&self) -> Look {
         self.shared.topology.with(|topology| {
-            let registry = lock(&self.shared.registry);
+            let registry = self.shared.registry.lock();
             let mut look = Look {
                 tree: topology.tree(),
                 ..Look::default()
@@ -75,7 +75,7 @@ impl Stack {
     /// Counts so from now on; earlier counts stay. Each thread changes over at its next request,
     /// as it does when the topology changes; requests in flight end as they began.
     pub fn set_statistics(&self, statistics: Statistics) {
-        *lock(&self.shared.statistics) = statistics;
+        *self.shared.statistics.lock() = statistics;
         self.shared.touch(|_| ());
     }
 }

@@ -20,8 +20,9 @@ use crate::bio::{Bio, Flags};
 use crate::error::Errno;
 use crate::snapshot::{EdgeInfo, Snapshot, code};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 /// The number of the last loss in this process. One sequence for all, so that the numbers of
 /// different geoms can be compared, also after layers have come and gone.
@@ -55,11 +56,6 @@ pub(crate) struct Loss {
 }
 
 impl Losses {
-    fn kept(&self) -> MutexGuard<'_, Vec<Loss>> {
-        // Nothing panics while it is locked.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Acknowledged writes are lost, or may be, wherever they were: each consumer's next FLUSH
     /// fails with this reason. A geom calls it before it answers any FLUSH that does not cover
     /// them.
@@ -72,7 +68,7 @@ impl Losses {
         if range.is_empty() {
             return;
         }
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         // Locked, so that a FLUSH that has seen this number has seen all before it.
         let number = LAST.fetch_add(1, Ordering::SeqCst) + 1;
         self.keep(&mut kept, number, range, why);
@@ -97,7 +93,7 @@ impl Losses {
     /// The layer below has lost this. A known loss, from another FLUSH that came back over the same
     /// consumer, is not reported again; another part of it is a separate loss.
     fn raise(&self, loss: &Loss, range: Range<u64>) {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let known = |it: &Loss| it.number >= loss.number && it.spans(&range);
         if kept.iter().any(known) {
             return;
@@ -122,14 +118,14 @@ impl Losses {
 
     /// The reason of the latest loss that was reported to no consumer.
     pub(crate) fn unheard(&self) -> Option<&'static str> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let loss = kept.iter().rev().find(|loss| !loss.heard);
         loss.map(|loss| loss.why)
     }
 
     /// Those in `window` since `mark`, and the number up to which that is all.
     fn since(&self, mark: u64, window: &Range<u64>) -> (Vec<Loss>, u64) {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let new = kept.iter().filter(|loss| loss.number > mark);
         let seen = new.filter_map(|loss| loss.within(window));
         (seen.collect(), self.last())
@@ -137,7 +133,7 @@ impl Losses {
 
     /// Marks these losses as reported to a consumer (`heard`), or as not reported.
     fn told(&self, told: &[Loss], heard: bool) {
-        for loss in self.kept().iter_mut() {
+        for loss in self.kept.lock().iter_mut() {
             if told.iter().any(|it| it.number == loss.number) {
                 loss.heard = heard;
             }
@@ -146,7 +142,7 @@ impl Losses {
 
     /// The mark of a new consumer, which gets the losses that were reported to no other.
     pub(crate) fn new_mark(&self) -> Arc<Mark> {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         let unheard = kept.iter().find(|loss| !loss.heard);
         let mark = unheard.map_or_else(|| self.last(), |loss| loss.number - 1);
         Arc::new(Mark(AtomicU64::new(mark)))

@@ -27,7 +27,8 @@ use crate::strategy::Strategy;
 use crate::taste::Taster;
 use crate::topology::{ConsumerId, Event, GeomId, GeomObject, ProviderId, Topology, Tree};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
+use ugeom_machine::mutex::Mutex;
 
 /// The geom of an opened handle: it has no provider, so nothing is ever asked of it.
 pub(crate) struct Handle;
@@ -58,11 +59,6 @@ pub(crate) struct Shared {
     homes: Mutex<Vec<Weak<Home>>>,
     defects: AtomicU64,
     queues: OnceLock<Queues>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere leaves the topology whole: it is changed in steps that do not panic.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A stack of geoms.
@@ -121,7 +117,7 @@ impl Stack {
         plan: Plan,
         lower: &[ProviderId],
     ) -> Result<Vec<ProviderId>, StackError> {
-        let _control = lock(&self.shared.control);
+        let _control = self.shared.control.lock();
         let made = self.shared.make(class, plan, lower);
         let providers = made.and_then(|geom| {
             self.shared.topology.with(|topology| {
@@ -130,7 +126,7 @@ impl Stack {
             })
         });
         self.shared.work_off_events();
-        match lock(&self.shared.unreachable).take() {
+        match self.shared.unreachable.lock().take() {
             Some(error) => Err(StackError::Io(error)),
             None => providers,
         }
@@ -144,7 +140,7 @@ impl Stack {
     /// `Busy` or `NoGeom`; `Io` when something could not be written, and then nothing has changed,
     /// unless `force` is given.
     pub fn destroy(&self, geom: GeomId, force: bool) -> Result<(), StackError> {
-        let _control = lock(&self.shared.control);
+        let _control = self.shared.control.lock();
         let settled = settle(&self.shared.topology.with(|t| t.with_those_above(geom)));
         if !force {
             settled.map_err(StackError::Io)?;
@@ -175,7 +171,7 @@ impl Stack {
     /// The uppermost layer with a loss that was reported to no consumer, or that could not write
     /// what it had accepted.
     pub fn finish(&self) -> Result<(), LostAtTheEnd> {
-        let _control = lock(&self.shared.control);
+        let _control = self.shared.control.lock();
         let mut geoms = self.shared.topology.with(|topology| {
             let geoms = topology.geoms.values();
             // Handles are geoms, too; the owner of one has its own way to hear.
@@ -305,7 +301,7 @@ impl Stack {
         provider: ProviderId,
         class: &Arc<dyn Class>,
     ) -> Result<Option<GeomId>, StackError> {
-        let _control = lock(&self.shared.control);
+        let _control = self.shared.control.lock();
         let made = self.shared.taste_one(provider, class);
         if let (Ok(Some(geom)), false) = (&made, self.shared.options.taste) {
             let asked_for = |topology: &mut Topology| topology.asked_for(*geom);
@@ -317,7 +313,7 @@ impl Stack {
 
     /// The metadata that classes found too damaged to use, since the stack was made.
     pub fn taste_errors(&self) -> Vec<TasteError> {
-        lock(&self.shared.taste_errors).clone()
+        self.shared.taste_errors.lock().clone()
     }
 
     /// The figures of a provider: the sums over its consumers, those that are gone included.
@@ -327,7 +323,7 @@ impl Stack {
     pub fn statistics(&self, provider: ProviderId) -> Result<Totals, StackError> {
         self.shared.topology.with(|topology| {
             let object = topology.provider(provider)?;
-            let registry = lock(&self.shared.registry);
+            let registry = self.shared.registry.lock();
             let mut totals = object.past.clone();
             for id in &object.consumers {
                 if let Some(consumer) = topology.consumers.get(id) {
@@ -341,14 +337,14 @@ impl Stack {
     /// How the stack works.
     pub fn options(&self) -> StackKnobs {
         StackKnobs {
-            statistics: *lock(&self.shared.statistics),
+            statistics: *self.shared.statistics.lock(),
             ..self.shared.options
         }
     }
 
     /// Bios that layers dropped instead of completing; anything but 0 is a defect of a class.
     pub fn defects(&self) -> u64 {
-        let homes = lock(&self.shared.homes);
+        let homes = self.shared.homes.lock();
         let living: u64 = homes
             .iter()
             .filter_map(Weak::upgrade)
@@ -392,7 +388,7 @@ impl Shared {
             }
             Held::Own => return Ok(()),
         };
-        let _control = lock(&self.control);
+        let _control = self.control.lock();
         let leaving = |t: &mut Topology| t.losing_writers(consumer, delta.reversed());
         let settled = settle(&self.topology.with(leaving));
         self.touch(|topology| Self::close(topology, consumer, delta));
@@ -405,7 +401,7 @@ impl Shared {
         &self,
         with: impl FnOnce(&mut Topology) -> Result<R, StackError>,
     ) -> Result<R, StackError> {
-        let _control = lock(&self.control);
+        let _control = self.control.lock();
         let result = self.touch(with);
         self.work_off_events();
         result
@@ -425,7 +421,7 @@ impl Shared {
         if topology.gone.is_empty() {
             return;
         }
-        let mut registry = lock(&self.registry);
+        let mut registry = self.registry.lock();
         for (provider, stat) in std::mem::take(&mut topology.gone) {
             let (totals, free) = registry.retire(stat);
             if let Some(provider) = provider.and_then(|id| topology.providers.get_mut(&id)) {
@@ -527,7 +523,9 @@ impl Shared {
 
     /// Lets every class taste that is not on the provider yet.
     fn taste_all(&self, provider: ProviderId) {
-        let classes: Vec<_> = lock(&self.classes)
+        let classes: Vec<_> = self
+            .classes
+            .lock()
             .iter()
             .filter(|class| !self.has_class(provider, class.name()))
             .cloned()
@@ -540,7 +538,7 @@ impl Shared {
             let plans = classes.iter().map(taste).collect::<Vec<_>>();
             match taster.gone() {
                 Some(error) => {
-                    lock(&self.unreachable).get_or_insert(error.clone());
+                    self.unreachable.lock().get_or_insert(error.clone());
                     Vec::new()
                 }
                 None => plans,
@@ -579,7 +577,7 @@ impl Shared {
             Ok(None) => Ok(None),
             Ok(Some(plan)) => self.make(class, plan, &[provider]).map(Some),
             Err(error) => {
-                lock(&self.taste_errors).push(error);
+                self.taste_errors.lock().push(error);
                 Ok(None)
             }
         }
@@ -589,7 +587,7 @@ impl Shared {
         let name = |topology: &mut Topology| topology.provider(provider).map(|p| p.name.clone());
         let name = self.topology.with(name);
         let provider = name.unwrap_or_else(|_| "a destroyed provider".into());
-        lock(&self.taste_errors).push(TasteError {
+        self.taste_errors.lock().push(TasteError {
             class,
             provider,
             problem,
@@ -599,11 +597,11 @@ impl Shared {
     /// Works off events that came from outside, and gives the newest snapshot.
     pub(crate) fn refresh(&self, tasting: bool) -> Arc<Snapshot> {
         let waiting = !tasting && self.topology.with(|topology| !topology.events.is_empty());
-        if waiting && let Ok(_control) = self.control.try_lock() {
+        if waiting && let Some(_control) = self.control.try_lock() {
             self.work_off_events();
         }
         let options = StackKnobs {
-            statistics: *lock(&self.statistics),
+            statistics: *self.statistics.lock(),
             ..self.options
         };
         let draw = |topology: &mut Topology, generation| {
@@ -611,7 +609,7 @@ impl Shared {
                 self.devices.reserve(topology.entry_count());
             }
             let strategy = Strategy::of(&options);
-            let mut registry = lock(&self.registry);
+            let mut registry = self.registry.lock();
             topology.snapshot(generation, strategy, &self.devices, &mut registry)
         };
         self.topology.newest(draw)
@@ -627,7 +625,7 @@ impl Shared {
         };
         let home = Home::new(spin_ns, queues);
         let home = home.map_err(|error| system("making a mailbox", &error))?;
-        let mut homes = lock(&self.homes);
+        let mut homes = self.homes.lock();
         homes.retain(|home| home.strong_count() > 0);
         homes.push(Arc::downgrade(&home));
         Ok(home)
@@ -638,13 +636,13 @@ impl Shared {
     }
 
     pub(crate) fn grow_statistics(&self, block: &mut Arc<CounterBlock>, edges: usize) {
-        if *lock(&self.statistics) != Statistics::Off && block.len() < edges {
-            lock(&self.registry).grow(block, edges);
+        if *self.statistics.lock() != Statistics::Off && block.len() < edges {
+            self.registry.lock().grow(block, edges);
         }
     }
 
     pub(crate) fn leave_statistics(&self, block: &Arc<CounterBlock>) {
-        lock(&self.registry).leave(block);
+        self.registry.lock().leave(block);
     }
 }
 

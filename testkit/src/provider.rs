@@ -182,11 +182,7 @@ impl<'a> Bench<'a> {
     fn new(subject: &'a Subject<'a>, options: StackKnobs, case: &'static str) -> Self {
         let device = (subject.open)(options);
         let about = || format!("{} ({options:?}): {case}", subject.name);
-        let delta = if subject.promises.writable {
-            Delta::READ_WRITE
-        } else {
-            Delta::READ
-        };
+        let delta = Delta::of_user(subject.promises.writable);
         let opened = device.stack.open(device.provider, delta);
         let opened = opened.unwrap_or_else(|error| panic!("{}: {error}", about()));
         let channel = device.stack.channel(1000);

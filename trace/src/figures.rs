@@ -1,12 +1,12 @@
 //! The result of a trace: figures that are printed, saved and drawn.
 
-use crate::event::Dev;
+use crate::event::{Dev, Event};
 use crate::files::FileId;
-use crate::link::{Phase, Quality};
+use crate::link::{Phase, Quality, Topology, Tree};
 use crate::session::{Check, Sample, Scope, fuse_dev};
 use crate::tally::{ROWS, Tally, percentile};
-use crate::uring::UringFigures;
-use crate::workers::WorkerFigures;
+use crate::uring::{Uring, UringFigures};
+use crate::workers::{WorkerFigures, Workers};
 use serde::{Deserialize, Serialize};
 use ugeom_measure::Histogram;
 use ugeom_report::text::counted;
@@ -178,6 +178,54 @@ pub struct About<'a> {
     pub scope: &'a Scope,
 }
 
+/// All that is summed up while a trace runs, or is read back.
+pub struct Sums {
+    topology: Topology,
+    tally: Tally,
+    workers: Workers,
+    uring: Uring,
+}
+
+impl Sums {
+    /// Nothing yet, of requests to the devices of a scope.
+    pub fn new(scope: &Scope) -> Self {
+        Self {
+            topology: scope.topology.clone(),
+            tally: Tally::new(scope.tops.clone()),
+            workers: Workers::default(),
+            uring: Uring::new(&scope.tops),
+        }
+    }
+
+    /// Takes an event in, in the order of their times.
+    pub fn event(&mut self, event: &Event) {
+        self.workers.event(event, &self.topology);
+        self.uring.event(event, &self.topology);
+    }
+
+    /// Takes in requests that have ended, behind their events.
+    pub fn requests(&mut self, trees: &[Tree]) {
+        for tree in trees {
+            self.uring.tree(tree);
+            self.tally.add(tree);
+        }
+    }
+
+    /// Looks up the names of processes and files, while they are there.
+    pub fn learn_names(&mut self) {
+        self.tally.learn_names();
+    }
+
+    /// The figures of all of it.
+    pub fn figures(&self, about: &About<'_>, found: (u64, Quality, Vec<Check>)) -> Traced {
+        Traced {
+            workers: self.workers.figures(&|dev| about.scope.name(dev)),
+            urings: self.uring.figures(),
+            ..Traced::new(about, &self.tally, found)
+        }
+    }
+}
+
 /// The percentiles of latency that `trace` reports, with a CI each.
 pub(crate) const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
 
@@ -230,18 +278,6 @@ impl Traced {
                     .collect(),
             },
         }
-    }
-
-    /// With where workers ran.
-    #[must_use]
-    pub fn with_workers(self, workers: Vec<WorkerFigures>) -> Self {
-        Self { workers, ..self }
-    }
-
-    /// With the waits of io_uring requests.
-    #[must_use]
-    pub fn with_urings(self, urings: Vec<UringFigures>) -> Self {
-        Self { urings, ..self }
     }
 
     /// The same of a sample.

@@ -335,6 +335,7 @@ impl<W: Write> Iolog<W> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use ugeom_testkit::begins;
 
     fn recorded(events: &[Event]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -380,10 +381,7 @@ mod tests {
         let error = read(&bytes).unwrap_err().to_string();
         assert!(error.contains("is damaged: CRC"), "{error}");
         let error = read(b"UGEOMTR2........").unwrap_err().to_string();
-        assert!(
-            error.starts_with("not a recording of ugeom trace"),
-            "{error}"
-        );
+        begins(&error, "not a recording of ugeom trace");
     }
 
     #[test]

@@ -152,6 +152,14 @@ pub fn page(page: &ugeom_report::Page) -> String {
     }
 }
 
+/// The whole page, or its first screen.
+pub fn page_or_screen(page: &ugeom_report::Page, whole: bool) -> String {
+    match whole {
+        true => self::page(page),
+        false => page.to_screen(width(), style()),
+    }
+}
+
 /// How pages are printed: with colours where [`Paint::of_stdout`] has them.
 pub fn style() -> ugeom_report::Style {
     match Paint::of_stdout().colours {

@@ -49,11 +49,7 @@ pub fn run(seconds: u64) -> Result<Outcome> {
     for target in &failed {
         println!("failed: {target}");
     }
-    Ok(if failed.is_empty() {
-        Outcome::Passed
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::of(failed.is_empty()))
 }
 
 fn targets() -> Result<Vec<String>> {

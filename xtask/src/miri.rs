@@ -65,9 +65,5 @@ fn test(args: &[&str]) -> Result<Outcome> {
             .env("MIRIFLAGS", flags.trim())
             .env("CARGO_TARGET_DIR", run::target_dir().join("miri")),
     )?;
-    Ok(if watched.success {
-        Outcome::Passed
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::of(watched.success))
 }

@@ -30,11 +30,7 @@ pub fn run() -> Result<Outcome> {
         println!("{line}");
     }
     println!("{totals}");
-    Ok(if totals.failed == 0 {
-        Outcome::Passed
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::of(totals.failed == 0))
 }
 
 fn commands() -> Vec<Command> {

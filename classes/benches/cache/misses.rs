@@ -12,7 +12,7 @@ const COUNT: u64 = BYTES / SIZE as u64;
 /// A stack over a disk of random data.
 fn open(text: &str) -> Target {
     let target = writable(text);
-    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    let opened = target.open(Delta::READ_WRITE);
     let opened = opened.expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     let mut data = vec![0; 1 << 20];
@@ -28,7 +28,7 @@ fn open(text: &str) -> Target {
 
 /// Work that reads places in an order, again and again.
 fn reader<'a>(target: &Target, order: &'a [u64]) -> Work<'a> {
-    let opened = target.stack.open(target.top, Delta::READ).expect("opens");
+    let opened = target.open(Delta::READ).expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     let (mut bytes, mut at) = (vec![0; SIZE], 0);
     Box::new(move |count| {

@@ -16,7 +16,7 @@ fn fact(target: &Target, key: &str) -> u64 {
 
 /// Work that writes one block after the other in an order, and flushes in the end.
 fn writer<'a>(target: &Target, order: &'a [u64]) -> Work<'a> {
-    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    let opened = target.open(Delta::READ_WRITE);
     let opened = opened.expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     let (bytes, mut at) = (vec![5; SIZE], 0);

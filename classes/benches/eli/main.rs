@@ -39,10 +39,7 @@ impl Disk {
         let text = format!("md:{bytes} | eli:onetime=1,{cipher},{options}");
         let settings = TargetOptions::default().for_writing();
         let target = open_target(&text, &settings).expect("a target");
-        let opened = target
-            .stack
-            .open(target.top, Delta::READ_WRITE)
-            .expect("opens");
+        let opened = target.open(Delta::READ_WRITE).expect("opens");
         let mut channel = target.stack.channel(1).expect("a channel");
         let media_bytes = opened.view().expect("it is there").mediasize_bytes;
         let chunk = vec![7; 64 << 10];

@@ -5,8 +5,9 @@
 //! that ends leaves its lane to the next.
 
 use std::cell::{Cell, OnceCell};
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::Fact;
 
 macro_rules! counts {
@@ -96,7 +97,7 @@ static VACANT: Mutex<Vacant> = Mutex::new(Vacant {
 
 fn vacant() -> MutexGuard<'static, Vacant> {
     // Nothing panics while it is locked.
-    VACANT.lock().unwrap_or_else(PoisonError::into_inner)
+    VACANT.lock()
 }
 
 /// A lane that a thread has until it ends.

@@ -1,6 +1,6 @@
 //! The pending read of a request: the record that its scratch word names.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 /// The remaining work of a request after its read below.
 #[derive(Clone, Debug, Default)]
@@ -30,14 +30,9 @@ pub struct PendingReads {
 }
 
 impl PendingReads {
-    fn lock(&self) -> MutexGuard<'_, Records> {
-        // Nothing panics while the records are locked.
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// An unused record, and its number. [`PendingReads::put`] brings it back.
     pub fn take(&self) -> (usize, Pending) {
-        let mut records = self.lock();
+        let mut records = self.records.lock();
         let number = records.free.pop().unwrap_or_else(|| {
             records.all.push(Pending::default());
             records.all.len() - 1
@@ -47,18 +42,18 @@ impl PendingReads {
 
     /// Keeps a record until its read is back.
     pub fn put(&self, number: usize, pending: Pending) {
-        self.lock().all[number] = pending;
+        self.records.lock().all[number] = pending;
     }
 
     /// The record of a read that is back. The number stays taken.
     pub fn get(&self, number: usize) -> Pending {
-        std::mem::take(&mut self.lock().all[number])
+        std::mem::take(&mut self.records.lock().all[number])
     }
 
     /// Gives a record back, to be used again.
     pub fn release(&self, number: usize, mut pending: Pending) {
         pending.slots.clear();
-        let mut records = self.lock();
+        let mut records = self.records.lock();
         records.all[number] = pending;
         records.free.push(number);
     }

@@ -27,7 +27,8 @@ use super::writers::Writers;
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
+use ugeom_machine::mutex::Mutex;
 use ugeom_machine::prefetch::prefetch;
 use ugeom_machine::slab::{Lease, Slab, Words};
 
@@ -148,8 +149,7 @@ impl<I: Index> Store<I> {
     pub(super) fn lock(&self, block: u64) -> MutexGuard<'_, Queues> {
         let shard = shard_of(spread(block), self.shard_bits);
         // A panic in here would be a defect; the queues are whole between any two calls.
-        let queues = self.shards[shard].queues.lock();
-        queues.unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].queues.lock()
     }
 
     /// Looks a block up.
@@ -517,7 +517,6 @@ impl<I: Index> Store<I> {
     pub fn overhead_bytes(&self) -> usize {
         let queues = |shard: &Shard| {
             let queues = shard.queues.lock();
-            let queues = queues.unwrap_or_else(PoisonError::into_inner);
             queues.policy.memory_bytes() + queues.free.capacity() * size_of::<u32>()
         };
         let states = self.slab.blocks() as usize * (size_of::<u32>() + size_of::<u8>());

@@ -12,7 +12,7 @@
 
 use super::lost::Lost;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 /// Writes whose buffers have been reused.
 #[derive(Default)]
@@ -40,11 +40,6 @@ impl Unflushed {
             flushed: AtomicU32::new(0),
             gone: Mutex::default(),
         }
-    }
-
-    fn gone(&self) -> MutexGuard<'_, Gone> {
-        // Nothing panics while it is locked.
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_durable(&self, round: u32) -> bool {
@@ -102,7 +97,7 @@ impl Unflushed {
 
     /// Something was written below that is not in memory, or has left it.
     pub(super) fn leaves(&self, offset: u64, bytes: u64) {
-        let mut gone = self.gone();
+        let mut gone = self.gone.lock();
         gone.lost.add(offset, bytes);
         gone.round = self.round.load(Ordering::SeqCst);
     }
@@ -122,7 +117,7 @@ impl Unflushed {
         let _ = self
             .flushed
             .try_update(Ordering::SeqCst, Ordering::SeqCst, newer);
-        let mut gone = self.gone();
+        let mut gone = self.gone.lock();
         if self.is_durable(gone.round) {
             *gone = Gone::default();
         }
@@ -130,7 +125,7 @@ impl Unflushed {
 
     /// Takes the losses below whose buffers have been reused.
     pub(super) fn take_gone(&self) -> Lost {
-        std::mem::take(&mut *self.gone()).lost
+        std::mem::take(&mut *self.gone.lock()).lost
     }
 }
 

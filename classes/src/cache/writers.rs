@@ -2,7 +2,7 @@
 //! two writes keep their order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 /// One write: the blocks that it touches.
 #[derive(Clone, Copy, Debug)]
@@ -29,15 +29,10 @@ pub struct Writers {
 }
 
 impl Writers {
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Write>>> {
-        // Nothing panics while the list is locked.
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A write begins; its number. A read of one of the blocks that begins from now on learns
     /// of it by [`Writers::touch`].
     pub fn enter(&self, first: u64, last: u64) -> usize {
-        let mut writes = self.lock();
+        let mut writes = self.writes.lock();
         let mut contested = false;
         for other in writes.iter_mut().flatten() {
             if other.first <= last && first <= other.last {
@@ -57,7 +52,7 @@ impl Writers {
 
     /// A write begins, unless another one touches one of its blocks: then it has to wait.
     pub(crate) fn try_enter(&self, first: u64, last: u64, cleans: bool) -> Option<usize> {
-        let mut writes = self.lock();
+        let mut writes = self.writes.lock();
         let mut others = writes.iter().flatten();
         if others.any(|other| other.first <= last && first <= other.last) {
             return None;
@@ -92,7 +87,7 @@ impl Writers {
     /// A write is done below: whether it may go into the buffers. It may not when another one
     /// touched one of its blocks meanwhile: which of them the media holds is not known.
     pub fn keep(&self, number: usize) -> bool {
-        let mut writes = self.lock();
+        let mut writes = self.writes.lock();
         let write = writes.get_mut(number).and_then(Option::as_mut);
         let Some(write) = write.filter(|write| !write.contested) else { return false };
         write.keeping = true;
@@ -109,7 +104,7 @@ impl Writers {
     }
 
     fn has_keeper(&self, number: usize) -> bool {
-        let writes = self.lock();
+        let writes = self.writes.lock();
         let Some(own) = writes.get(number).copied().flatten() else { return false };
         // It is contested, or it does not ask for itself.
         let mut keepers = writes.iter().flatten().filter(|other| other.keeping);
@@ -118,7 +113,7 @@ impl Writers {
 
     /// A write has ended.
     pub fn leave(&self, number: usize) {
-        if let Some(place) = self.lock().get_mut(number)
+        if let Some(place) = self.writes.lock().get_mut(number)
             && let Some(write) = place.take()
         {
             self.count.fetch_sub(1, Ordering::SeqCst);
@@ -133,7 +128,7 @@ impl Writers {
         if self.count.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        let writes = self.lock();
+        let writes = self.writes.lock();
         let mut writes = writes.iter().flatten();
         writes.any(|write| write.first <= block && block <= write.last)
     }
@@ -143,7 +138,7 @@ impl Writers {
         if self.changes.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        let writes = self.lock();
+        let writes = self.writes.lock();
         let mut changes = writes.iter().flatten().filter(|write| !write.cleans);
         changes.any(|write| write.first <= block && block <= write.last)
     }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use ugeom_format::crash_log::{
     Entry, HEADER_BYTES, Header, PROMISE_BYTES_MAX, RECORD_BYTES, Record, without_zeroes,
 };
+use ugeom_machine::mutex::Mutex;
 use ugeom_machine::result_file::refuse_disk;
 use ugeom_stack::{Command, Flags};
 
@@ -133,11 +134,6 @@ impl Recorder {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Log> {
-        // Nothing panics while the log is locked.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The file that it is written to.
     pub fn path(&self) -> &Path {
         &self.path
@@ -145,25 +141,25 @@ impl Recorder {
 
     /// How many records there are.
     pub fn records(&self) -> u64 {
-        self.lock().next
+        self.log.lock().next
     }
 
     /// Asks `promises` for the promises to the workload, from now on.
     pub fn listen(&self, promises: Option<Promises>) {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         log.take_promises();
         log.promises = promises;
     }
 
     /// The set-up is over, and all that was written is durable.
     pub fn begin(&self) {
-        self.lock().add(Entry::Begin, &[]);
+        self.log.lock().add(Entry::Begin, &[]);
     }
 
     /// Something was promised to the workload; more than [`PROMISE_BYTES_MAX`] are cut off.
     pub fn promise(&self, promise: &[u8]) {
         let promise = &promise[..promise.len().min(PROMISE_BYTES_MAX)];
-        self.lock().add(Entry::Promise, promise);
+        self.log.lock().add(Entry::Promise, promise);
     }
 
     /// A change is submitted. `data` yields the data of a write, piece by piece. The number of the
@@ -173,7 +169,7 @@ impl Recorder {
         entry: Entry,
         data: impl FnOnce(&mut dyn FnMut(&[u8])),
     ) -> Result<u64, LogError> {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         log.take_promises();
         let start = log.buffer.len();
         log.buffer.extend_from_slice(&[0; RECORD_BYTES]);
@@ -196,7 +192,7 @@ impl Recorder {
     /// That change has completed. One that failed may have reached the media all the same, so it
     /// counts as volatile until the next barrier.
     pub fn completed(&self, number: u64, durable: bool) {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         log.in_flight.remove(&number);
         if durable {
             log.take_promises();
@@ -206,7 +202,7 @@ impl Recorder {
 
     /// A FLUSH is submitted: a ticket for [`Recorder::flushed`].
     pub fn flush(&self) -> u64 {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         let flush = Flush {
             covers: log.next,
             except: log.in_flight.iter().copied().collect(),
@@ -219,7 +215,7 @@ impl Recorder {
 
     /// It has succeeded, or not.
     pub fn flushed(&self, ticket: u64, succeeded: bool) {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         let Some(at) = log.flushes.iter().position(|(other, _)| *other == ticket) else { return };
         let (_, flush) = log.flushes.swap_remove(at);
         if succeeded {
@@ -236,7 +232,7 @@ impl Recorder {
     /// # Errors
     /// [`LogError`], also of an earlier write.
     pub fn write_out(&self) -> Result<(), LogError> {
-        let mut log = self.lock();
+        let mut log = self.log.lock();
         log.take_promises();
         let log = &mut *log;
         if !log.buffer.is_empty() {

@@ -7,8 +7,9 @@ use crate::own_thread::OwnThread;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use ugeom_machine::mutex::{Condvar, Mutex};
 use ugeom_stack::{Bio, BioId, Errno, Lower};
 
 /// How long the thread keeps its channel when nothing is asked: it would keep the stack alive.
@@ -26,13 +27,6 @@ struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
     lower: OnceLock<Lower>,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing panics while the list is locked.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The thread. Dropping it ends it.
@@ -62,13 +56,13 @@ impl Worker {
     }
 
     pub fn add(&self, bio: Bio) {
-        self.shared.lock().requests.push_back(bio);
+        self.shared.waiting.lock().requests.push_back(bio);
         self.shared.changed.notify_one();
     }
 
     /// Lets a request go as cancelled, if it waits.
     pub fn cancel(&self, id: BioId) {
-        let mut waiting = self.shared.lock();
+        let mut waiting = self.shared.waiting.lock();
         let found = waiting.requests.iter().position(|bio| bio.id() == id);
         let bio = found.and_then(|at| waiting.requests.remove(at));
         drop(waiting);
@@ -80,7 +74,7 @@ impl Worker {
     /// Waits until the cache is written and the power is on.
     pub fn settle(&self) {
         let (tell, told) = channel();
-        self.shared.lock().settling.push(tell);
+        self.shared.waiting.lock().settling.push(tell);
         self.shared.changed.notify_one();
         // An error means that the thread has ended, and with it the cache.
         let _ = told.recv();
@@ -89,7 +83,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.shared.lock().stop = true;
+        self.shared.waiting.lock().stop = true;
         self.shared.changed.notify_one();
     }
 }
@@ -97,7 +91,7 @@ impl Drop for Worker {
 /// Serves requests, one at a time, until it is told to stop and none is left.
 fn run(shared: &Shared, mut model: Model) {
     let mut below = None;
-    let mut waiting = shared.lock();
+    let mut waiting = shared.waiting.lock();
     loop {
         if let Some(bio) = waiting.requests.pop_front() {
             drop(waiting);
@@ -123,19 +117,17 @@ fn run(shared: &Shared, mut model: Model) {
             let idle =
                 |it: &mut Waiting| !it.stop && it.requests.is_empty() && it.settling.is_empty();
             if below.is_none() {
-                let waited = shared.changed.wait_while(waiting, idle);
-                waiting = waited.unwrap_or_else(PoisonError::into_inner);
+                waiting = shared.changed.wait_while(waiting, idle);
                 continue;
             }
-            let waited = shared.changed.wait_timeout_while(waiting, KEPT, idle);
-            let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            let (again, timed_out) = shared.changed.wait_timeout_while(waiting, KEPT, idle);
             drop(again);
-            if timeout.timed_out() {
+            if timed_out {
                 // The channel may be the last that keeps the stack.
                 below = None;
             }
         }
-        waiting = shared.lock();
+        waiting = shared.waiting.lock();
     }
 }
 

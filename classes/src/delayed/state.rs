@@ -3,8 +3,9 @@
 use crate::own_thread::OwnThread;
 use std::io;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+use ugeom_machine::mutex::{Condvar, Mutex};
 use ugeom_stack::{Bio, BioId, Errno};
 
 /// How requests are let go.
@@ -53,13 +54,6 @@ struct Shared {
     changed: Condvar,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, List> {
-        // Nothing panics while the list is locked.
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The requests that are held. Dropping it lets them go and ends the thread.
 pub(super) struct Held {
     shared: Arc<Shared>,
@@ -73,7 +67,7 @@ impl Held {
     /// When the thread cannot be started.
     pub fn start(order: Order) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        shared.lock().waiting = Vec::with_capacity(order.room());
+        shared.list.lock().waiting = Vec::with_capacity(order.room());
         let of_thread = Arc::clone(&shared);
         Ok(Self {
             shared,
@@ -82,13 +76,17 @@ impl Held {
     }
 
     pub fn add(&self, bio: Bio, done_bytes: Option<u64>) {
-        self.shared.lock().waiting.push(Waiting { bio, done_bytes });
+        self.shared
+            .list
+            .lock()
+            .waiting
+            .push(Waiting { bio, done_bytes });
         self.shared.changed.notify_one();
     }
 
     /// Lets a request go as cancelled, if it is held.
     pub fn cancel(&self, id: BioId) {
-        let mut list = self.shared.lock();
+        let mut list = self.shared.list.lock();
         let found = list
             .waiting
             .iter()
@@ -105,7 +103,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.shared.lock().stop = true;
+        self.shared.list.lock().stop = true;
         self.shared.changed.notify_one();
     }
 }
@@ -115,14 +113,12 @@ fn run(shared: &Shared, order: Order) {
     let mut random = fastrand::Rng::with_seed(order.seed);
     let delay = Duration::from_nanos(order.delay_ns);
     let mut batch = Vec::with_capacity(order.room());
-    let mut list = shared.lock();
+    let mut list = shared.list.lock();
     loop {
         let idle = |list: &mut List| !list.stop && list.waiting.is_empty();
-        let waited = shared.changed.wait_while(list, idle);
-        list = waited.unwrap_or_else(PoisonError::into_inner);
+        list = shared.changed.wait_while(list, idle);
         let too_few = |list: &mut List| !list.stop && list.waiting.len() < order.depth;
-        let waited = shared.changed.wait_timeout_while(list, delay, too_few);
-        list = waited.unwrap_or_else(PoisonError::into_inner).0;
+        list = shared.changed.wait_timeout_while(list, delay, too_few).0;
         if list.stop && list.waiting.is_empty() {
             return;
         }
@@ -130,6 +126,6 @@ fn run(shared: &Shared, order: Order) {
         drop(list);
         random.shuffle(&mut batch);
         batch.drain(..).for_each(Waiting::let_go);
-        list = shared.lock();
+        list = shared.list.lock();
     }
 }

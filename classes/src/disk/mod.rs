@@ -32,7 +32,8 @@ use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use options::Settings;
 use start::Simulation;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use ugeom_machine::mutex::Mutex;
 use ugeom_machine::region::Region;
 use ugeom_stack::{BioId, Cx, Fact, Geom, Next, Plan, ProviderPlan, Request};
 
@@ -75,7 +76,7 @@ impl Geom for Disk {
     }
 
     fn cancel(&self, id: BioId) {
-        self.lock().cancel(id);
+        self.simulation.lock().cancel(id);
     }
 
     fn config(&self) -> Vec<Fact> {

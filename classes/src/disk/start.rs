@@ -5,7 +5,6 @@ use super::Disk;
 use super::drive::{Drive, Parameters, Work};
 use super::state::{Poll, Queue};
 use crate::extents;
-use std::sync::{MutexGuard, PoisonError};
 use ugeom_machine::clock;
 use ugeom_stack::{AttributeValue, BioId, Command, Errno, Next, Request};
 
@@ -54,7 +53,7 @@ impl Disk {
             Command::GetAttr | Command::Extents => return self.answer(request),
         };
         let now_ns = clock::now_ns();
-        let mut simulation = self.lock();
+        let mut simulation = self.simulation.lock();
         let asked_ns = now_ns.saturating_sub(simulation.late_ns);
         simulation.queue.arrive(request.id(), work, asked_ns);
         let poll = simulation.queue.poll(request.id(), now_ns);
@@ -65,15 +64,8 @@ impl Disk {
     /// Asks the model again about a request whose moment may have come.
     pub(super) fn look(&self, request: Request<'_>) -> Next {
         let now_ns = clock::now_ns();
-        let poll = self.lock().queue.poll(request.id(), now_ns);
+        let poll = self.simulation.lock().queue.poll(request.id(), now_ns);
         self.follow(request, poll, now_ns)
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Simulation> {
-        // The model has no step at which it could panic.
-        self.simulation
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Acts on the state of a request at `now_ns`.
@@ -81,7 +73,7 @@ impl Disk {
         match poll {
             Poll::NotBefore(due_ns) => request.delay(due_ns.saturating_sub(now_ns)),
             Poll::Finished(due_ns) => {
-                self.lock().late_ns = now_ns.saturating_sub(due_ns).min(LATE_MAX_NS);
+                self.simulation.lock().late_ns = now_ns.saturating_sub(due_ns).min(LATE_MAX_NS);
                 self.transfer(request)
             }
             Poll::Unknown => request.fail(Errno::CANCELED, "the drive released it"),

@@ -339,7 +339,7 @@ fn open(text: &str) -> crate::target::Target {
 fn no_request_is_finished_before_its_time() {
     const COUNT: u64 = 100;
     let target = open("disk:1m,overhead=100us");
-    let opened = target.stack.open(target.top, Delta::READ).expect("opens");
+    let opened = target.open(Delta::READ).expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     let begin = Instant::now();
     for number in 0..COUNT {
@@ -353,7 +353,7 @@ fn no_request_is_finished_before_its_time() {
 #[test]
 fn requests_of_a_thread_that_sleeps_hold_up_no_other() {
     let target = open("disk:1m,overhead=10us,queue=4");
-    let opened = target.stack.open(target.top, Delta::READ).expect("opens");
+    let opened = target.open(Delta::READ).expect("opens");
     let mut sleeper = target.stack.channel(8).expect("a channel");
     for _ in 0..8 {
         let draft = sleeper.bio().expect("a bio").read(0, Buffer::new(512));
@@ -366,7 +366,7 @@ fn requests_of_a_thread_that_sleeps_hold_up_no_other() {
 #[test]
 fn it_says_how_fast_it_turns() {
     let target = open("disk:64m,rpm=7200");
-    let opened = target.stack.open(target.top, Delta::READ).expect("opens");
+    let opened = target.open(Delta::READ).expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     let rate = channel
         .attribute(&opened, "GEOM::rotation_rate")

@@ -5,17 +5,14 @@
 //! thread sends and another gets; such buffers go back by way of the geom, so that none is
 //! allocated for each request.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::mutex::Mutex;
 use ugeom_machine::returning::{Keeper, Returning};
 use ugeom_machine::shelf;
 
 /// Buffers of other threads that are kept at most, bytes.
 const SPARE_BYTES_MAX: usize = 4 << 20;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Buffers for threads whose shelf has none.
 #[derive(Default)]
@@ -57,7 +54,7 @@ impl Spare {
         if let Some(buffer) = shelf::take_kept(length) {
             return buffer;
         }
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         if let Some(buffer) = kept.take(length) {
             return buffer;
         }
@@ -77,7 +74,7 @@ impl Spare {
     fn put(&self, buffer: Buffer, shelf: usize) {
         match shelf == shelf::number() {
             true => shelf::put(buffer),
-            false => lock(&self.0).put(buffer),
+            false => self.0.lock().put(buffer),
         }
     }
 }
@@ -106,7 +103,7 @@ struct Waiting(Mutex<Places>);
 
 impl Keeper for Waiting {
     fn keep(&self, number: u64, buffer: Buffer) {
-        let mut places = lock(&self.0);
+        let mut places = self.0.lock();
         if let Some(place) = usize::try_from(number)
             .ok()
             .and_then(|n| places.all.get_mut(n))
@@ -127,7 +124,7 @@ impl PendingBuffers {
     /// Sends a buffer of that length away: the number of its place, and its carrier.
     pub(super) fn send(&self, length: usize) -> (u64, Returning) {
         let buffer = self.spare.take(length);
-        let mut places = lock(&self.waiting.0);
+        let mut places = self.waiting.0.lock();
         let number = places.free.pop().unwrap_or_else(|| {
             places.all.push(Place::default());
             // Freeing a place allocates nothing.
@@ -144,7 +141,7 @@ impl PendingBuffers {
 
     /// Takes the buffer out; the place is free again. `None` when it has not come back.
     pub(super) fn take(&self, number: u64) -> Option<Arrived> {
-        let mut places = lock(&self.waiting.0);
+        let mut places = self.waiting.0.lock();
         let number = usize::try_from(number).ok()?;
         let place = places.all.get_mut(number)?;
         let arrived = Arrived {

@@ -6,8 +6,8 @@
 //! harm: it counts as data, which reads as zeroes. Holes are not remembered.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use ugeom_machine::clock;
+use ugeom_machine::mutex::Mutex;
 
 /// How long a run is remembered, ns.
 const KEPT_NS: u64 = 1_000_000_000;
@@ -25,14 +25,9 @@ struct State {
 }
 
 impl DataRun {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is locked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Where the run ends that `at` is in; else the number of changes, for [`DataRun::keep`].
     pub fn end_of(&self, at: u64) -> Result<u64, u64> {
-        let state = self.state();
+        let state = self.0.lock();
         let is_known =
             state.run.contains(&at) && clock::now_ns().saturating_sub(state.found_ns) < KEPT_NS;
         match is_known {
@@ -43,7 +38,7 @@ impl DataRun {
 
     /// Remembers a run that was looked for after so many changes.
     pub fn keep(&self, run: Range<u64>, changes: u64) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if state.changes == changes {
             state.run = run;
             state.found_ns = clock::now_ns();
@@ -52,7 +47,7 @@ impl DataRun {
 
     /// This program has made a hole.
     pub fn changed(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.changes += 1;
         state.run = 0..0;
     }

@@ -61,7 +61,7 @@ fn what_lies_in_an_image_is_read_by_every_engine() {
         );
         let target = target.expect("open");
         assert_eq!(target.name, "disk.img");
-        let opened = target.stack.open(target.top, Delta::READ).expect("open");
+        let opened = target.open(Delta::READ).expect("open");
         let mut channel = target.stack.channel(16).expect("a channel");
         let mut into = vec![0; 4096];
         assert_eq!(
@@ -106,10 +106,7 @@ fn writes_reach_the_file_and_zero_and_delete_read_as_zero() {
         {
             let target = open_target(&text(&path, &format!("engine={engine}")), &writable());
             let target = target.expect("open");
-            let opened = target
-                .stack
-                .open(target.top, Delta::READ_WRITE)
-                .expect("open");
+            let opened = target.open(Delta::READ_WRITE).expect("open");
             let mut channel = target.stack.channel(4).expect("a channel");
             assert_eq!(
                 channel.write(&opened, 1024, &[9; 1536]).expect("write"),
@@ -142,11 +139,7 @@ fn a_read_only_target_cannot_be_opened_for_writing() {
     let dir = TempDir::new().expect("a directory");
     let path = image(&dir, "disk.img", &[0; 4096]);
     let target = open_target(&text(&path, "direct=0"), &TargetOptions::default()).expect("open");
-    let refused = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .err()
-        .expect("refused");
+    let refused = target.open(Delta::READ_WRITE).err().expect("refused");
     assert_eq!(refused.errno(), Errno::ROFS);
 }
 
@@ -177,7 +170,7 @@ fn zeroes_fill_up_the_last_sector_of_an_image_on_every_engine() {
             let mark = view.mark.as_deref().expect("a mark");
             let padding = whole - length;
             assert!(mark.contains(&format!("padded with {padding} zero bytes")));
-            let opened = target.stack.open(target.top, Delta::READ).expect("open");
+            let opened = target.open(Delta::READ).expect("open");
             let mut channel = target.stack.channel(1).expect("a channel");
             for start in [0, whole - sector] {
                 let mut into = vec![0xee; whole - start];
@@ -204,7 +197,7 @@ fn an_image_that_shrinks_while_open_is_a_clear_error() {
             &TargetOptions::default(),
         );
         let target = target.expect("open");
-        let opened = target.stack.open(target.top, Delta::READ).expect("open");
+        let opened = target.open(Delta::READ).expect("open");
         let mut channel = target.stack.channel(1).expect("a channel");
         File::options()
             .write(true)
@@ -248,7 +241,7 @@ fn holes_are_found() {
     file.set_len(8 << 20).expect("size");
     file.write_all_at(&[1; 65536], 4 << 20).expect("data");
     let target = open_target(&text(&path, "engine=sync"), &TargetOptions::default()).expect("open");
-    let opened = target.stack.open(target.top, Delta::READ).expect("open");
+    let opened = target.open(Delta::READ).expect("open");
     let mut channel = target.stack.channel(1).expect("a channel");
     let extents = channel.extents(&opened, 0, 8 << 20, 16).expect("extents");
     assert_eq!(
@@ -276,10 +269,7 @@ fn a_hole_that_was_just_made_is_found() {
     for engine in ["engine=sync", "engine=io_uring"] {
         let options = TargetOptions::default().for_writing();
         let target = open_target(&text(&path, engine), &options).expect("open");
-        let opened = target
-            .stack
-            .open(target.top, Delta::READ_WRITE)
-            .expect("open");
+        let opened = target.open(Delta::READ_WRITE).expect("open");
         let mut channel = target.stack.channel(1).expect("a channel");
         channel
             .write(&opened, 0, &pattern(1 << 20))
@@ -345,10 +335,7 @@ fn direct_io_takes_memory_of_any_alignment() {
                 return;
             }
         };
-        let opened = target
-            .stack
-            .open(target.top, Delta::READ_WRITE)
-            .expect("open");
+        let opened = target.open(Delta::READ_WRITE).expect("open");
         let mut channel = target.stack.channel(1).expect("a channel");
         let mut into = vec![0; 4097];
         assert_eq!(
@@ -377,7 +364,7 @@ fn geometry_is_what_the_user_says() {
         &TargetOptions::default(),
     );
     let target = target.expect("open");
-    let opened = target.stack.open(target.top, Delta::READ).expect("open");
+    let opened = target.open(Delta::READ).expect("open");
     let mut channel = target.stack.channel(1).expect("a channel");
     for (name, expected) in [("GEOM::fwsectors", "18"), ("GEOM::fwheads", "2")] {
         let value = channel
@@ -398,7 +385,7 @@ fn a_larger_sector_size_is_kept_to() {
     let path = image(&dir, "disk.img", &[0; 8192]);
     let target = open_target(&text(&path, "sectorsize=4096"), &TargetOptions::default());
     let target = target.expect("open");
-    let opened = target.stack.open(target.top, Delta::READ).expect("open");
+    let opened = target.open(Delta::READ).expect("open");
     let mut channel = target.stack.channel(1).expect("a channel");
     assert_eq!(
         channel.read(&opened, 4096, &mut [0; 4096]).expect("read"),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use ugeom_format::qcow2::{self, HEAD_BYTES, Header, incompatible};
 
 /// How many images may lie on each other.
-pub(super) const DEPTH_MAX: usize = 64;
+const DEPTH_MAX: usize = 64;
 
 /// One file of a chain.
 pub(super) struct Link {
@@ -39,12 +39,7 @@ pub(super) struct Link {
 /// A header is wrong; a backing file is missing, or may not be followed.
 pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<Link>, BuildError> {
     let mut top = link(&path_of(path), writable, Some("qcow2"), true)?;
-    let near = folder(&top.path);
-    let allowed = Allowed {
-        path,
-        near: &near,
-        backing,
-    };
+    let allowed = Allowed::of(path, &top.path, backing);
     top.data = allowed.data_of(&top, writable)?;
     follow(&allowed, top)
 }
@@ -67,10 +62,7 @@ fn follow(allowed: &Allowed<'_>, top: Link) -> Result<Vec<Link>, BuildError> {
         Some((link, below))
     }) {
         let wanted = resolve(path, &link.path, &below.name, "backing file")?;
-        if chain.len() >= DEPTH_MAX {
-            let problem = format!("the chain has more than {DEPTH_MAX} images");
-            return Err(BuildError::refused(path, problem));
-        }
+        allowed.check_depth(chain.len())?;
         let mut next = self::link(&wanted, false, below.format.as_deref(), false)?;
         allowed.check(&next.path, "backing file")?;
         next.data = allowed.data_of(&next, false)?;
@@ -90,15 +82,35 @@ pub(super) struct Allowed<'a> {
     /// The image, as messages call it.
     pub path: &'a str,
     /// The folder of the image, to which names in its header are relative.
-    pub near: &'a Path,
-    pub backing: Backing,
+    near: PathBuf,
+    backing: Backing,
 }
 
-impl Allowed<'_> {
+impl<'a> Allowed<'a> {
+    /// Those of an image, which lies at `top`.
+    pub(super) fn of(path: &'a str, top: &Path, backing: Backing) -> Self {
+        let near = folder(top);
+        Self {
+            path,
+            near,
+            backing,
+        }
+    }
+
+    /// # Errors
+    /// A chain of so many images gets no longer.
+    pub(super) fn check_depth(&self, images: usize) -> Result<(), BuildError> {
+        if images < DEPTH_MAX {
+            return Ok(());
+        }
+        let problem = format!("the chain has more than {DEPTH_MAX} images");
+        Err(BuildError::refused(self.path, problem))
+    }
+
     /// # Errors
     /// The file is not in the folder of the image, and has to be.
     pub(super) fn check(&self, file: &Path, role: &str) -> Result<(), BuildError> {
-        if self.backing == Backing::Any || file.starts_with(self.near) {
+        if self.backing == Backing::Any || file.starts_with(&self.near) {
             return Ok(());
         }
         let problem = format!(

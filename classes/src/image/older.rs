@@ -11,7 +11,7 @@
 //! rule of backing files (`chain`), and qemu gets the whole chain, so that it follows no name by
 //! itself. Sources: QEMU `docs/interop/qed_spec.txt`, `block/qcow.c`.
 
-use super::chain::{self, Allowed, DEPTH_MAX, folder, resolve};
+use super::chain::{self, Allowed, resolve};
 use super::child::{file_node, real_path, start_of};
 use super::{FileKind, ImageFormat, Settings, bytes_of, malformed, recognise};
 use crate::build::BuildError;
@@ -43,20 +43,12 @@ struct Base {
 pub(super) fn node(settings: &Settings<'_>) -> Result<Value, BuildError> {
     let shown = settings.path;
     let top = real_path(shown)?;
-    let near = folder(&top);
-    let allowed = Allowed {
-        path: shown,
-        near: &near,
-        backing: settings.backing,
-    };
+    let allowed = Allowed::of(shown, &top, settings.backing);
     let mut chain = vec![(top, settings.format)];
     let mut node = Value::Null;
     while let Some((path, format)) = chain.last() {
         let Some(base) = based_on(&text_of(path), path, *format)? else { break };
-        if chain.len() >= DEPTH_MAX {
-            let problem = format!("the chain has more than {DEPTH_MAX} images");
-            return Err(BuildError::refused(shown, problem));
-        }
+        allowed.check_depth(chain.len())?;
         let (below, kind) = find(&allowed, path, &base)?;
         if chain.iter().any(|(path, _)| *path == below) {
             let problem = format!("its backing files form a loop at {}", text_of(&below));

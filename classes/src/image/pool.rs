@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use ugeom_machine::mutex::{Condvar, Mutex};
 use ugeom_stack::Bio;
 
 /// How many requests are worked on at a time.
@@ -19,13 +20,6 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     more: Condvar,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing panics while the queue is locked.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The threads. Dropping it ends them after their present work.
@@ -57,13 +51,13 @@ impl Pool {
 
     /// Hands a request to the threads; it completes there.
     pub fn submit(&self, bio: Bio) {
-        self.shared.lock().waiting.push_back(bio);
+        self.shared.queue.lock().waiting.push_back(bio);
         self.shared.more.notify_one();
     }
 }
 
 fn next(shared: &Shared) -> Option<Bio> {
-    let mut queue = shared.lock();
+    let mut queue = shared.queue.lock();
     loop {
         if let Some(bio) = queue.waiting.pop_front() {
             return Some(bio);
@@ -71,16 +65,13 @@ fn next(shared: &Shared) -> Option<Bio> {
         if queue.stop {
             return None;
         }
-        queue = shared
-            .more
-            .wait(queue)
-            .unwrap_or_else(PoisonError::into_inner);
+        queue = shared.more.wait(queue);
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().stop = true;
+        self.shared.queue.lock().stop = true;
         self.shared.more.notify_all();
         for thread in self.threads.drain(..) {
             // A panic has been reported already; the request that the thread held failed.

@@ -11,7 +11,7 @@
 //! be the one that the image states: a parent that was written to since then gives wrong data.
 //! Source: VMware, Virtual Disk Format 5.0.
 
-use super::chain::{Allowed, DEPTH_MAX, folder, resolve};
+use super::chain::{Allowed, folder, resolve};
 use super::child::{file_node, real_path, start_of};
 use super::cut::warn_of;
 use super::{FileKind, ImageFormat, Settings, bytes_of, malformed, recognise};
@@ -50,19 +50,11 @@ pub(super) fn node(settings: &Settings<'_>, writable: bool) -> Result<Value, Bui
         check_writable(shown)?;
     }
     let top = real_path(shown)?;
-    let near = folder(&top);
-    let allowed = Allowed {
-        path: shown,
-        near: &near,
-        backing: settings.backing,
-    };
+    let allowed = Allowed::of(shown, &top, settings.backing);
     let mut wanted = read(shown, &top, writable)?.parent;
     let mut chain = vec![top];
     while let Some(parent) = wanted {
-        if chain.len() >= DEPTH_MAX {
-            let problem = format!("the chain has more than {DEPTH_MAX} images");
-            return Err(BuildError::refused(shown, problem));
-        }
+        allowed.check_depth(chain.len())?;
         let from = &chain[chain.len() - 1];
         let path = find(&allowed, from, &parent)?;
         if chain.contains(&path) {

@@ -85,10 +85,7 @@ fn memory_is_taken_by_what_is_written_only() {
     const DATA: ExtentKind = ExtentKind::Data;
     let target = open("md:16t");
     let media = view(&target).mediasize_bytes;
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = target.open(Delta::READ_WRITE).expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     let extents = |channel: &mut ugeom_stack::Channel| {
         let all = channel.extents(&opened, 0, media, 8).expect("extents");
@@ -121,10 +118,7 @@ fn memory_is_taken_by_what_is_written_only() {
 #[test]
 fn the_answer_to_extents_is_cut_at_the_range() {
     let target = open("md:1m");
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = target.open(Delta::READ_WRITE).expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     channel.write(&opened, 4096, &[7; 4096]).expect("writes");
     let all = channel.extents(&opened, 4608, 1024, 8).expect("extents");
@@ -164,7 +158,7 @@ fn bytes_of(lease: &Lease) -> Vec<u8> {
 #[test]
 fn it_lends_what_has_no_holes_and_keeps_it_after_its_end() {
     let target = open("md:1m | nop");
-    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    let opened = target.open(Delta::READ_WRITE);
     let opened = opened.expect("it opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     let bytes: Vec<u8> = (0..16_384_u32).map(|it| (it % 251) as u8).collect();

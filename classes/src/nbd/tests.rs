@@ -73,10 +73,7 @@ fn open(text: &str) -> Target {
 }
 
 fn opened(target: &Target) -> (Opened, Channel) {
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("open");
+    let opened = target.open(Delta::READ_WRITE).expect("open");
     (opened, target.stack.channel(64).expect("a channel"))
 }
 
@@ -180,7 +177,7 @@ fn what_qemu_serves_is_a_disk_over_one_connection() {
     let error = missing.err().expect("no such export").to_string();
     has(&error, "export `other`: the server refuses");
     let target = open_target(&target_of(&folder, "disk", ""), &read_only).expect("a target");
-    let refused = target.stack.open(target.top, Delta::READ_WRITE);
+    let refused = target.open(Delta::READ_WRITE);
     assert_eq!(refused.err().expect("read-only").errno(), Errno::ROFS);
 }
 

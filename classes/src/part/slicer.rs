@@ -16,7 +16,8 @@
 use super::{look, names};
 use crate::entry::Miss;
 use crate::physpath::PHYSPATH;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{
     AccessChange, AttributeValue, Counts, Cx, Delta, Errno, Fact, Geom, Next, Plan, ProviderPlan,
     Request, Taster,
@@ -142,11 +143,6 @@ impl End {
 }
 
 impl Slicer {
-    fn end(&self) -> MutexGuard<'_, End> {
-        // It is replaced as a whole, so no half of it can exist.
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The warnings about a slice with so many bytes below.
     fn mark(&self, port: usize, end: &End) -> Option<String> {
         let (slice, facts) = (self.slices.get(port)?, self.facts.get(port)?);
@@ -177,10 +173,10 @@ impl Slicer {
             }
             "PART::count" => number(self.slices.len() as u64),
             "PART::there" => {
-                let there = self.end().bytes.saturating_sub(slice.offset_bytes);
+                let there = self.end.lock().bytes.saturating_sub(slice.offset_bytes);
                 number(there.min(slice.length_bytes))
             }
-            "PART::end" => AttributeValue::Text(self.end().name.clone()),
+            "PART::end" => AttributeValue::Text(self.end.lock().name.clone()),
             name => match facts.attributes.iter().find(|known| known.0 == name) {
                 Some((_, value)) => value.clone(),
                 None => return request.forward(0),
@@ -234,7 +230,7 @@ impl Geom for Slicer {
     }
 
     fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
-        let mut end = self.end();
+        let mut end = self.end.lock();
         *end = End {
             name: self.below.clone(),
             bytes: mediasize_bytes,
@@ -303,7 +299,7 @@ pub(super) fn plan_as(
         slices,
     };
     let below = taster.provider();
-    let end = slicer.end();
+    let end = slicer.end.lock();
     let provider = |(port, part): (usize, &Part)| {
         let slice = slicer.slices[port];
         let stripe = below.stripesize_bytes;

@@ -13,7 +13,7 @@ pub(crate) fn opened(
 ) -> (Target, Channel, Opened) {
     let target = open_target(text, options).unwrap_or_else(|error| panic!("{text}: {error}"));
     let channel = target.stack.channel(requests).expect("a channel");
-    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    let opened = target.open(Delta::READ_WRITE);
     (target, channel, opened.expect("opens"))
 }
 

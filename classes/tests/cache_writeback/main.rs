@@ -21,10 +21,7 @@ const THREADS: usize = 4;
 fn agrees(text: &str, requests: usize, seed: u64) {
     let target = open(text);
     let faults = text.contains("fail");
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = target.open(Delta::READ_WRITE).expect("opens");
     let sectors = opened.view().expect("it").mediasize_bytes as usize / SECTOR / THREADS;
     let mut users: Vec<_> = (0..THREADS)
         .map(|number| {

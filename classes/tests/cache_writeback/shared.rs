@@ -108,10 +108,7 @@ fn scrambled(mut number: u64) -> u64 {
 pub fn agrees(text: &str, requests: usize, seed: u64) -> u64 {
     const THREADS: u64 = 4;
     let target = open(text);
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = target.open(Delta::READ_WRITE).expect("opens");
     let sectors = opened.view().expect("it").mediasize_bytes as usize / SECTOR;
     let clock = AtomicU64::new(1);
     let logs: Vec<Log> = thread::scope(|scope| {

@@ -99,6 +99,8 @@ pub struct Engines;
 impl Experiment for Engines {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 1;
+    const COMPUTE: fn(&mut Document) = compute;
+    const PAGE: fn(&Document) -> ugeom_report::Page = page;
     type Options = EnginesOptions;
     type Subject = Subject;
     type Prepared = ScratchPlace;
@@ -189,14 +191,6 @@ impl Experiment for Engines {
                 .filter_map(|other| other.subject.jobs.get(index));
             job.join(&others.collect::<Vec<_>>());
         }
-    }
-
-    fn compute(document: &mut Document) {
-        compute(document);
-    }
-
-    fn page(document: &Document) -> ugeom_report::Page {
-        page(document)
     }
 }
 

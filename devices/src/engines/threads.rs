@@ -5,7 +5,6 @@ use super::account::Account;
 use super::job::{BLOCK_BYTES, Part};
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{RunResult, Work};
 use ugeom_load::Failure;
@@ -14,6 +13,7 @@ use ugeom_load::drive::{Done, one_by_one};
 use ugeom_load::recorder::{Recorder, Times};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
+use ugeom_machine::mutex::{Condvar, Mutex};
 use ugeom_measure::AtomicHistogram;
 
 /// The stack of a thread that makes one call after another, bytes.
@@ -127,12 +127,12 @@ struct Gate {
 
 impl Gate {
     fn open(&self) {
-        *self.is_open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.is_open.lock() = true;
         self.changed.notify_all();
     }
 
     fn wait(&self) {
-        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_open = self.is_open.lock();
         drop(self.changed.wait_while(is_open, |is_open| !*is_open));
     }
 }

@@ -65,11 +65,7 @@ impl Moving<'_> {
     }
 
     fn delta(&self) -> Delta {
-        if self.write {
-            Delta::READ_WRITE
-        } else {
-            Delta::READ
-        }
+        Delta::of_user(self.write)
     }
 
     fn open(&self, (stack, provider): (&Stack, ProviderId)) -> Result<Arc<Opened>, HarnessError> {

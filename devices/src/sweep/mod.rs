@@ -101,6 +101,8 @@ pub struct Sweep;
 impl Experiment for Sweep {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 1;
+    const COMPUTE: fn(&mut Document) = compute;
+    const PAGE: fn(&Document) -> ugeom_report::Page = page;
     type Options = SweepOptions;
     type Subject = Subject;
     type Prepared = Option<Scratch>;
@@ -170,14 +172,6 @@ impl Experiment for Sweep {
             part.target = TEMPORARY_FILE.to_owned();
         }
         Ok(document)
-    }
-
-    fn compute(document: &mut Document) {
-        compute(document);
-    }
-
-    fn page(document: &Document) -> ugeom_report::Page {
-        page(document)
     }
 }
 

@@ -27,7 +27,8 @@ use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use ugeom_machine::mutex::Mutex;
 
 use rustix::fs::OFlags;
 use ugeom_machine::buffer::{IoMemory, Segment};
@@ -116,7 +117,7 @@ impl Simulation {
 
     /// The simulated time, nanoseconds.
     pub fn now_ns(&self) -> u64 {
-        self.world().now_ns
+        self.world.lock().now_ns
     }
 
     /// Takes the power away, and returns the lost writes. Operations in flight, and all later ones,
@@ -125,7 +126,7 @@ impl Simulation {
     /// # Errors
     /// When the files cannot be put into the state that the disk would be in.
     pub fn crash(&self) -> io::Result<Crash> {
-        let world = &mut *self.world();
+        let world = &mut *self.world.lock();
         world.off = true;
         world.crashes += 1;
         world.cache.lose(&mut world.random)
@@ -133,11 +134,7 @@ impl Simulation {
 
     /// Gives the power back.
     pub fn restart(&self) {
-        self.world().off = false;
-    }
-
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+        self.world.lock().off = false;
     }
 }
 
@@ -163,7 +160,7 @@ impl<M: IoMemory + 'static> SimulatedEngine<M> {
         let file = self.queue.table.slot(index).op.file;
         let file = Arc::clone(self.queue.files.held(file).file());
         let Some(prepared) = self.queue.prepare(index) else { return };
-        let world = &mut *self.simulation.world();
+        let world = &mut *self.simulation.world.lock();
         world.calls += 1;
         let delay_ns = world.random.u64(world.faults.delay_ns.clone());
         if !world.off && matches!(prepared.step.call, Call::Write { .. }) {
@@ -186,7 +183,7 @@ impl<M: IoMemory + 'static> SimulatedEngine<M> {
         let file = self.queue.table.slot(due.index).op.file;
         let file = Arc::clone(self.queue.files.held(file).file());
         let asked = self.queue.asked(due.index);
-        let world = &mut *self.simulation.world();
+        let world = &mut *self.simulation.world.lock();
         world.now_ns = world.now_ns.max(due.at_ns);
         let result = match asked {
             Some((step, pieces)) if !world.off && world.crashes == due.crashes => {

@@ -365,11 +365,7 @@ fn through_door(
             Ok(Worker::new(&task, traces, opened.0)?.run())
         }
         Ready::Stack(target) => {
-            let delta = if job.changes_data() {
-                Delta::READ_WRITE
-            } else {
-                Delta::READ
-            };
+            let delta = Delta::of_user(job.changes_data());
             let refused =
                 |error| JobError::caused(&job.name, format!("the provider {}", target.name), error);
             let opened = target.stack.open(target.top, delta).map_err(refused)?;

@@ -35,10 +35,7 @@ fn part(next: u32, name: &str, cylinders: (u32, u32)) -> Vec<u8> {
     block
 }
 
-const MEDIA: Media = Media {
-    sector_size_bytes: 512,
-    sectors: 100_000,
-};
+const MEDIA: Media = Media::of_512(100_000);
 
 fn read(blocks: &[(u64, Vec<u8>)]) -> Result<Table, Error> {
     Table::read(MEDIA, &mut |lba, _| {

@@ -139,10 +139,7 @@ fn a_lying_map_size_is_read_within_bounds() {
         drivers: 0,
     }
     .encode();
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: u64::MAX,
-    };
+    let media = Media::of_512(u64::MAX);
     let mut reads = 0;
     let map = Map::read(media, &mut |lba, _| {
         reads += 1;

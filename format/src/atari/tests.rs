@@ -3,10 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const MEDIA: Media = Media {
-    sector_size_bytes: 512,
-    sectors: 100_000,
-};
+const MEDIA: Media = Media::of_512(100_000);
 
 fn put(sector: &mut [u8], at: usize, entry: (u8, &[u8; 3], u32, u32)) {
     bytes::put(sector, at, &[entry.0]);

@@ -4,6 +4,7 @@
 use super::*;
 use crate::media::{Media, SectorWrite};
 use proptest::prelude::*;
+use ugeom_testkit::ends;
 
 const GUID: Guid = Guid::from_u128(0x11112222_3333_4444_5555_666677778888);
 
@@ -626,14 +627,11 @@ proptest! {
 fn an_empty_sector_and_a_missing_one_are_said_in_words() {
     let signature = |found| Error::Signature { lba: 1, found };
     let empty = signature([0; 8]).to_string();
-    assert!(
-        empty.ends_with("begins with zeroes, not with \"EFI PART\""),
-        "{empty}"
-    );
+    ends(&empty, "begins with zeroes, not with \"EFI PART\"");
     let other = signature(*b"FI PART\0").to_string();
-    assert!(
-        other.ends_with("it begins with \"FI PART\\x00\", not with \"EFI PART\""),
-        "{other}"
+    ends(
+        &other,
+        "it begins with \"FI PART\\x00\", not with \"EFI PART\"",
     );
     let short = |found| {
         let expected = 512;

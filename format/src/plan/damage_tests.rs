@@ -4,10 +4,7 @@ use super::*;
 use crate::gpt::Side;
 use crate::mbr::{Entry as Slice, Geometry, Mbr, MbrKind, PartType};
 
-const MEDIA: Media = Media {
-    sector_size_bytes: 512,
-    sectors: 20_480,
-};
+const MEDIA: Media = Media::of_512(20_480);
 
 fn part(start: u64, sectors: u64) -> NewPart {
     NewPart {

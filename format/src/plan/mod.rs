@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use ugeom_format::{Media, plan::{Create, NewPart, Scheme, Table}};
-//! let media = Media { sector_size_bytes: 512, sectors: 2048 };
+//! let media = Media::of_512(2048);
 //! let mut table = Table::create(Scheme::Mbr, media, &Create::default())?;
 //! let index = table.add(&NewPart { kind: "freebsd".to_owned(), ..Default::default() })?;
 //! assert_eq!((index, table.parts()[0].start), (1, 63));

@@ -9,10 +9,7 @@ mod histories;
 mod modify;
 mod schemes;
 
-const MEDIA: Media = Media {
-    sector_size_bytes: 512,
-    sectors: 20_480,
-};
+const MEDIA: Media = Media::of_512(20_480);
 
 fn new(scheme: Scheme) -> Table {
     Table::create(

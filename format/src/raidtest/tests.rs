@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use ugeom_testkit::has;
 
 fn read(offset_bytes: u64, length_bytes: u32) -> Request {
     Request {
@@ -77,10 +78,8 @@ fn a_request_that_the_device_cannot_do_is_named() {
     assert!(matches!(error(wraps), Error::PastTheEnd { index: 1, .. }));
     assert_eq!(check(&[read(3584, 512)], 4096, 512), Ok(()));
     let told = error(read(4096, 512)).to_string();
-    assert!(
-        told.contains("request 1, 512 bytes at 4096") && told.contains("-s 4096"),
-        "{told}"
-    );
+    has(&told, "request 1, 512 bytes at 4096");
+    has(&told, "-s 4096");
 }
 
 #[test]

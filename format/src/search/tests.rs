@@ -67,10 +67,7 @@ fn copies_of_a_superblock_state_where_it_begins() {
 
 #[test]
 fn a_backup_gpt_gives_the_whole_table() {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 20_480,
-    };
+    let media = Media::of_512(20_480);
     let mut table = gpt::Table::create(media, 128, gpt::Guid([1; 16])).unwrap();
     for (index, first) in [(0, 2048), (3, 8192)] {
         let mut entry = Entry {

@@ -269,10 +269,7 @@ fn partitioned(scheme: Scheme, media: Media) -> Vec<u8> {
 
 /// A disk of six kilobytes: small inputs are what a fuzzer is fast with.
 fn small_gpt() -> Vec<u8> {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors: 12,
-    };
+    let media = Media::of_512(12);
     let header = gpt::Header {
         revision: gpt::REVISION,
         my_lba: 1,

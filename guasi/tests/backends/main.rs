@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use ugeom_guasi::{Backend, Cancel, Context, Info, Io, IoCall, Outcome, RequestId, Settings};
 use ugeom_guasi::{GuasiError, Status};
+use ugeom_testkit::begins;
 
 /// How many calls run at a time in [`narrow`] contexts.
 const ONE: u32 = 1;
@@ -190,11 +191,7 @@ fn the_backend_and_the_reason_are_told() {
     } else {
         "workers: io_uring cannot be used: "
     };
-    assert!(
-        context.backend().starts_with(expected),
-        "{}",
-        context.backend()
-    );
+    begins(&context.backend(), expected);
     for backend in Backend::ALL {
         assert_eq!(backend.name().parse(), Ok(backend));
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use ugeom_testkit::{begins, has};
 
 fn values(series: &[Series], case: &str, metric: &str) -> Vec<f64> {
     let found = series
@@ -180,10 +181,8 @@ fn what_is_wrong_is_told_with_file_place_and_what_was_expected() {
         ),
     ] {
         let error = read("a.txt", "a", text).unwrap_err().to_string();
-        assert!(
-            error.starts_with("a.txt: ") && error.contains(words),
-            "{error}"
-        );
+        begins(&error, "a.txt: ");
+        has(&error, words);
     }
 }
 

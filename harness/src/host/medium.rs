@@ -90,6 +90,7 @@ fn is_of(device: &str, driver: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ugeom_testkit::{begins, has};
 
     fn facts(change: impl FnOnce(&mut TargetFacts)) -> TargetFacts {
         let mut facts = TargetFacts {
@@ -146,9 +147,9 @@ mod tests {
             })
         };
         let why = on_loop(true).no_device().unwrap();
-        assert!(
-            why.starts_with("loop3 reads /no/such/disk.img through the page cache (losetup"),
-            "{why}"
+        begins(
+            &why,
+            "loop3 reads /no/such/disk.img through the page cache (losetup",
         );
         assert_eq!(on_loop(false).no_device(), None);
     }
@@ -177,18 +178,14 @@ mod tests {
             it.encrypted = true;
         });
         let between = btrfs.between().join("; ");
-        assert!(
-            between.contains("cipher") && between.contains("copy-on-write"),
-            "{between}"
-        );
+        has(&between, "cipher");
+        has(&between, "copy-on-write");
         let compressed = facts(|it| {
             it.file_system = Some("overlay".to_owned());
             it.compressed = true;
         });
         let between = compressed.between().join("; ");
-        assert!(
-            between.contains("moves fewer bytes") && between.contains("overlay forwards"),
-            "{between}"
-        );
+        has(&between, "moves fewer bytes");
+        has(&between, "overlay forwards");
     }
 }

@@ -3,8 +3,9 @@
 //! of the whole measurement, which no interval covers. The reference loop runs on the same cores,
 //! on all of them together.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use ugeom_machine::cpu::Affinity;
+use ugeom_machine::mutex::Mutex;
 
 /// Cores of a case, shared by the harness, which draws them, and by the case.
 #[derive(Clone, Debug, Default)]
@@ -38,12 +39,12 @@ impl Seats {
             cores.clear();
         }
         cores.truncate(self.threads);
-        *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = cores;
+        *self.drawn.lock() = cores;
     }
 
     /// The cores of this run, one for each thread; empty where the system places them.
     pub fn cores(&self) -> Vec<usize> {
-        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let drawn = self.drawn.lock();
         drawn.clone()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{arguments, of_file};
 use crate::understand;
+use ugeom_testkit::begins;
 
 fn error_of(text: &str) -> String {
     let error = of_file(text).expect_err(text);
@@ -124,10 +125,7 @@ fn an_argument_is_named_where_a_line_cannot_be() {
     assert!(error(&["missing.fio"]).starts_with("missing.fio: "));
     for wrong in ["--bs=4q", "-bs=4q", "--bs=-4k"] {
         let message = error(&["--name=a", wrong]);
-        assert!(
-            message.starts_with(&format!("{wrong}: this is not a size")),
-            "{message}"
-        );
+        begins(&message, &format!("{wrong}: this is not a size"));
     }
     let message = error(&["--name=a", "--iodepth=-1"]);
     assert!(message.contains("`-1` is not a whole number"), "{message}");

@@ -4,8 +4,9 @@
 use super::names;
 use super::orders::Order;
 use super::subject::Counted;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use ugeom_harness::Case;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::Stack;
 
 /// The counts of all caches, by part, way and order.
@@ -15,14 +16,9 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    fn lock(&self) -> MutexGuard<'_, Vec<Counted>> {
-        // Nothing panics while it is locked.
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The counts so far, in the order in which the cases were made.
     pub fn rows(&self) -> Vec<Counted> {
-        self.lock().clone()
+        self.rows.lock().clone()
     }
 
     /// The same case, with the counts of the cache in `stack` under this part, way and order.
@@ -40,7 +36,7 @@ impl Ledger {
             order: Some(order),
             ..Counted::default()
         };
-        let mut rows = self.lock();
+        let mut rows = self.rows.lock();
         let same = rows.iter().position(|row| row.is_of(&empty));
         let at = same.unwrap_or_else(|| {
             rows.push(empty);
@@ -52,7 +48,7 @@ impl Ledger {
         case.run = Box::new(move |iterations| {
             let before = Counted::now(&stack);
             let result = run(iterations);
-            ledger.lock()[at].add(&before, &Counted::now(&stack));
+            ledger.rows.lock()[at].add(&before, &Counted::now(&stack));
             result
         });
         case

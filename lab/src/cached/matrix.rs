@@ -247,7 +247,7 @@ fn all_of(
         true => (Delta::READ_WRITE, "filling a memory disk"),
         false => (Delta::READ, "filling a cache"),
     };
-    let opened = target.stack.open(target.top, delta);
+    let opened = target.open(delta);
     let opened = opened.map_err(HarnessError::stack)?;
     let mut channel = target.stack.channel(1).map_err(HarnessError::stack)?;
     let mut door = StackCalls::new(&mut channel, &opened, buffer);

@@ -83,6 +83,8 @@ pub struct Cached;
 impl Experiment for Cached {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 5;
+    const COMPUTE: fn(&mut Document) = compute;
+    const PAGE: fn(&Document) -> ugeom_report::Page = page;
     type Options = CachedOptions;
     type Subject = Subject;
     type Prepared = ScratchPlace;
@@ -177,14 +179,6 @@ impl Experiment for Cached {
             sum.own_read_bytes = read.map(|(sum, more)| sum.saturating_add(more));
             sum.resident_percent[1] = more.resident_percent[1];
         }
-    }
-
-    fn compute(document: &mut Document) {
-        compute(document);
-    }
-
-    fn page(document: &Document) -> ugeom_report::Page {
-        page(document)
     }
 }
 

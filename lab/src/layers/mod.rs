@@ -62,6 +62,8 @@ const RUNS: u64 = 10;
 impl Experiment for Layers {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 5;
+    const COMPUTE: fn(&mut Document) = compute;
+    const PAGE: fn(&Document) -> ugeom_report::Page = page;
     type Options = LayersOptions;
     type Subject = Subject;
     type Prepared = ();
@@ -99,14 +101,6 @@ impl Experiment for Layers {
             Some(text) => target::matrix(text, options),
         };
         measure(options, process, matrix)
-    }
-
-    fn compute(document: &mut Document) {
-        compute(document);
-    }
-
-    fn page(document: &Document) -> ugeom_report::Page {
-        page(document)
     }
 }
 

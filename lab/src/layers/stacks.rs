@@ -1,12 +1,13 @@
 //! The stacks that are measured: the memory disk with an MBR and a BSD label of our own writing,
 //! and equal layers on one another.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use ugeom_classes::target::TIME_ONE_IN;
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_format::Media;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_harness::HarnessError;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{
     Class, Delta, Dispatch, Plan, ProviderId, ProviderView, Slicers, Stack, StackKnobs, Statistics,
     TasteError, Taster,
@@ -100,10 +101,7 @@ pub(super) fn labelled(mode: Mode) -> Result<Labelled, HarnessError> {
 /// of the disk, and in it a label with its raw partition.
 pub(super) fn image() -> Result<Vec<u8>, HarnessError> {
     let mut image = vec![FILLING; MD_BYTES as usize];
-    let disk = Media {
-        sector_size_bytes: 512,
-        sectors: MD_BYTES / 512,
-    };
+    let disk = Media::of_512(MD_BYTES / 512);
     let mbr = table(Scheme::Mbr, disk, "freebsd")?;
     let slice = mbr.parts().into_iter().next();
     let slice = slice.ok_or_else(|| made("an MBR without a slice"))?;
@@ -224,11 +222,7 @@ fn captured(stack: &Stack, provider: ProviderId) -> Result<Plan, HarnessError> {
     stack
         .taste_with(provider, &class)
         .map_err(HarnessError::stack)?;
-    let plan = capture
-        .plan
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    let plan = capture.plan.lock().take();
     plan.ok_or_else(|| made("the class MBR does not know its own table"))
 }
 
@@ -246,7 +240,7 @@ impl Class for Capture {
     fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
         let mbr = registry::find("mbr").map_or(Ok(None), |mbr| mbr.taste(taster));
         let plan = mbr?;
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        *self.plan.lock() = plan;
         Ok(None)
     }
 }

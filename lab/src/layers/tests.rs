@@ -119,10 +119,8 @@ fn a_target_is_measured_along_its_deepest_chain() {
         "left out: {left_out}"
     );
     let text = page(&document).to_text(100);
-    assert!(
-        text.contains("disk.img.nops1a") && text.contains("3 layers"),
-        "{text}"
-    );
+    has(&text, "disk.img.nops1a");
+    has(&text, "3 layers");
 }
 
 #[test]
@@ -163,10 +161,8 @@ fn the_deepest_provider_is_read_through_servers_where_they_serve() {
     }
     let text = page(&document).to_text(100);
     let words = "Served to another program, one read of md0.nop at a time";
-    assert!(
-        text.contains(words) && text.contains("through COPY"),
-        "{text}"
-    );
+    has(&text, words);
+    has(&text, "through COPY");
 }
 
 /// A file of holes, or in memory, says nothing about a disk.

@@ -67,6 +67,8 @@ pub struct Scaling;
 impl Experiment for Scaling {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 5;
+    const COMPUTE: fn(&mut Document) = compute;
+    const PAGE: fn(&Document) -> ugeom_report::Page = report;
     type Options = ScalingOptions;
     type Subject = Subject;
     type Prepared = ();
@@ -93,14 +95,6 @@ impl Experiment for Scaling {
         let settings = process.settings();
         let measured = harness::run(&mut cases, &settings, process.meter, process.control)?;
         Ok(Document::new(EXPERIMENT, host, settings, subject, measured))
-    }
-
-    fn compute(document: &mut Document) {
-        compute(document);
-    }
-
-    fn page(document: &Document) -> ugeom_report::Page {
-        report(document)
     }
 }
 

@@ -5,9 +5,9 @@
 //! page while a read that begins after it comes from the other. So a request that starts during a
 //! discard of its range waits until the discard ends. One that started before may see either page.
 
+use crate::mutex::Mutex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// The discards of a region, one at a time.
@@ -33,10 +33,7 @@ impl Discards {
     /// Gives `range` back by `work`, which neither reads nor writes through [`Self::wait_for`].
     pub(super) fn run<R>(&self, range: Range<u64>, work: impl FnOnce() -> R) -> R {
         // It guards nothing that a panic could leave half done.
-        let _alone = self
-            .one_at_a_time
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.one_at_a_time.lock();
         self.start.store(range.start, Ordering::Relaxed);
         self.end.store(range.end, Ordering::Relaxed);
         // Visible to every thread that sees anything of what `work` does.

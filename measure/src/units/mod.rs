@@ -10,7 +10,7 @@
 //! | read a count, a truth value | [`whole_number`], [`truth`] | `0x2a`, `yes` |
 //! | write a size that reads back | [`size_exact`] | `64m` |
 //! | write a size for people | [`size_human`] | `1.4 MiB` |
-//! | write a size as FreeBSD does | [`humanize_number`], [`diskinfo_size`] | `1.0E` |
+//! | write a size as FreeBSD does | [`diskinfo_size`] | `1.0E` |
 //! | write a time | [`duration_exact`], [`duration_human`] | `10us`, `5.02 us` |
 //! | write a count | [`grouped`] | `5,021` |
 
@@ -23,7 +23,7 @@ mod size;
 
 pub use duration::{TimeUnit, duration_exact, duration_human, duration_measured};
 pub use error::UnitError;
-pub use humanize::{Humanize, Scale, diskinfo_size, humanize_number};
+pub use humanize::diskinfo_size;
 pub use read::{
     SECTOR_BYTES, SizeUnits, duration_ns, percent, probability, rate_bytes_per_second, size_bytes,
     size_or_percent, truth, whole_number,

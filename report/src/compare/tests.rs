@@ -8,6 +8,7 @@ use ugeom_harness::document::Document;
 use ugeom_harness::host::Host;
 use ugeom_harness::{Measured, Round, Sample, Settings, Work};
 use ugeom_measure::gate::Outcome;
+use ugeom_testkit::has;
 
 /// A result of processes of one round; `ns` gives the time of a case in a round.
 fn result(name: &str, cases: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u64) -> Loaded {
@@ -86,11 +87,7 @@ fn two_results_are_compared_case_by_case_and_metric_by_metric() {
     assert!((time.geometric_mean.unwrap() - 1.1_f64.sqrt()).abs() < 1e-3);
     // Rates fall when times rise, and both are called slower.
     let rate = compared.metric("bytes_per_second").unwrap();
-    assert!(
-        rate.rows[0].words.contains(" % slower ("),
-        "{}",
-        rate.rows[0].words
-    );
+    has(&rate.rows[0].words, " % slower (");
     let text = told(&compared);
     for part in [
         "of 2 comparisons, 0 better, 1 worse; geometric mean +4.9 %",
@@ -195,16 +192,10 @@ fn a_machine_that_changes_within_a_result_gives_no_verdict_between_two() {
         "{}",
         row.words
     );
-    assert!(
-        row.words.contains("but halves of one side differ by 33 %"),
-        "{}",
-        row.words
-    );
+    has(&row.words, "but halves of one side differ by 33 %");
     let text = told(&compared);
-    assert!(
-        text.contains("No significant change: ") && text.contains(" (1 comparison)"),
-        "{text}"
-    );
+    has(&text, "No significant change: ");
+    has(&text, " (1 comparison)");
     assert!(
         !text.contains("geometric mean -") && !text.contains("; geometric"),
         "{text}"
@@ -228,11 +219,7 @@ fn cases_of_one_result_are_compared_within_their_rounds() {
         ..CompareOptions::default()
     };
     let compared = compare(&[one], &other_base).unwrap();
-    assert!(
-        told(&compared).contains(" % faster ("),
-        "{}",
-        told(&compared)
-    );
+    has(&told(&compared), " % faster (");
 }
 
 #[test]
@@ -265,11 +252,7 @@ fn files_of_a_side_count_together() {
     let row = &compared.metrics[0].rows[0];
     assert!(row.change.is_none() && row.words.starts_with("no verdict: n=2 and 2"));
     assert!(compared.confounded[0].contains("one process"));
-    assert!(
-        told(&compared).contains("~ no verdict"),
-        "{}",
-        told(&compared)
-    );
+    has(&told(&compared), "~ no verdict");
 }
 
 #[test]

@@ -198,11 +198,7 @@ impl Opener {
             return Err(Errno::BUSY);
         }
         // A write of a part of a sector reads the rest first.
-        let delta = if writes {
-            Delta::READ_WRITE
-        } else {
-            Delta::READ
-        };
+        let delta = Delta::of_user(writes);
         let opened = files.stack.open(view.id, delta).map_err(|error| {
             self.shared
                 .say(&format!("{} cannot be opened: {error}", view.name));

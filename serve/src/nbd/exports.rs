@@ -217,11 +217,7 @@ impl Visible<'_> {
         if let Some(lost) = lost.flatten() {
             return Err(self.kept(&export, &lost));
         }
-        let delta = if export.writable {
-            Delta::READ_WRITE
-        } else {
-            Delta::READ
-        };
+        let delta = Delta::of_user(export.writable);
         let opened = self.exports.stack.open(export.id, delta);
         let opened = opened.map_err(|error| Refusal {
             reply: match error {

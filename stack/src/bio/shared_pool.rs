@@ -6,7 +6,8 @@ use super::owned::Bio;
 use super::pool::Slots;
 use crate::home::Home;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use ugeom_machine::mutex::Mutex;
 
 struct Guarded {
     slots: Slots,
@@ -39,14 +40,9 @@ impl SharedPool {
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Guarded> {
-        // A panic elsewhere leaves the list whole: it is changed in steps that do not panic.
-        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes room for so many more.
     pub(super) fn reserve(&self, more: usize) {
-        let mut guarded = self.lock();
+        let mut guarded = self.guarded.lock();
         guarded.reserved += more;
         let wanted = guarded.reserved;
         guarded
@@ -56,7 +52,7 @@ impl SharedPool {
 
     /// A thread takes a bio, which will return to `home`.
     pub(super) fn take(&self, home: &Arc<Home>) -> Bio {
-        let mut guarded = self.lock();
+        let mut guarded = self.guarded.lock();
         let mut bio = loop {
             if let Some(bio) = guarded.slots.pop() {
                 break bio;
@@ -78,18 +74,18 @@ impl SharedPool {
 
     /// A thread gives a bio back.
     pub(super) fn put(&self, bio: Bio) {
-        self.lock().slots.push(bio);
+        self.guarded.lock().slots.push(bio);
     }
 
     /// Marks a bio of the thread of `home` as cancelled, if it is still in the life of `id`. Under
     /// the lock the bio cannot pass to another thread meanwhile.
     pub(super) fn mark_cancelled(&self, id: BioId, home: &Arc<Home>) -> bool {
-        self.lock().slots.mark_cancelled(id, keeper(home))
+        self.guarded.lock().slots.mark_cancelled(id, keeper(home))
     }
 
     /// A thread ends, and needs its reservation no longer.
     pub(super) fn leave(&self, home: &Arc<Home>, reserved: usize) {
-        let mut guarded = self.lock();
+        let mut guarded = self.guarded.lock();
         guarded.reserved -= reserved;
         guarded.slots.rehome(home, &self.nowhere);
     }

@@ -19,7 +19,7 @@ fn words(ended: &Ended) -> String {
 #[test]
 fn a_slow_layer_is_slower_and_the_result_can_be_compared_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = disks::text(&folder.path().join("ab.json"));
+    let file = disks::at(&folder, "ab.json");
     let (a, b) = ("zero", "zero | nop:delay=20ms");
     let measured = [
         "--rounds", "2", "--run", "2ms", "--seed", "3", "--json", &file,
@@ -79,11 +79,7 @@ fn commands_are_told_from_targets_and_that_is_said() {
 #[test]
 fn job_files_are_compared_by_the_request() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("a job file");
-        disks::text(&path)
-    };
+    let file = |name: &str, text: &str| disks::file(&folder, name, text);
     let a = file(
         "a.fio",
         "[reads]\nfilename=md:1m\nrw=randread\nbs=4k\nnumber_ios=40\n",
@@ -252,7 +248,7 @@ fn what_cannot_be_compared_is_named() {
 fn commands_run_as_often_as_they_are_told_to() {
     let folder = tempfile::tempdir().expect("a folder");
     for (warm_ups, runs) in [("0", 6), ("2", 8)] {
-        let log = disks::text(&folder.path().join(warm_ups));
+        let log = disks::at(&folder, warm_ups);
         let text = format!("echo run >> {log}");
         let ended = ugeom(&["ab", "--command", "-r", "6", "-w", warm_ups, &text]);
         assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -270,7 +266,7 @@ fn commands_run_as_often_as_they_are_told_to() {
 #[test]
 fn commands_are_scanned_gated_and_saved_as_a_table() {
     let folder = tempfile::tempdir().expect("a folder");
-    let csv = disks::text(&folder.path().join("ab.csv"));
+    let csv = disks::at(&folder, "ab.csv");
     let scan = ["ab", "--command", "--scan", "n=0.002,0.4", "sleep {n}"];
     let quick = ["--rounds", "8", "--csv", &csv, "--fail-if-slower", "50%"];
     let ended = ugeom(&[&scan[..], &quick].concat());

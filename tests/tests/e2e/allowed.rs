@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 use tempfile::TempDir;
+use ugeom_testkit::has;
 use ugeom_testkit::{Server, program};
 
 /// The names of the exports that a client is told of, sorted.
@@ -34,7 +35,7 @@ struct Ruled {
 
 impl Ruled {
     fn start(folder: TempDir) -> Self {
-        let path = |name: &str| disks::text(&folder.path().join(name));
+        let path = |name: &str| disks::at(&folder, name);
         let own = rustix::process::geteuid().as_raw();
         let (address, own) = (format!("unix:{}", path("socket")), format!("md0=uid:{own}"));
         let pki = path("pki");
@@ -65,7 +66,7 @@ impl Ruled {
     }
 
     fn path(&self, name: &str) -> String {
-        disks::text(&self.folder.path().join(name))
+        disks::at(&self.folder, name)
     }
 
     /// URIs over TCP and the socket, with the certificates of a folder.
@@ -172,8 +173,6 @@ fn wrong_rules_are_usage() {
         assert!(usage.contains(part) && usage.contains(rule), "{usage}");
     }
     let usage = serve(&["--allow", "md0=any", "--fuse", "/nowhere"]);
-    assert!(
-        usage.contains("--fuse") && usage.contains("--allow"),
-        "{usage}"
-    );
+    has(&usage, "--fuse");
+    has(&usage, "--allow");
 }

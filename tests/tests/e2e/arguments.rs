@@ -2,6 +2,7 @@
 
 use crate::run::{UGEOM, command, has, json_of, run, ugeom};
 use std::process::Stdio;
+use ugeom_testkit::begins;
 
 const COMMANDS: &[&str] = &[
     "show",
@@ -168,10 +169,8 @@ fn classes_lists_them_and_describes_one() {
         );
     }
     let page = ugeom(&["classes", "NOP"]).quiet();
-    assert!(
-        page.starts_with("nop: ") && page.contains("\n  ... | nop:[offset="),
-        "{page}"
-    );
+    begins(&page, "nop: ");
+    has(&page, "\n  ... | nop:[offset=");
     let json = json_of(ugeom(&["classes", "md", "--json"]).quiet());
     assert_eq!(json["class"], "MD");
     let options = json["options"].as_array().expect("options");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Measures for a second and saves the result.
 fn saved(folder: &Path, name: &str, seed: &str) -> String {
-    let file = disks::text(&folder.join(name));
+    let file = disks::at(folder, name);
     let lab = ugeom(&[
         "lab", "layers", "--budget", "1s", "--seed", seed, "--json", &file,
     ]);
@@ -51,10 +51,8 @@ fn what_is_no_result_is_1_and_wrong_usage_is_2() {
     let file = disks::text(&path);
     std::fs::write(&path, b"[1, 2]").expect("a file");
     let stderr = ugeom(&["compare", &file]).failed(1);
-    assert!(
-        stderr.contains(&file) && stderr.contains("no object"),
-        "{stderr}"
-    );
+    has(&stderr, &file);
+    has(&stderr, "no object");
     let history = ugeom(&["history", "show", "/no/such"]).failed(1);
     has(
         &history,
@@ -87,7 +85,7 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     }
     let sides = json_of(ugeom(&["compare", &old, &old, "--against", &new, &new, "--json"]).quiet());
     assert_eq!(sides["metrics"][0]["rows"][0]["base"]["n"], 2);
-    let history = disks::text(&folder.path().join("perf"));
+    let history = disks::at(&folder, "perf");
     for number in 0..16 {
         let base = if number < 14 { 1000 + number % 3 } else { 1200 };
         let commit = format!("c{number}");
@@ -125,14 +123,10 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
 #[test]
 fn a_history_has_a_commit_once_and_cases_without_a_time() {
     let folder = tempfile::tempdir().expect("a folder");
-    let text_file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("a result");
-        disks::text(&path)
-    };
+    let text_file = |name: &str, text: &str| disks::file(&folder, name, text);
     let old = text_file("old.txt", "BenchmarkA-2 100 1000 ns/op\n");
     let rate = text_file("rate.txt", "BenchmarkB-2 100 7 requests/s\n");
-    let mixed = disks::text(&folder.path().join("mixed"));
+    let mixed = disks::at(&folder, "mixed");
     let add = ["history", "add", &mixed, &old, &rate, "--commit", "c0"];
     ugeom(&add).quiet();
     let again = ugeom(&add);

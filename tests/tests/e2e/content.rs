@@ -231,7 +231,7 @@ fn neither_stdout_nor_unlink_destroys_what_is_there() {
         let line = format!("'{UGEOM}' read md:64k {more} {redirection}'{target}'");
         run(command("sh", &["-c", &line]), b"")
     };
-    let map = disks::text(&folder.path().join("disk.map"));
+    let map = disks::at(&folder, "disk.map");
     let rescue = format!("--skip-errors --map '{map}'");
     for more in ["", "--skip-errors", &*rescue] {
         has(&read(more, "1<>").failed(1), "carries a JFS file system");

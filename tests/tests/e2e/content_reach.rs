@@ -153,7 +153,7 @@ fn a_table_is_not_written_over_metadata_of_others() {
         .expect("a longer disk");
     put(&path, 9 * MIB - 512, MIRROR);
     let mirror = "disk.img carries metadata of GEOM::MIRROR \"gm0\"";
-    let keep = disks::text(&folder.path().join("kept"));
+    let keep = disks::at(&folder, "kept");
     let recover = |disk: &str| ugeom(&["part", "recover", "--keep", &keep, disk]);
     refused(&path, recover, mirror);
     assert!(!Path::new(&keep).exists(), "nothing is kept of no change");
@@ -166,9 +166,7 @@ fn boot_code_is_not_written_over_a_file_system() {
     let path = disk(&folder);
     mbr(&path, 8 * MIB, &[(0xa5, 2048, 6144)]);
     put(&path, MIB + EXT.0, EXT.1);
-    let code = folder.path().join("code");
-    std::fs::write(&code, vec![0x90; 16_384]).expect("code");
-    let code = disks::text(&code);
+    let code = disks::file(&folder, "code", vec![0x90; 16_384]);
     let arguments = ["part", "bootcode", "-p", &code, "-i", "1"];
     let run = |disk: &str| ugeom(&[&arguments[..], &[disk]].concat());
     refused(
@@ -184,7 +182,7 @@ fn boot_code_is_not_written_over_a_file_system() {
 #[test]
 fn metadata_of_geli_is_not_written_over_the_copy_of_a_table() {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = |name: &str| disks::text(&folder.path().join(name));
+    let place = |name: &str| disks::at(&folder, name);
     let (key, backup) = (place("key"), place("backup"));
     std::fs::write(&key, b"secret").expect("a key");
     let encrypted = folder.path().join("encrypted.img");
@@ -204,7 +202,7 @@ fn metadata_of_geli_is_not_written_over_the_copy_of_a_table() {
 #[test]
 fn results_are_not_written_over_a_disk() {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = |name: &str| disks::text(&folder.path().join(name));
+    let place = |name: &str| disks::at(&folder, name);
     let path = disk(&folder);
     mbr(&path, 8 * MIB, &[(0x83, 2048, 6144)]);
     let (key, encrypted, none) = (place("key"), place("encrypted.img"), place("none"));

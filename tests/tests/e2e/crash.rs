@@ -181,10 +181,8 @@ fn a_check_that_is_wrong_is_no_finding() {
     let arguments = ["--size", "1m", "--run", &run, "--check", "echo no; false"];
     let problem = crash(folder.path(), &arguments).failed(1);
     let expected = "fails on the device as the run left it";
-    assert!(
-        problem.contains(expected) && problem.contains("no"),
-        "{problem}"
-    );
+    has(&problem, expected);
+    has(&problem, "no");
 }
 
 #[test]

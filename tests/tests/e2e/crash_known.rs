@@ -254,8 +254,6 @@ fn a_file_system_that_a_mount_namespace_keeps_is_no_finding() {
     // It ends by itself: the next state waits for it, and is not mistaken for the one before.
     survived(&run(1, "8"));
     let problem = run(15, "8").failed(1);
-    assert!(
-        problem.contains("still in use after its unmount") && problem.contains("(sleep)"),
-        "{problem}"
-    );
+    has(&problem, "still in use after its unmount");
+    has(&problem, "(sleep)");
 }

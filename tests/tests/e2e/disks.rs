@@ -73,6 +73,18 @@ pub fn text(path: &Path) -> String {
     path.to_str().expect("a path in UTF-8").to_owned()
 }
 
+/// The place of a file in a folder, as an argument.
+pub fn at(folder: impl AsRef<Path>, name: impl AsRef<Path>) -> String {
+    text(&folder.as_ref().join(name))
+}
+
+/// A new file in a folder, as an argument.
+pub fn file(folder: impl AsRef<Path>, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> String {
+    let path = folder.as_ref().join(name);
+    std::fs::write(&path, content).expect("a file");
+    text(&path)
+}
+
 /// An image of `sectors` sectors of 512 bytes with an MBR whose one partition (Linux data) begins
 /// at sector `start` and has `length` sectors; written here by hand, so that no writer of ours is
 /// trusted.

@@ -27,7 +27,7 @@ impl Encrypted {
         // With HMAC/SHA256 a sector of 4096 bytes takes nine of 512.
         let bytes = BLOCKS * BLOCK_BYTES as u64 * 9 / 8 + 4096;
         let (folder, image) = disks::empty_image(bytes);
-        let key = disks::text(&folder.path().join("k"));
+        let key = disks::at(&folder, "k");
         std::fs::write(&key, noise(1, 64)).expect("a key");
         let path = disks::text(&image);
         let init = ["geli", "init", "-Bnone", "-P", "-K", &key, "-s", "4096"];

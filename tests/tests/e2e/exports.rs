@@ -114,8 +114,8 @@ fn targets_with_the_same_name_are_told_apart() {
 #[test]
 fn figures_have_the_names_that_were_given() {
     let (folder, [a, b], _) = two_images();
-    let control = disks::text(&folder.path().join("control"));
-    let metrics = disks::text(&folder.path().join("metrics"));
+    let control = disks::at(&folder, "control");
+    let metrics = disks::at(&folder, "metrics");
     let one = format!("one={a}");
     let metrics_at = format!("unix:{metrics}");
     let more = [b.as_str(), "--control", &control, "--metrics", &metrics_at];

@@ -366,7 +366,7 @@ fn one_server_has_both_and_a_command_gets_both() {
 #[test]
 fn what_cannot_be_mounted_on_is_said_in_plain_words() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = |name: &str| disks::text(&folder.path().join(name));
+    let path = |name: &str| disks::at(&folder, name);
     let refusal = |place: &str| ugeom(&["serve", "md:1m", "--fuse", place]).failed(1);
     let error = refusal(&path("none"));
     has(&error, "there is no such directory");
@@ -447,7 +447,7 @@ fn other_users_read_the_files_only_where_they_were_let_in() {
         use std::os::unix::fs::PermissionsExt;
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open).expect("others may enter");
-        let mount = disks::text(&folder.path().join("mnt"));
+        let mount = disks::at(&folder, "mnt");
         std::fs::create_dir(&mount).expect("a directory");
         let read = format!(
             "stat -c %a \"$mnt/md0\"; {} --reuid=65534 --clear-groups head -c1 \"$mnt/md0\"",

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::run::{UGEOM, as_fio, json_in, json_of, run_in, run_lines, succeeds, tool};
+use ugeom_testkit::{begins, has};
 
 /// The names of the files in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -290,17 +291,11 @@ fn warnings_are_in_the_file_of_the_result() {
     };
     let (code, stderr, text) = result("normal");
     assert_eq!((code, stderr.as_str()), (0, ""));
-    assert!(
-        text.starts_with("warning: --bsrange=512/25:1k:25: "),
-        "{text}"
-    );
+    begins(&text, "warning: --bsrange=512/25:1k:25: ");
     let (code, stderr, text) = result("json");
     assert_eq!((code, stderr.as_str()), (0, ""));
     let warnings = json_of(&text)["warnings"].to_string();
-    assert!(
-        warnings.contains("only `512-1k` is read, as by fio"),
-        "{warnings}"
-    );
+    has(&warnings, "only `512-1k` is read, as by fio");
     // Terse lines have no room for them.
     let (code, stderr, text) = result("terse");
     assert!(

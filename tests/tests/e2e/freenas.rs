@@ -44,7 +44,7 @@ impl Disk {
     }
 
     fn path(&self, name: &str) -> String {
-        disks::text(&self.folder.path().join(name))
+        disks::at(&self.folder, name)
     }
 
     /// The decrypted partition, as the page writes it.

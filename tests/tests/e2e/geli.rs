@@ -26,7 +26,7 @@ pub struct Files {
 
 pub fn files(bytes: u64) -> Files {
     let (folder, path) = disks::empty_image(bytes);
-    let place = |name: &str| disks::text(&folder.path().join(name));
+    let place = |name: &str| disks::at(&folder, name);
     let (keyfile, passfile) = (place("k"), place("p"));
     fs::write(&keyfile, noise(1, 64)).expect("writes");
     fs::write(&passfile, "open sesame\n").expect("writes");
@@ -126,15 +126,13 @@ fn init_destroys_nothing_unasked() {
     geli(&["init", "-B", "none", "-P", "-K", keyfile, image]);
     let before = fs::read(image).expect("reads");
     let error = refused(&["init", "-B", "none", "-P", "-K", keyfile, image]);
-    assert!(
-        error.contains("GEOM::ELI") && error.contains("--destroy"),
-        "{error}"
-    );
+    has(&error, "GEOM::ELI");
+    has(&error, "--destroy");
     let error = refused(&["kill", image]);
     has(&error, "--destroy");
     assert!(refused(&["clear", "-B", "none", image]).contains("--destroy"));
     assert!(fs::read(image).expect("reads") == before);
-    let backup = disks::text(&files.folder.path().join("backup"));
+    let backup = disks::at(&files.folder, "backup");
     let printed = geli(&words_of(&format!(
         "init --destroy -B {backup} -P -K {keyfile} {image}"
     )));
@@ -199,7 +197,7 @@ fn several_providers_get_keys_of_their_own() {
 fn a_provider_that_has_grown_is_found_by_its_backup_and_its_key() {
     let files = files(1 << 20);
     let (image, key) = (files.image.as_str(), files.keyfile.as_str());
-    let place = |name: &str| disks::text(&files.folder.path().join(name));
+    let place = |name: &str| disks::at(&files.folder, name);
     let saved = place("saved");
     let plain = noise(4, 100 * 512);
     let target = format!("{image} | eli:keyfile={key}");
@@ -251,7 +249,7 @@ fn flags_are_set_and_cleared() {
         line.expect("flags").to_owned()
     };
     assert_eq!(flags(), "0x242");
-    let saved = disks::text(&files.folder.path().join("saved"));
+    let saved = disks::at(&files.folder, "saved");
     geli(&words_of(&format!(
         "configure --backup-file {saved} -B -g -d -t {image}"
     )));
@@ -271,7 +269,7 @@ fn flags_are_set_and_cleared() {
 #[test]
 fn no_backup_overwrites_another() {
     let (one, other) = (files(1 << 20), files(1 << 20));
-    let place = |name: &str| disks::text(&one.folder.path().join(name));
+    let place = |name: &str| disks::at(&one.folder, name);
     let second = place("second.img");
     fs::rename(&other.image, &second).expect("renames");
     let (key, saved) = (&one.keyfile, place("saved"));
@@ -299,7 +297,7 @@ fn no_backup_overwrites_another() {
 fn kill_a_destroys_every_provider_of_a_disk_and_nothing_else() {
     let (folder, path) = disks::empty_image(8 << 20);
     let image = disks::text(&path);
-    let key = disks::text(&folder.path().join("k"));
+    let key = disks::at(&folder, "k");
     fs::write(&key, noise(1, 64)).expect("writes");
     part(&["create", "-s", "gpt", &image]);
     for _ in 0..3 {
@@ -313,7 +311,7 @@ fn kill_a_destroys_every_provider_of_a_disk_and_nothing_else() {
     let error = refused(&["kill", "-a", &image]);
     has(&error, "--destroy");
     assert!(fs::read(&path).expect("reads") == before);
-    let saved = disks::text(&folder.path().join("PROV.saved"));
+    let saved = disks::at(&folder, "PROV.saved");
     let printed = geli(&["kill", "-a", "-v", "--destroy", "-B", &saved, &image]);
     assert_eq!(
         printed,

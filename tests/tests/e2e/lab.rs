@@ -52,7 +52,7 @@ fn has_all(report: &str, parts: &[&str]) {
 #[test]
 fn layers_prints_a_report_and_saves_its_samples() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = disks::text(&folder.path().join("layers.json"));
+    let file = disks::at(&folder, "layers.json");
     let report = lab(&["layers", "--budget", "1s", "--seed", "7", "--json", &file]);
     let parts = [
         "ugeom lab layers: what do GEOM and each layer add",
@@ -119,7 +119,7 @@ fn is_served(document: &Value, by_nbd: &str, by_fuse: &str) {
 #[test]
 fn scaling_prints_the_ladder_and_saves_its_samples() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = disks::text(&folder.path().join("scaling.json"));
+    let file = disks::at(&folder, "scaling.json");
     let report = lab(&words_of(&format!(
         "scaling --budget 1s --workers 1,3 --json {file}"
     )));
@@ -271,9 +271,7 @@ fn schedulers_that_there_are_none_of_are_refused_with_the_reason() {
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
         return ugeom_testkit::skip("there is no /dev/shm");
     };
-    let path = folder.path().join("f");
-    std::fs::write(&path, vec![0; 4 << 20]).expect("a file");
-    let path = disks::text(&path);
+    let path = disks::file(&folder, "f", vec![0; 4 << 20]);
     let refused = ugeom(&["lab", "engines", "--schedulers", "--destroy", &path]).failed(1);
     has(&refused, "not on a block device known to the kernel");
 }
@@ -310,7 +308,7 @@ fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
     let path = folder.path().join("data.img");
     std::fs::write(&path, vec![7; 4 << 20]).expect("a file");
     let file = disks::text(&path);
-    let json = disks::text(&folder.path().join("cached.json"));
+    let json = disks::at(&folder, "cached.json");
     // On a busy machine, warnings take the place of rows on the first screen.
     let report = lab(&["cached", "--budget", "1s", "--all", "--json", &json, &file]);
     let random = "Random 4 KiB from memory, wall time: ";
@@ -329,7 +327,7 @@ fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
 #[test]
 fn a_sweep_finds_the_limits_of_a_simulated_disk_and_saves_them() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = disks::text(&folder.path().join("sweep.json"));
+    let file = disks::at(&folder, "sweep.json");
     let disk = "disk:4m,overhead=200us,rate=50m/s,data=0";
     let sizes = [
         "--bytes", "1m", "--min", "4k", "--max", "64k", "--budget", "1s",

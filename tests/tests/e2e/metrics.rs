@@ -38,7 +38,7 @@ fn the_parser_of_prometheus_reads_what_was_moved() {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, noise(1, 5 << 20)).expect("an image");
-    let control = disks::text(&folder.path().join("control"));
+    let control = disks::at(&folder, "control");
     let script = format!(
         "{} \"$uri\" null: && {UGEOM} stat --openmetrics -I 50ms --socket {control}",
         disks::text(&copy)
@@ -77,7 +77,7 @@ struct Measured {
 
 impl Measured {
     fn start(folder: &Path, metrics: &str) -> Self {
-        let at = |name: &str| disks::text(&folder.join(name));
+        let at = |name: &str| disks::at(folder, name);
         let image = folder.join("disk.img");
         std::fs::write(&image, noise(1, 5 << 20)).expect("an image");
         let (nbd, control) = (format!("unix:{}", at("nbd")), at("control"));
@@ -141,12 +141,9 @@ fn a_page_over_http_is_that_of_stat() {
     let folder = tempfile::tempdir().expect("a folder");
     let served = Measured::start(folder.path(), "tcp:localhost:0");
     assert_eq!(served.before, "", "no warning");
-    let uri = format!(
-        "nbd+unix:///?socket={}",
-        disks::text(&folder.path().join("nbd"))
-    );
+    let uri = format!("nbd+unix:///?socket={}", disks::at(&folder, "nbd"));
     other(&copy, &[uri.as_str(), "null:"]);
-    let control = disks::text(&folder.path().join("control"));
+    let control = disks::at(&folder, "control");
     let stat = ["stat", "--openmetrics", "-I", "50ms", "--socket", &control];
     let end = Instant::now() + Duration::from_secs(60);
     // The connection of the copy may still be open at first.
@@ -305,7 +302,7 @@ fn every_metric_and_label_of_the_dashboard_is_exported() {
     let mut all = Vec::new();
     queries(&dashboard, &mut all);
     let folder = tempfile::tempdir().expect("a folder");
-    let metrics = format!("unix:{}", disks::text(&folder.path().join("metrics")));
+    let metrics = format!("unix:{}", disks::at(&folder, "metrics"));
     let _served = Measured::start(folder.path(), &metrics);
     // A client with an open export, so that its bytes are exported, too: flags, EXPORT_NAME.
     let mut client = http(&folder.path().join("nbd"));

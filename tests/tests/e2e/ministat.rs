@@ -6,6 +6,7 @@ use fastrand::Rng;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
+use ugeom_testkit::begins;
 
 /// How many comparisons of one to seven data sets are made.
 const CASES: usize = 400;
@@ -23,7 +24,7 @@ fn classic(arguments: &[String]) -> Ended {
 fn the_published_data_sets_give_debians_output_to_the_byte() {
     let Some(_) = ugeom_testkit::program("ministat") else { return };
     let Some(folder) = ugeom_testkit::shared("fixtures/ministat") else { return };
-    let files = ["iguana", "chameleon"].map(|name| disks::text(&folder.join(name)));
+    let files = ["iguana", "chameleon"].map(|name| disks::at(&folder, name));
     for confidence in ["80", "90", "95", "98", "99", "99.5"] {
         for flags in [&[][..], &["-s"], &["-A"], &["-n"], &["-s", "-w", "60"]] {
             let mut arguments = vec!["-c".to_owned(), confidence.to_owned()];
@@ -165,11 +166,7 @@ fn generated_data_sets_of_every_shape_give_debians_output_to_the_byte() {
 fn every_entry_of_the_table_is_debians() {
     let Some(_) = ugeom_testkit::program("ministat") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("a data set");
-        disks::text(&path)
-    };
+    let file = |name: &str, text: &str| disks::file(&folder, name, text);
     let base = file("base", "-1\n0\n1\n");
     for values in 3..=101 {
         // Far away, so that the interval is printed, with six digits of t.
@@ -188,9 +185,7 @@ fn every_entry_of_the_table_is_debians() {
 fn of_an_option_given_twice_the_last_counts_as_in_debians() {
     let Some(_) = ugeom_testkit::program("ministat") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("set");
-    std::fs::write(&path, "1 5\n2 7\n3 90\n").expect("a data set");
-    let set = disks::text(&path);
+    let set = disks::file(&folder, "set", "1 5\n2 7\n3 90\n");
     let twice = "-c 80 -c 99 -w 30 -w 50 -C 1 -C 2 -d , -d _ -s -s";
     let mut arguments: Vec<String> = twice.split(' ').map(|one| one.replace('_', " ")).collect();
     arguments.extend([set.clone(), set]);
@@ -209,15 +204,11 @@ fn a_negative_width_is_a_value_and_no_option() {
 fn standard_input_and_the_current_version() {
     let input = b"1\n2\n30\n40\n";
     let classic = ugeom_with(&["ministat", "--classic", "-A"], input).quiet();
-    assert!(
-        classic.starts_with("x <stdin>\n") && classic.contains("            30 "),
-        "{classic}"
-    );
+    begins(&classic, "x <stdin>\n");
+    has(&classic, "            30 ");
     let current = ugeom_with(&["ministat", "-A", "-"], input).quiet();
-    assert!(
-        current.starts_with("x -\n") && current.contains("            16 "),
-        "{current}"
-    );
+    begins(&current, "x -\n");
+    has(&current, "            16 ");
     let quiet = ugeom_with(&["ministat", "-qn"], input).quiet();
     assert_eq!(
         quiet,
@@ -228,11 +219,8 @@ fn standard_input_and_the_current_version() {
 #[test]
 fn json_holds_statistics_and_comparisons() {
     let folder = tempfile::tempdir().expect("a folder");
-    let files = [("a", "1\n2\n3\n"), ("b", "11\n12\n13.5\n")].map(|(name, text)| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("a data set");
-        disks::text(&path)
-    });
+    let files = [("a", "1\n2\n3\n"), ("b", "11\n12\n13.5\n")]
+        .map(|(name, text)| disks::file(&folder, name, text));
     let json = json_of(ugeom(&["ministat", "--json", &files[0], &files[1]]).quiet());
     assert_eq!(
         (&json["version"], &json["confidence_percent"]),
@@ -251,11 +239,7 @@ fn json_holds_statistics_and_comparisons() {
 #[test]
 fn bad_data_sets_are_1_with_file_and_line_and_wrong_usage_is_2() {
     let folder = tempfile::tempdir().expect("a folder");
-    let of = |name: &str, text: &[u8]| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("a data set");
-        disks::text(&path)
-    };
+    let of = |name: &str, text: &[u8]| disks::file(&folder, name, text);
     let good = of("good", b"1\n2\n3\n");
     for (name, text, problem) in [
         (

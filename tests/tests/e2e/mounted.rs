@@ -189,7 +189,7 @@ fn an_extent_behind_a_loop_device_is_not_written_to() {
     ];
     for (kind, name) in kinds {
         let folder = tempfile::tempdir().expect("a folder");
-        let image = disks::text(&folder.path().join("disk.vmdk"));
+        let image = disks::at(&folder, "disk.vmdk");
         let options = format!("subformat={kind}");
         let making = ["create", "-q", "-f", "vmdk", "-o", &options, &image, "8M"];
         other(qemu_img.clone(), &making);
@@ -303,7 +303,7 @@ impl Unanswered {
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| disks::text(&folder.path().join(name));
+        let path = |name: &str| disks::at(&folder, name);
         let (files, other_mount) = (path("files"), path("other"));
         std::fs::create_dir(&files).expect("a folder");
         std::fs::create_dir(&other_mount).expect("a folder");
@@ -324,7 +324,7 @@ impl Unanswered {
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        let other_mount = disks::text(&self.folder.path().join("other"));
+        let other_mount = disks::at(&self.folder, "other");
         let server = self.server.id().to_string();
         run(command("kill", &["-CONT", &server]), b"");
         run(command("umount", &[&other_mount]), b"");

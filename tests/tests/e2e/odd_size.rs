@@ -49,7 +49,7 @@ fn an_odd_image_is_copied_over_nbd_as_it_is() {
 fn an_odd_export_is_padded_by_the_class_nbd_and_served_as_it_is() {
     let Some(nbdcopy) = program("nbdcopy") else { return };
     let (folder, path, bytes) = image();
-    let copy = disks::text(&folder.path().join("copy"));
+    let copy = disks::at(&folder, "copy");
     let served = Served::start(folder, &disks::text(&path), &[]);
     let target = format!("{} | cache:1m | nop", served.uri);
     let read = ugeom(&["read", &target]);
@@ -67,7 +67,7 @@ fn an_odd_export_is_padded_by_the_class_nbd_and_served_as_it_is() {
 fn layers_that_keep_the_size_serve_an_odd_image_as_it_is() {
     let Some(nbdcopy) = program("nbdcopy") else { return };
     let (folder, path, bytes) = image();
-    let copy = disks::text(&folder.path().join("copy"));
+    let copy = disks::at(&folder, "copy");
     let run_copy = format!("{} \"$uri\" {copy}", disks::text(&nbdcopy));
     for layer in ["nop", "cache:1m", "delayed", "crash"] {
         let target = format!("{} | {layer}", disks::text(&path));
@@ -110,7 +110,7 @@ fn an_odd_image_is_written_to_its_last_byte() {
     std::fs::write(&upstream, noise(1, 998_324)).expect("an image");
     let other_folder = tempfile::tempdir().expect("a folder");
     let served = Served::start(other_folder, &disks::text(&upstream), &["--rw"]);
-    let source = disks::text(&folder.path().join("source"));
+    let source = disks::at(&folder, "source");
     let copy = format!("{} --flush {source} \"$uri\"", disks::text(&nbdcopy));
     let options = [
         "engine=sync",
@@ -195,7 +195,7 @@ fn an_odd_file_of_a_mount_is_written_as_others_are() {
 fn the_json_of_an_odd_image_has_the_size_that_clients_see() {
     let Some(info) = program("nbdinfo") else { return };
     let (folder, path, bytes) = image();
-    let socket = disks::text(&folder.path().join("nbd"));
+    let socket = disks::at(&folder, "nbd");
     let address = format!("unix:{socket}");
     let image = disks::text(&path);
     let all = [

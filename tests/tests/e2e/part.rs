@@ -4,6 +4,7 @@ use crate::disks;
 use crate::part_verbs::parted;
 use crate::run::{has, json_of, other, part, part_refused as refused, ugeom, words_of};
 use serde_json::Value;
+use ugeom_testkit::begins;
 
 #[test]
 fn a_table_that_is_only_read_is_named() {
@@ -183,10 +184,7 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     let (_folder, path) = disks::empty_image(1 << 20);
     let disk = disks::text(&path);
     let none = refused(&["show", &disk], 1);
-    assert!(
-        none.starts_with("ugeom: there is no partition table on disk.img"),
-        "{none}"
-    );
+    begins(&none, "ugeom: there is no partition table on disk.img");
     part(&["create", "-s", "mbr", &disk]);
     let other = refused(&["show", "--scheme", "bsd", &disk], 1);
     has(&other, "there is no BSD table on disk.img");
@@ -275,10 +273,8 @@ fn partitions_of_a_gpt_are_modified_resized_and_destroyed_as_gpart_does() {
         "it has bootme, bootonce, bootfailed, active, lenovofix",
     );
     let text = refused(&["destroy", &disk], 1);
-    assert!(
-        text.contains("the GPT of disk.img is not empty (partitions: 2)") && text.contains("-F"),
-        "{text}"
-    );
+    has(&text, "the GPT of disk.img is not empty (partitions: 2)");
+    has(&text, "-F");
     judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
     refused(&["show", &disk], 1);
@@ -330,9 +326,6 @@ fn actions_of_gpart_that_are_not_here_are_named() {
         assert_eq!(text, expected);
     }
     let text = refused(&["restor", "disk.img"], 2);
-    assert!(
-        text.contains("\"restor\" is no action of `ugeom part`")
-            && text.contains("did you mean restore?"),
-        "{text}"
-    );
+    has(&text, "\"restor\" is no action of `ugeom part`");
+    has(&text, "did you mean restore?");
 }

@@ -196,7 +196,7 @@ fn file_systems_are_found_where_they_are_and_by_their_copies() {
 fn the_entries_of_a_lost_gpt_keep_names_guids_and_attributes() {
     let Some([sgdisk, sfdisk]) = programs(["sgdisk", "sfdisk"]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let file = |name: &str| disks::text(&folder.path().join(name));
+    let file = |name: &str| disks::at(&folder, name);
     let disk = file("disk.img");
     file_of(&disk, 64);
     let arguments = [
@@ -314,7 +314,7 @@ impl Physical {
     }
 
     fn path(&self, name: &str) -> String {
-        disks::text(&self.folder.path().join(name))
+        disks::at(&self.folder, name)
     }
 
     /// The result of a search of a disk with the volume at 3 MiB.
@@ -416,7 +416,7 @@ fn logical_volumes() -> String {
 fn a_search_of_a_faulty_disk_prints_what_it_found_and_fails() {
     let Some(mkswap) = program("mkswap") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let path = |name: &str| disks::text(&folder.path().join(name));
+    let path = |name: &str| disks::at(&folder, name);
     let swap = File::create(path("swap")).and_then(|file| file.set_len(4 * MIB));
     swap.expect("an image");
     other(mkswap, &[&path("swap")]);
@@ -452,7 +452,7 @@ fn a_search_of_a_faulty_disk_prints_what_it_found_and_fails() {
 fn a_quick_search_fails_where_it_cannot_read_what_it_found() {
     let Some(mkfs) = program("mkfs.ext4") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let path = disks::text(&folder.path().join("disk.img"));
+    let path = disks::at(&folder, "disk.img");
     file_of(&path, 64);
     let offset = format!("offset={MIB}");
     other(
@@ -578,7 +578,7 @@ fn start_of(line: &str) -> Option<u64> {
 fn encrypted_containers_end_at_the_next_partition_or_before_the_table() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some([cryptsetup, mkswap]) = programs(["cryptsetup", "mkswap"]) else { return };
-    let place = |name: &str| disks::text(&folder.path().join(name));
+    let place = |name: &str| disks::at(&folder, name);
     std::fs::write(place("key"), b"secret").expect("a key");
     let disk = file_of(place("disk.img"), 36);
     for (kind, at, size) in [("luks2", 1, 20), ("swap", 21, 8), ("luks1", 30, 6)] {
@@ -634,9 +634,7 @@ fn ufs_is_found_by_the_copies_of_its_superblock() {
         );
         let mut bytes = vec![0; 3 << 20];
         bytes.extend(std::fs::read(&part).expect("the partition"));
-        let disk = folder.path().join("disk.img");
-        std::fs::write(&disk, &bytes).expect("the disk");
-        let disk = disks::text(&disk);
+        let disk = disks::file(&folder, "disk.img", &bytes);
         let whole = offered(&searched(&disk, &[]));
         assert_eq!(whole, [(6144, 48 * 2048, "UFS".to_owned())], "UFS{version}");
         bytes[3 << 20..][..80 << 10].fill(0);

@@ -275,11 +275,7 @@ fn a_table_goes_from_one_disk_to_several_with_its_labels() {
 #[test]
 fn boot_code_is_written_around_tables_and_into_partitions() {
     let (folder, disk) = empty();
-    let file = |name: &str, bytes: &[u8]| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, bytes).expect("a file");
-        disks::text(&path)
-    };
+    let file = |name: &str, bytes: &[u8]| disks::file(&folder, name, bytes);
     let (pmbr, loader) = (file("pmbr", &[0x90; 512]), file("gptboot", &[0xab; 1300]));
     part(&["create", "-s", "gpt", &disk]);
     part(&["add", "-t", "freebsd-boot", "-s", "2", &disk]);
@@ -328,7 +324,7 @@ fn boot_code_is_written_around_tables_and_into_partitions() {
 #[test]
 fn boot_code_that_ends_in_a_sector_needs_all_of_it() {
     let (folder, disk) = empty();
-    let code = disks::text(&folder.path().join("code"));
+    let code = disks::at(&folder, "code");
     std::fs::write(&code, [0xeb, 0xfe]).expect("boot code");
     part(&["create", "-s", "mbr", &disk]);
     part(&["add", "-t", "ntfs", "-b", "2048", "-s", "8m", &disk]);
@@ -345,7 +341,7 @@ fn boot_code_that_ends_in_a_sector_needs_all_of_it() {
 #[test]
 fn boot_code_is_not_written_into_a_dynamic_disk_with_a_gpt() {
     let (folder, disk) = empty();
-    let code = disks::text(&folder.path().join("code"));
+    let code = disks::at(&folder, "code");
     std::fs::write(&code, [0x90; 512]).expect("boot code");
     part(&["create", "-s", "gpt", &disk]);
     // A warning says that the partition has no database.
@@ -430,7 +426,7 @@ fn a_dynamic_disk_is_only_read() {
     let saved = part(&["backup", &disk]);
     begins(&saved, "LDM ");
     assert!(part(&["show", &disk]).contains("LDM"));
-    let code = disks::text(&folder.path().join("code"));
+    let code = disks::at(&folder, "code");
     std::fs::write(&code, [1; 512]).expect("boot code");
     let verbs: [&[&str]; 16] = [
         &["add", "-t", "ntfs"],

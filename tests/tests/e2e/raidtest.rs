@@ -9,7 +9,7 @@ fn folder() -> (tempfile::TempDir, String, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, vec![0; 1 << 20]).expect("an image");
-    let file = disks::text(&folder.path().join("requests"));
+    let file = disks::at(&folder, "requests");
     (folder, disks::text(&image), file)
 }
 
@@ -136,7 +136,7 @@ fn bad_files_and_sizes_are_refused_with_the_reason() {
         assert!(said.contains(part), "{line}: {part}: {said}");
     };
     generate(&file, &["-s", "1g", "-n", "9"]);
-    let cut = disks::text(&folder.path().join("cut"));
+    let cut = disks::at(&folder, "cut");
     std::fs::write(&cut, &std::fs::read(&file).expect("it")[..40]).expect("cut");
     for (line, code, part) in [
         (&format!("genfile -s 1m -n 3 {file}")[..], 1, "File exists"),

@@ -5,10 +5,11 @@ use crate::disks;
 use crate::run::{has, json_of, other, ugeom, ugeom_with, words_of};
 use serde_json::Value;
 use std::path::Path;
+use ugeom_testkit::begins;
 
 /// A result of one process.
 fn measured(folder: &Path) -> String {
-    let file = disks::text(&folder.join("layers.json"));
+    let file = disks::at(folder, "layers.json");
     let short = format!("lab layers --budget 1s --processes 1 --json {file}");
     let short = words_of(&short);
     let ended = ugeom(&short);
@@ -20,7 +21,7 @@ fn measured(folder: &Path) -> String {
 fn results_become_one_file_that_another_program_calls_valid() {
     let folder = tempfile::tempdir().expect("a folder");
     let result = measured(folder.path());
-    let report = disks::text(&folder.path().join("report.html"));
+    let report = disks::at(&folder, "report.html");
     let ended = ugeom(&["report", &result, &result, "-o", &report]);
     assert_eq!(ended.quiet(), "");
     let html = std::fs::read_to_string(&report).expect("the report");
@@ -104,10 +105,10 @@ fn csv_is_one_table_that_python_reads_without_options() {
     let Some(python) = ugeom_testkit::program("python3") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let result = measured(folder.path());
-    let strange = disks::text(&folder.path().join("strange.json"));
+    let strange = disks::at(&folder, "strange.json");
     let text = r#"{"results": [{"command": "a, \"b\"\n=c", "times": [0.1, 0.2]}]}"#;
     std::fs::write(&strange, text).expect("a result");
-    let table = disks::text(&folder.path().join("all.csv"));
+    let table = disks::at(&folder, "all.csv");
     ugeom(&["report", "--csv", &result, &strange, "-o", &table]).quiet();
     let lines = std::fs::read_to_string(&table).expect("the table");
     let printed = other(python, &["-c", READER, &table]);
@@ -119,7 +120,7 @@ fn csv_is_one_table_that_python_reads_without_options() {
 fn an_array_of_results_is_a_report_of_each() {
     let folder = tempfile::tempdir().expect("a folder");
     let one = std::fs::read_to_string(measured(folder.path())).expect("the result");
-    let all = disks::text(&folder.path().join("all.json"));
+    let all = disks::at(&folder, "all.json");
     // As `ugeom lab --json` writes it.
     std::fs::write(&all, format!("[{one},{one}]\n")).expect("an array");
     let html = ugeom(&["report", &all, "-o", "-"]).quiet();
@@ -155,7 +156,7 @@ fn read_everywhere(result: &str, format: &str, case: &str) {
 fn what_fio_writes_is_read() {
     let Some(fio) = ugeom_testkit::program("fio") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let result = disks::text(&folder.path().join("fio.json"));
+    let result = disks::at(&folder, "fio.json");
     let job = words_of("--name=both --ioengine=null --size=1m --rw=randrw --numjobs=3");
     let printed = other(fio, &[&job[..], &["--output-format=json"]].concat());
     std::fs::write(&result, printed).expect("the result");
@@ -172,7 +173,7 @@ fn what_fio_writes_is_read() {
 fn what_hyperfine_writes_is_read() {
     let Some(hyperfine) = ugeom_testkit::program("hyperfine") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let result = disks::text(&folder.path().join("hyperfine.json"));
+    let result = disks::at(&folder, "hyperfine.json");
     let runs = format!("-N --runs 7 --export-json {result} true false -i");
     let runs = words_of(&runs);
     other(hyperfine, &runs);
@@ -184,7 +185,7 @@ fn what_iostat_writes_is_read() {
     let Some(iostat) = ugeom_testkit::program("iostat") else { return };
     let printed = other(iostat, &["-x", "-d", "-o", "JSON", "1", "2"]);
     let folder = tempfile::tempdir().expect("a folder");
-    let result = disks::text(&folder.path().join("iostat.json"));
+    let result = disks::at(&folder, "iostat.json");
     let report = json_of(&printed);
     let disks = &report["sysstat"]["hosts"][0]["statistics"][1]["disk"];
     let disks = disks.as_array().map_or(&[][..], |disks| &disks[..]);
@@ -204,10 +205,10 @@ fn what_iostat_writes_is_read() {
 #[test]
 fn a_file_of_others_is_overwritten_with_force_only() {
     let folder = tempfile::tempdir().expect("a folder");
-    let result = disks::text(&folder.path().join("bench.txt"));
+    let result = disks::at(&folder, "bench.txt");
     let line = |at: u64| format!("BenchmarkA-2 100 {} ns/op\n", 1000 + at);
     std::fs::write(&result, (0..10).map(line).collect::<String>()).expect("a result");
-    let thesis = disks::text(&folder.path().join("report.html"));
+    let thesis = disks::at(&folder, "report.html");
     std::fs::write(&thesis, "<html>my thesis</html>").expect("a file");
     let compare = ["compare", &result, &result, "--report", &thesis];
     let report = ["report", &result, "-o", &thesis];
@@ -232,7 +233,7 @@ fn a_file_of_others_is_overwritten_with_force_only() {
 #[test]
 fn what_is_no_result_is_named_with_its_reason() {
     let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| disks::text(&folder.path().join(name));
+    let at = |name: &str| disks::at(&folder, name);
     let kept = at("report.html");
     for (name, text, reason) in [
         (
@@ -269,10 +270,8 @@ fn what_is_no_result_is_named_with_its_reason() {
         std::fs::write(folder.path().join(name), text).expect("a file");
         let said = ugeom(&["report", &at(name), "-o", &kept]).failed(1);
         let expected = format!("ugeom: {}: ", at(name));
-        assert!(
-            said.starts_with(&expected) && said.contains(reason),
-            "{said}"
-        );
+        begins(&said, &expected);
+        has(&said, reason);
     }
     std::fs::write(folder.path().join("bytes.json"), b"\xff\xfe").expect("a file");
     let said = ugeom(&["report", &at("bytes.json")]).failed(1);

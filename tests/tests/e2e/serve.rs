@@ -50,7 +50,7 @@ impl Served {
     }
 
     pub fn path(&self, name: &str) -> String {
-        disks::text(&self.folder.path().join(name))
+        disks::at(&self.folder, name)
     }
 
     pub fn signal(&mut self, signal: &str) -> std::process::ExitStatus {

@@ -4,6 +4,7 @@ use crate::disks;
 use crate::run::{UGEOM, command, has, json_of, other, run, ugeom};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use ugeom_testkit::ends;
 
 #[test]
 fn a_disk_that_carries_two_tables_shows_both_and_marks_what_is_cut_off() {
@@ -180,10 +181,8 @@ fn a_large_sparse_disk_with_128_partitions_is_shown_whole() {
     let tree = ugeom(&["show", &path]).quiet();
     assert_eq!(tree.lines().count(), 130);
     let seventh = tree.lines().nth(8).expect("partition 7");
-    assert!(
-        seventh.contains("disk.imgp7 ") && seventh.ends_with("  root"),
-        "{seventh}"
-    );
+    has(&seventh, "disk.imgp7 ");
+    ends(&seventh, "  root");
 }
 
 #[test]

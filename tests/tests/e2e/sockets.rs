@@ -44,8 +44,8 @@ fn systemd_starts_the_server_with_unix_and_tcp_sockets() {
         return;
     };
     let (folder, image, bytes) = image();
-    let socket = disks::text(&folder.path().join("socket"));
-    let other = disks::text(&folder.path().join("other"));
+    let socket = disks::at(&folder, "socket");
+    let other = disks::at(&folder, "other");
     let all = [
         "-l",
         &socket,
@@ -191,11 +191,7 @@ fn the_units_of_systemd_are_in_order() {
     let service = read("ugeom@.service");
     // Where a package would install it; the program has to be there to be verified.
     let service = service.replace("/usr/bin/ugeom", UGEOM);
-    let write = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("a unit");
-        disks::text(&path)
-    };
+    let write = |name: &str, text: &str| disks::file(&folder, name, text);
     let service = write("ugeom@disk.service", &service);
     let socket = write("ugeom@disk.socket", &read("ugeom@.socket"));
     let ended = run(command(analyze, &["verify", &service, &socket]), b"");

@@ -181,7 +181,7 @@ fn exports_come_and_go_and_stat_shows_them() {
         .map(|line| line.expect("a line"));
     let mut sums = Sums::default();
     (0..2).for_each(|_| sums.add(&lines.next().expect("a line")));
-    let out = disks::text(&folder.join("out.img"));
+    let out = disks::at(folder, "out.img");
     other(&copy, &["--no-extents", &export, &out]);
     let started = Instant::now();
     while sums.of("md0s2", "read-KiB/s") < 512.0 && started.elapsed() < PATIENCE {
@@ -287,7 +287,7 @@ fn the_socket_is_the_owners_and_goes_with_the_server() {
 fn the_socket_lies_where_it_was_asked_for_or_nowhere() {
     let folder = folder();
     let folder = folder.path();
-    let socket = disks::text(&folder.join("here"));
+    let socket = disks::at(folder, "here");
     let served = Served::start(folder, "nbd", "md:1m", &["--control", &socket]);
     assert!(!served.control(folder).exists());
     stat(folder, &["-b", "-I", "50ms", "--socket", &socket]).quiet();
@@ -314,7 +314,7 @@ fn another_user_may_not_look() {
     let Some(setpriv) = program("setpriv") else { return };
     let folder = folder();
     let folder = folder.path();
-    let socket = disks::text(&folder.join("here"));
+    let socket = disks::at(folder, "here");
     let _served = Served::start(folder, "nbd", "md:1m", &["--control", &socket]);
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder, open).expect("a folder for all");

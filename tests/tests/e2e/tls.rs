@@ -31,7 +31,7 @@ impl Served {
             disks::text(&image),
             format!("unix:{}", disks::text(&socket)),
         );
-        let pki = disks::text(&folder.path().join("pki"));
+        let pki = disks::at(&folder, "pki");
         let mut all = vec![
             "serve",
             &target,
@@ -210,7 +210,7 @@ assert b''.join(b.to_bytearray() for _, b in bufs) == want
 #[test]
 fn what_is_wrong_with_tls_is_said() {
     let Some(folder) = certificates() else { return };
-    let pki = disks::text(&folder.path().join("pki"));
+    let pki = disks::at(&folder, "pki");
     let serve = |arguments: &[&str]| {
         let all = [&["serve", "md:1m", "--run", "true"], arguments].concat();
         run(command(UGEOM, &all), b"")
@@ -224,7 +224,7 @@ fn what_is_wrong_with_tls_is_said() {
     let all = ["--tls", "require", "--tls-certificates"];
     let missing = serve(&[&all[..], &["/nowhere"]].concat()).failed(1);
     has(&missing, "/nowhere/server-key.pem");
-    let empty = disks::text(&folder.path().join("empty"));
+    let empty = disks::at(&folder, "empty");
     std::fs::create_dir(&empty).expect("a folder");
     for name in ["server-key.pem", "ca-cert.pem"] {
         std::fs::copy(format!("{pki}/{name}"), format!("{empty}/{name}")).expect("a copy");

@@ -35,7 +35,7 @@ impl TlsServer {
     }
 
     fn path(&self, name: &str) -> String {
-        disks::text(&self.folder.path().join(name))
+        disks::at(&self.folder, name)
     }
 
     /// The target with the certificates of a folder, and with more options.
@@ -53,7 +53,7 @@ impl TlsServer {
 
 fn nbdkit(options: &[&str]) -> Option<TlsServer> {
     let (nbdkit, folder) = (program("nbdkit")?, certificates()?);
-    let path = |name: &str| disks::text(&folder.path().join(name));
+    let path = |name: &str| disks::at(&folder, name);
     let certificates = format!("--tls-certificates={}", path("pki"));
     let (size, socket) = (BYTES.to_string(), path("socket"));
     let all = ["-f", "-U", &socket, &certificates, "memory", &size];
@@ -63,7 +63,7 @@ fn nbdkit(options: &[&str]) -> Option<TlsServer> {
 
 fn qemu() -> Option<TlsServer> {
     let (qemu, folder) = (program("qemu-nbd")?, certificates()?);
-    let path = |name: &str| disks::text(&folder.path().join(name));
+    let path = |name: &str| disks::at(&folder, name);
     std::fs::write(path("disk.img"), vec![0; BYTES]).expect("an image");
     let credentials = format!(
         "tls-creds-x509,id=t,endpoint=server,verify-peer=yes,dir={}",
@@ -80,7 +80,7 @@ fn qemu() -> Option<TlsServer> {
 
 fn own(mode: &str) -> Option<TlsServer> {
     let folder = certificates()?;
-    let path = |name: &str| disks::text(&folder.path().join(name));
+    let path = |name: &str| disks::at(&folder, name);
     let (address, pki) = (format!("unix:{}", path("socket")), path("pki"));
     let all = format!(
         "serve md:3m --rw --nbd {address} --tls {mode} --tls-certificates {pki} --tls-verify-peer"
@@ -164,7 +164,7 @@ fn a_server_without_tls_is_not_used_with_it() {
 #[test]
 fn a_server_over_tcp_needs_a_certificate_for_its_host() {
     let Some(folder) = certificates() else { return };
-    let path = |name: &str| disks::text(&folder.path().join(name));
+    let path = |name: &str| disks::at(&folder, name);
     let pki = path("pki");
     // The certificate is for localhost and 127.0.0.1.
     for (host, good) in [

@@ -2,6 +2,7 @@
 
 use crate::disks;
 use crate::run::{has, json_of, other, ugeom, ugeom_with};
+use ugeom_testkit::begins;
 
 const MIB: usize = 1 << 20;
 
@@ -128,7 +129,7 @@ fn a_file_system_made_inside_a_partition_is_read_whole_and_not_overwritten() {
     other(mkfs, &make);
 
     let part = format!("{image}@s1");
-    let copy = disks::text(&folder.path().join("copy"));
+    let copy = disks::at(&folder, "copy");
     std::fs::write(&copy, ugeom(&["read", &part]).stdout).expect("a copy");
     other(fsck, &["-f", "-n", &copy]);
     let superblock = read(&part, 1024, 1024);
@@ -136,10 +137,7 @@ fn a_file_system_made_inside_a_partition_is_read_whole_and_not_overwritten() {
     assert_eq!(&superblock[120..126], b"inside");
 
     let refused = ugeom_with(&["write", &part], b"x").failed(1);
-    assert!(
-        refused.starts_with("ugeom: disk.imgs1 carries an ext4 file system"),
-        "{refused}"
-    );
+    begins(&refused, "ugeom: disk.imgs1 carries an ext4 file system");
     ugeom_with(&["write", &part, "--destroy"], &[0; 4096]).quiet();
     assert_eq!(read(&part, 0, 2048), [0; 2048]);
 }

@@ -55,7 +55,7 @@ impl Upstream {
         match &self.certificates {
             None => plain,
             Some(folders) => {
-                let pki = disks::text(&folders.path().join("pki"));
+                let pki = disks::at(folders, "pki");
                 format!("{}&tls-certificates={pki}", plain.replace("nbd+", "nbds+"))
             }
         }
@@ -78,7 +78,7 @@ impl Upstream {
 }
 
 fn spawn(nbdkit: &Path, folder: &Path, certificates: Option<&TempDir>) -> Server {
-    let place = |name: &str| disks::text(&folder.join(name));
+    let place = |name: &str| disks::at(folder, name);
     for name in ["up", "pid"] {
         // Those of the one before, if there was one.
         let _ = std::fs::remove_file(place(name));
@@ -88,7 +88,7 @@ fn spawn(nbdkit: &Path, folder: &Path, certificates: Option<&TempDir>) -> Server
     let all = words_of(&all);
     let mut nbdkit = process(nbdkit, &all);
     if let Some(folders) = certificates {
-        let pki = disks::text(&folders.path().join("pki"));
+        let pki = disks::at(folders, "pki");
         nbdkit.args(words_of(&format!(
             "--tls=require --tls-verify-peer --tls-certificates {pki}"
         )));

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::sync::atomic::{AtomicU64, Ordering};
+use ugeom_testkit::{begins, ends};
 
 const DEV: Dev = 254 << 20;
 
@@ -102,10 +103,8 @@ fn a_source_that_drops_ends_is_replaced_by_the_next_one() {
     assert!(replaced);
     let (why, others) = session.successors().expect("successors");
     assert_eq!(others, [Choice::Tracefs, Choice::Perf]);
-    assert!(
-        why.starts_with("254:0: ") && why.ends_with("completions were seen"),
-        "{why}"
-    );
+    begins(&why, "254:0: ");
+    ends(&why, "completions were seen");
     // The last observations are reported at the end, too.
     let ended = session.finish(&mut |_| {}).expect("an end");
     assert!(!ended.checks[0].agrees(), "{:?}", ended.checks);

@@ -87,7 +87,7 @@ impl Reader {
         let uri = process.as_ref().map(Process::uri);
         let target = open_target(uri.as_deref().unwrap_or(image), &options)?;
         Ok(Self {
-            opened: target.stack.open(target.top, Delta::READ)?,
+            opened: target.open(Delta::READ)?,
             channel: target.stack.channel(DEPTH)?,
             size_bytes,
             _target: target,

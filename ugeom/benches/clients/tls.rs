@@ -132,7 +132,7 @@ fn copy(folder: &Path, uri: &str, bytes: u64) -> Result<f64, Failure> {
 /// IOPS of random READs.
 fn read(uri: &str, bytes: u64, plan: Plan) -> Result<f64, Failure> {
     let target = open_target(uri, &TargetOptions::default())?;
-    let opened = target.stack.open(target.top, Delta::READ)?;
+    let opened = target.open(Delta::READ)?;
     let mut channel = target.stack.channel(DEPTH)?;
     let mut idle: Vec<Draft> = Vec::new();
     for _ in 0..DEPTH {

@@ -62,7 +62,7 @@ impl Server {
         let process = Process::start(line, socket)?;
         process.fill(BYTES)?;
         let target = process.target()?;
-        let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+        let opened = target.open(Delta::READ_WRITE)?;
         let channel = target.stack.channel(32)?;
         Ok(Self {
             name,

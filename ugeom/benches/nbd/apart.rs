@@ -43,7 +43,7 @@ pub(crate) fn memory(folder: &Path) -> Result<Option<Figure>, Failure> {
     let mut idle = Vec::new();
     for _ in 0..IDLE {
         let target = server.target()?;
-        let opened = target.stack.open(target.top, Delta::READ)?;
+        let opened = target.open(Delta::READ)?;
         let mut channel = target.stack.channel(1)?;
         // A link connects with its first request.
         channel.read(&opened, 0, &mut [0; 4096])?;
@@ -125,7 +125,7 @@ fn count(folder: &Path, target: &str, export: &str, requests: u64) -> Result<f64
 /// Writes an MBR with one slice, and into that a BSD label with one partition, which both fill.
 fn tables(server: &Server) -> Result<(), Failure> {
     let target = server.target()?;
-    let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+    let opened = target.open(Delta::READ_WRITE)?;
     let mut channel = target.stack.channel(1)?;
     let sectors = opened.view().ok_or("no view")?.mediasize_bytes / 512;
     let slice = table(Scheme::Mbr, sectors, "freebsd", 64)?;
@@ -142,10 +142,7 @@ fn tables(server: &Server) -> Result<(), Failure> {
 type Writes = Vec<(u64, Vec<u8>)>;
 
 fn table(scheme: Scheme, sectors: u64, kind: &str, first: u64) -> Result<Writes, Failure> {
-    let media = Media {
-        sector_size_bytes: 512,
-        sectors,
-    };
+    let media = Media::of_512(sectors);
     let mut table = Table::create(scheme, media, &Create::default())?;
     let part = NewPart {
         start: Some(first),

@@ -84,7 +84,7 @@ impl Process {
     pub fn fill(&self, bytes: u64) -> Result<(), Failure> {
         const STEP: u64 = 1 << 20;
         let target = self.target()?;
-        let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+        let opened = target.open(Delta::READ_WRITE)?;
         let mut channel = target.stack.channel(1)?;
         let mut random = fastrand::Rng::with_seed(1);
         let mut data = Buffer::new(STEP as usize);

@@ -506,10 +506,7 @@ impl ResultArgs {
         let mut page = ugeom_ab::page(document);
         page.again = command_line();
         page.saved = saved_to(self.json.as_ref());
-        let answer = || match self.all {
-            true => Ok(output::page(&page)),
-            false => Ok(page.to_screen(output::width(), output::style())),
-        };
+        let answer = || Ok(output::page_or_screen(&page, self.all));
         let html = || Ok(to_html(&[Saved::new(document.to_json()?, page.clone())?]));
         let [json, csv, report] = self.outputs();
         files::deliver(

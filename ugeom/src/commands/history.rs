@@ -182,14 +182,6 @@ impl Add {
 }
 
 impl Which {
-    /// The whole page, or its first screen.
-    fn text(&self, page: &Page) -> String {
-        match self.all {
-            true => output::page(page),
-            false => page.to_screen(output::width(), output::style()),
-        }
-    }
-
     fn history(&self) -> Result<History> {
         let history = history::read(&self.folder)?;
         if history.torn {
@@ -248,7 +240,7 @@ impl Show {
             return output::print_json(&checked);
         }
         let page = page("show", &self.which.folder, &history, &checked);
-        output::print(&self.which.text(&page))
+        output::print(&output::page_or_screen(&page, self.which.all))
     }
 }
 
@@ -280,7 +272,7 @@ impl Check {
         page.question = "did the last commits become slower?".to_owned();
         page.answer = self.answer(outcome, &history, &checked, confirmed.as_ref());
         page.warnings.extend(too_short(&checked));
-        output::print(&self.which.text(&page))?;
+        output::print(&output::page_or_screen(&page, self.which.all))?;
         failure::gate(Some(outcome))
     }
 

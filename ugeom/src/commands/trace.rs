@@ -21,14 +21,11 @@ use ugeom_machine::interrupt;
 use ugeom_measure::units;
 use ugeom_report::Page;
 use ugeom_trace::event::{Event, EventKind};
-use ugeom_trace::figures::{About, Traced};
+use ugeom_trace::figures::{About, Sums, Traced};
 use ugeom_trace::link::{Linker, Tree};
 use ugeom_trace::record::{Iolog, Reader, Writer};
 use ugeom_trace::session::{Scope, Session};
 use ugeom_trace::source::Choice;
-use ugeom_trace::tally::Tally;
-use ugeom_trace::uring::Uring;
-use ugeom_trace::workers::Workers;
 use ugeom_trace::{draw, load, overhead, page};
 
 const LONG_ABOUT: &str = "\
@@ -258,10 +255,7 @@ impl Trace {
         Ok(Run {
             session,
             recording,
-            tally: Tally::new(scope.tops.clone()),
-            workers: Workers::default(),
-            uring: Uring::new(&scope.tops),
-            scope: scope.clone(),
+            sums: Sums::new(scope),
             started: Instant::now(),
         })
     }
@@ -279,27 +273,18 @@ impl Trace {
 struct Run {
     session: Session,
     recording: Recording,
-    tally: Tally,
-    workers: Workers,
-    uring: Uring,
-    scope: Scope,
+    sums: Sums,
     started: Instant,
 }
 
 impl Run {
     fn poll(&mut self) -> Result<()> {
-        let (recording, workers) = (&mut self.recording, &mut self.workers);
-        let (uring, topology) = (&mut self.uring, &self.scope.topology);
         let trees = self.session.poll(&mut |event| {
-            recording.event(event);
-            workers.event(event, topology);
-            uring.event(event, topology);
+            self.recording.event(event);
+            self.sums.event(event);
         });
-        for tree in trees.context("reading events")? {
-            uring.tree(&tree);
-            self.tally.add(&tree);
-        }
-        self.tally.learn_names();
+        self.sums.requests(&trees.context("reading events")?);
+        self.sums.learn_names();
         Ok(())
     }
 
@@ -307,20 +292,14 @@ impl Run {
     fn finish(mut self, devices: &[String]) -> Result<(Traced, Result<()>)> {
         let seconds = self.started.elapsed().as_secs_f64();
         let (source, scope) = (self.session.source(), self.session.scope().clone());
-        let (mut recording, mut workers) = (self.recording, self.workers);
-        let mut uring = self.uring;
         let ended = self.session.finish(&mut |event| {
-            recording.event(event);
-            workers.event(event, &scope.topology);
-            uring.event(event, &scope.topology);
+            self.recording.event(event);
+            self.sums.event(event);
         });
         let ended = ended.context("reading events")?;
-        let recorded = recording.finish(ended.lost);
-        for tree in &ended.trees {
-            uring.tree(tree);
-            self.tally.add(tree);
-        }
-        self.tally.learn_names();
+        let recorded = self.recording.finish(ended.lost);
+        self.sums.requests(&ended.trees);
+        self.sums.learn_names();
         let about = About {
             targets: without_repeats(devices),
             source,
@@ -328,9 +307,8 @@ impl Run {
             scope: &scope,
         };
         let found = (ended.lost, ended.quality, ended.checks);
-        let traced = Traced::new(&about, &self.tally, found).of_sample(ended.sample);
-        let traced = traced.with_workers(workers.figures(&|dev| scope.name(dev)));
-        Ok((traced.with_urings(uring.figures()), recorded))
+        let traced = self.sums.figures(&about, found).of_sample(ended.sample);
+        Ok((traced, recorded))
     }
 }
 
@@ -433,7 +411,6 @@ impl Show {
         let name = || self.recording.display().to_string();
         let file = File::open(&self.recording).with_context(name)?;
         let (mut reader, scope) = Reader::new(BufReader::new(file)).with_context(name)?;
-        let mut tally = Tally::new(scope.tops.clone());
         let mut linker = Linker::new(scope.topology.clone());
         let top = scope
             .tops
@@ -444,18 +421,13 @@ impl Show {
             None => None,
         };
         let (mut first, mut last, mut lost) = (None, 0, 0);
-        let (mut workers, mut uring) = (Workers::default(), Uring::new(&scope.tops));
-        let mut add = |trees: Vec<Tree>, uring: &mut Uring| -> io::Result<()> {
-            for tree in trees {
-                uring.tree(&tree);
-                tally.add(&tree);
-                let root = tree
-                    .spans
-                    .first()
-                    .filter(|root| scope.tops.contains(&root.dev));
-                if let (Some((log, _)), Some(root)) = (&mut iolog, root) {
-                    log.request(root.start_ns, root.op, root.sector, root.sectors)?;
-                }
+        let mut sums = Sums::new(&scope);
+        let mut add = |trees: &[Tree], sums: &mut Sums| -> io::Result<()> {
+            sums.requests(trees);
+            let Some((log, _)) = &mut iolog else { return Ok(()) };
+            let roots = trees.iter().filter_map(|tree| tree.spans.first());
+            for root in roots.filter(|root| scope.tops.contains(&root.dev)) {
+                log.request(root.start_ns, root.op, root.sector, root.sectors)?;
             }
             Ok(())
         };
@@ -468,13 +440,12 @@ impl Show {
                 first.get_or_insert(event.time_ns);
                 last = event.time_ns;
                 linker.event(event);
-                workers.event(event, &scope.topology);
-                uring.event(event, &scope.topology);
+                sums.event(event);
             }
-            add(linker.take(), &mut uring).context("writing the iolog")?;
+            add(&linker.take(), &mut sums).context("writing the iolog")?;
         }
         let (rest, quality) = linker.finish();
-        add(rest, &mut uring).context("writing the iolog")?;
+        add(&rest, &mut sums).context("writing the iolog")?;
         if let Some((log, new)) = iolog {
             let written = log.finish().and_then(|()| new.keep());
             written.context("writing the iolog")?;
@@ -488,10 +459,8 @@ impl Show {
             seconds: last.saturating_sub(first.unwrap_or(last)) as f64 / 1e9,
             scope: &scope,
         };
-        let traced = Traced::new(&about, &tally, (lost, quality, Vec::new()));
-        let workers = workers.figures(&|dev| scope.name(dev));
         self.form
-            .show(&traced.with_workers(workers).with_urings(uring.figures()))
+            .show(&sums.figures(&about, (lost, quality, Vec::new())))
     }
 }
 
@@ -527,14 +496,8 @@ fn without_repeats(devices: &[String]) -> Vec<String> {
 
 /// The chains of these devices.
 pub fn scope(devices: &[String]) -> Result<Scope> {
-    let mut nodes = Vec::new();
-    let mut tree = None;
-    for device in devices {
-        let (found, at) = kernel::read(Some(device))?;
-        nodes.extend(at.filter(|at| !nodes.contains(at)));
-        tree = Some(found);
-    }
-    let scope = Scope::of(&tree.unwrap_or_default(), &nodes);
+    let (tree, nodes) = kernel::read_all(devices)?;
+    let scope = Scope::of(&tree, &nodes);
     if scope.tops.is_empty() {
         let why = format!(
             "{}: no block device and no FUSE server below it",

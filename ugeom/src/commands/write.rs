@@ -73,7 +73,7 @@ impl Write {
         }
         let mut input = Input::new()?;
         refuse_misfit(&provider.name, &range, self.length, input.bytes_left())?;
-        let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+        let opened = target.open(Delta::READ_WRITE)?;
         let channel = target.stack.channel(transfer::write::CHANNEL_DEPTH)?;
         let end = match self.length {
             Some(_) => End::AtTheEnd,

@@ -18,7 +18,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "erf",
             "erfc",
             "fisher_upper_tail",
-            "humanize_number",
             "interval_with",
             "ln_beta",
             "ln_gamma",

@@ -43,11 +43,7 @@ pub fn run() -> Result<Outcome> {
         tree.files.len(),
         findings.len()
     );
-    Ok(if findings.is_empty() {
-        Outcome::Passed
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::of(findings.is_empty()))
 }
 
 fn check(tree: &Tree) -> Vec<Finding> {

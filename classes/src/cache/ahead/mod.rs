@@ -22,9 +22,10 @@ use super::counts::Count;
 use super::index::Index;
 use super::{Buffer, Cache};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::{io, thread};
 use streams::{Streams, Window};
+use ugeom_machine::mutex::{Condvar, Mutex};
 use ugeom_stack::{Channel, Lower, Opened};
 
 /// Windows that may wait; further ones are left out, as the thread is slower than the readers.
@@ -67,11 +68,6 @@ impl WindowQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn ask(&self, mut state: MutexGuard<'_, State>, window: Option<Window>) {
         let Some(window) = window else { return };
         if state.waiting.len() < WAITING_MAX && !state.stopped {
@@ -83,39 +79,38 @@ impl WindowQueue {
 
     /// A request has missed the blocks from `first` to `last`.
     pub(crate) fn missed(&self, first: u64, last: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let window = state.streams.missed(first, last);
         self.ask(state, window);
     }
 
     /// A block that was read ahead is used for the first time.
     pub fn used(&self, block: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let window = state.streams.used(block);
         self.ask(state, window);
     }
 
     /// A block that was read ahead has gone without being used.
     pub(crate) fn wasted(&self) {
-        self.lock().streams.wasted(1);
+        self.state.lock().streams.wasted(1);
     }
 
     /// Drops waiting requests, and waits until none is in flight below.
     pub fn settle(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.busy || !state.waiting.is_empty() {
             state.waiting.clear();
             if !state.busy {
                 return;
             }
-            let idle = self.idle.wait(state);
-            state = idle.unwrap_or_else(PoisonError::into_inner);
+            state = self.idle.wait(state);
         }
     }
 
     /// Ends the thread after its present work.
     pub fn stop(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.stopped = true;
         state.waiting.clear();
         drop(state);
@@ -125,17 +120,16 @@ impl WindowQueue {
     /// Waits until all that waits has been read.
     #[cfg(test)]
     pub fn catch_up(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.busy || !state.waiting.is_empty() {
-            let idle = self.idle.wait(state);
-            state = idle.unwrap_or_else(PoisonError::into_inner);
+            state = self.idle.wait(state);
         }
     }
 
     /// The next window; `None` when the cache is going. Without work, `rest` lets go of the way
     /// down first.
     fn next(&self, mut rest: impl FnMut()) -> Option<Window> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if state.stopped {
                 state.busy = false;
@@ -149,15 +143,14 @@ impl WindowQueue {
             if state.busy {
                 drop(state);
                 rest();
-                state = self.lock();
+                state = self.state.lock();
                 state.busy = !state.waiting.is_empty();
                 if !state.busy {
                     self.idle.notify_all();
                 }
                 continue;
             }
-            let work = self.work.wait(state);
-            state = work.unwrap_or_else(PoisonError::into_inner);
+            state = self.work.wait(state);
         }
     }
 }

@@ -6,8 +6,9 @@
 
 use super::{Entry, Index, Lookup, shard_of, spread};
 use std::io;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 use ugeom_machine::slab::Slab;
 
 const NONE: u32 = u32::MAX;
@@ -192,8 +193,7 @@ pub struct Splay {
 impl Splay {
     fn tree(&self, block: u64) -> MutexGuard<'_, Tree> {
         let shard = shard_of(spread(block), self.shard_bits);
-        let tree = self.shards[shard].tree.lock();
-        tree.unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].tree.lock()
     }
 
     fn change<R>(&self, slot: u32, with: impl FnOnce() -> R) -> R {
@@ -294,7 +294,6 @@ impl Index for Splay {
     fn memory_bytes(&self) -> usize {
         let nodes = |shard: &Shard| {
             let tree = shard.tree.lock();
-            let tree = tree.unwrap_or_else(PoisonError::into_inner);
             tree.nodes.capacity() * size_of::<Node>()
                 + (tree.slots.capacity() + tree.free.capacity()) * size_of::<u32>()
         };

@@ -7,10 +7,11 @@
 use crate::cache::BackOptions;
 use crate::cache::dirty::Dirty;
 use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use ugeom_machine::mailbox::Fifo;
+use ugeom_machine::mutex::{Condvar, Mutex};
 use ugeom_stack::{Bio, BioId, Errno, IoError};
 
 /// The shortest pause between writes that the flusher looks for, ns.
@@ -122,11 +123,6 @@ impl BlockedWrites {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// From how many dirty buffers on the flusher begins without waiting for a pause.
     fn low_water(&self) -> usize {
         (self.dirty.limit() / 2).max(1)
@@ -149,7 +145,7 @@ impl BlockedWrites {
 
     /// Wakes the flusher up.
     pub fn call(&self) {
-        drop(self.lock());
+        drop(self.state.lock());
         self.called.notify_one();
     }
 
@@ -165,13 +161,13 @@ impl BlockedWrites {
 
     /// Keeps a request until everything that is dirty now is below.
     pub fn drain(&self, bio: Bio) {
-        self.lock().order.drains.push(bio);
+        self.state.lock().order.drains.push(bio);
         self.called.notify_one();
     }
 
     /// Keeps a request until there is room; gives it back when there is already.
     pub fn wait_for_room(&self, bio: Bio) -> Option<Bio> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if self.dirty.buffers() < self.dirty.limit() || self.is_stuck() {
             return Some(bio);
         }
@@ -183,7 +179,7 @@ impl BlockedWrites {
 
     /// There may be room: the requests that wait for it try again.
     pub fn let_writers_go(&self) {
-        let mut writers = mem::take(&mut self.lock().writers);
+        let mut writers = mem::take(&mut self.state.lock().writers);
         while let Some(bio) = writers.pop() {
             bio.resume();
         }
@@ -191,7 +187,7 @@ impl BlockedWrites {
 
     /// Lets a request go as cancelled, if it waits here.
     pub fn cancel(&self, id: BioId) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let found = take_out(&mut state.order.drains, id);
         let found = found.or_else(|| take_out(&mut state.writers, id));
         drop(state);
@@ -202,14 +198,13 @@ impl BlockedWrites {
 
     /// Waits until everything is below and flushed, or could not be.
     pub fn settle(&self) -> Result<(), IoError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.settles += 1;
         let mine = state.settles;
         state.order.settle = Some(mine);
         self.called.notify_one();
         while state.settled < mine && !state.deserted {
-            let waited = self.answered.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            state = self.answered.wait(state);
         }
         match &state.failed {
             Some(error) => Err(error.clone()),
@@ -224,7 +219,7 @@ impl BlockedWrites {
 
     /// Reports the result to the settling threads.
     pub fn answer(&self, number: u64, result: Result<(), IoError>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.settled = number;
         state.failed = result.err();
         drop(state);
@@ -239,13 +234,13 @@ impl BlockedWrites {
 
     /// The flusher is to end.
     pub fn stop(&self) {
-        self.lock().order.stop = true;
+        self.state.lock().order.stop = true;
         self.called.notify_one();
     }
 
     /// The flusher ends: no request waits for it any more.
     pub fn desert(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.deserted = true;
         let mut left = mem::take(&mut state.order.drains);
         left.append(&mut state.writers);
@@ -264,7 +259,7 @@ impl BlockedWrites {
         writes: impl Fn() -> Option<u64>,
         mut rest: impl FnMut(),
     ) -> Order {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut rested = false;
         loop {
             let urgent = !state.order.drains.is_empty() || !state.writers.is_empty();
@@ -275,11 +270,10 @@ impl BlockedWrites {
             if buffers == 0 || !self.used.load(Ordering::Relaxed) {
                 timer.waited = Duration::ZERO;
                 if rested {
-                    let waited = self.called.wait(state);
-                    state = waited.unwrap_or_else(PoisonError::into_inner);
+                    state = self.called.wait(state);
                     continue;
                 }
-                let (again, timed_out) = self.wait_for(state, RETRY);
+                let (again, timed_out) = self.called.wait_timeout(state, RETRY);
                 drop(again);
                 if timed_out {
                     // Dropping this may drop the last reference to the cache, which takes this
@@ -287,7 +281,7 @@ impl BlockedWrites {
                     rest();
                     rested = true;
                 }
-                state = self.lock();
+                state = self.state.lock();
                 continue;
             }
             rested = false;
@@ -299,7 +293,7 @@ impl BlockedWrites {
                 .min(self.age)
                 .min(timer.retry.unwrap_or(self.idle));
             let begun = Instant::now();
-            let (again, _) = self.wait_for(state, time);
+            let (again, _) = self.called.wait_timeout(state, time);
             drop(again);
             let Some(writes) = writes() else {
                 return Order {
@@ -310,17 +304,7 @@ impl BlockedWrites {
             if timer.is_over(begun.elapsed(), writes, self) {
                 return Order::default();
             }
-            state = self.lock();
+            state = self.state.lock();
         }
-    }
-
-    fn wait_for<'a>(
-        &self,
-        state: MutexGuard<'a, State>,
-        time: Duration,
-    ) -> (MutexGuard<'a, State>, bool) {
-        let waited = self.called.wait_timeout(state, time);
-        let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        (state, timeout.timed_out())
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::cache::index::hash::Hash;
 use crate::cache::{BackOptions, Cache};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{
     Channel, Command, Cx, Delta, Errno, Flags, Geom, Losses, Next, Opened, Plan, ProviderPlan,
     Request, Stack, StackKnobs,
@@ -26,26 +27,24 @@ struct Volatile {
 }
 
 impl Volatile {
-    fn lock(&self) -> MutexGuard<'_, Contents> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// It loses its power for a moment.
     fn forget(&self) {
-        let mut contents = self.lock();
+        let mut contents = self.contents.lock();
         contents.now = contents.durable.clone();
         self.losses.record("the power failed");
     }
 
     fn is_durable(&self, block: usize, byte: u8) -> bool {
         let range = block * BLOCK..(block + 1) * BLOCK;
-        self.lock().durable[range].iter().all(|it| *it == byte)
+        self.contents.lock().durable[range]
+            .iter()
+            .all(|it| *it == byte)
     }
 }
 
 impl Geom for Volatile {
     fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
-        let mut contents = self.lock();
+        let mut contents = self.contents.lock();
         let offset = request.offset() as usize;
         match request.command() {
             Command::Read => request.fill(|at, piece| {

@@ -44,7 +44,8 @@ use flusher::Flusher;
 use report::Report;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{BioId, Fact, IoError, Losses, Lower, Unsaved};
 
 /// The state of a cache with write-back.
@@ -81,7 +82,7 @@ impl WriteBack {
             Arc::downgrade(cache),
         );
         let thread = OwnThread::start("cache", move || flusher.run())?;
-        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        *self.thread.lock() = Some(thread);
         Ok(())
     }
 
@@ -102,7 +103,7 @@ impl WriteBack {
     /// A FLUSH of this round is back from below. When the layer there has lost what it had
     /// acknowledged, all that no FLUSH has covered is dirty again.
     pub fn flushed<I: Index>(&self, cache: &Cache<I>, round: u32, well: bool) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let last = cache.losses.last();
         // The core notes a loss with the cache before any FLUSH that came after it is let pass.
         if last <= *seen {
@@ -149,8 +150,7 @@ impl WriteBack {
     /// The cache goes: ends the thread, and reports the data that was never written below.
     pub fn end(&mut self, left_over: Lost) {
         self.blocked.stop();
-        let thread = self.thread.get_mut();
-        drop(thread.unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.thread.get_mut().take());
         self.report.lost_all(left_over, "the cache is destroyed");
     }
 

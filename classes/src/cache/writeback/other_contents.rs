@@ -7,8 +7,9 @@ use crate::cache::index::Index;
 use crate::cache::index::hash::Hash;
 use crate::cache::index::splay::Splay;
 use crate::cache::{BackOptions, Cache};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use ugeom_machine::mutex::Mutex;
 use ugeom_machine::slab::Slab;
 use ugeom_stack::{
     Bio, Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, Plan, ProviderId, ProviderPlan,
@@ -49,23 +50,19 @@ impl Device {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set_mood(&self, mood: Mood) {
-        self.lock().mood = mood;
+        self.state.lock().mood = mood;
     }
 
     /// It is another device now, full of this byte.
     fn becomes(&self, byte: u8) {
-        self.lock().bytes.fill(byte);
+        self.state.lock().bytes.fill(byte);
     }
 
     /// Waits until it keeps a write.
     fn wait_until_it_holds_one(&self) {
         let begun = Instant::now();
-        while self.lock().held.is_empty() {
+        while self.state.lock().held.is_empty() {
             assert!(begun.elapsed() < Duration::from_secs(60), "no write came");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -73,7 +70,7 @@ impl Device {
 
     /// Fails the requests that it keeps.
     fn fail_held(&self, errno: Errno) {
-        let held = std::mem::take(&mut self.lock().held);
+        let held = std::mem::take(&mut self.state.lock().held);
         assert!(!held.is_empty());
         held.into_iter()
             .for_each(|bio| bio.fail(errno, "the test has kept it"));
@@ -82,7 +79,7 @@ impl Device {
     /// The bytes that are this, as ranges.
     fn where_is(&self, byte: u8) -> Vec<(usize, usize)> {
         let mut ranges = Vec::new();
-        let state = self.lock();
+        let state = self.state.lock();
         for (at, here) in state.bytes.iter().enumerate() {
             match ranges.last_mut() {
                 Some((_, end)) if *here == byte && *end == at => *end += 1,
@@ -96,7 +93,7 @@ impl Device {
 
 impl Geom for Device {
     fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let offset = request.offset() as usize;
         match (request.command(), state.mood) {
             (Command::Read, _) => {

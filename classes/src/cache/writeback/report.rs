@@ -3,7 +3,8 @@
 
 use crate::cache::lost::Lost;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{Fact, IoError, Losses, Unsaved};
 
 const UNKEPT: &str = "dirty data of the cache could not be kept";
@@ -43,14 +44,9 @@ impl Report {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A pass has ended. The first failure of a row is said; what follows is the same again.
     pub fn pass(&self, failure: Option<&Failure>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.unwritten.is_some();
         state.unwritten = failure.map(|failure| (failure.first_offset, failure.bytes));
         if let Some(Failure {
@@ -90,7 +86,7 @@ impl Report {
     fn say(&self, seen_by: Range<u64>, lost: Lost, because: &str) {
         let Some(first) = lost.first_offset else { return };
         self.losses.record_range(seen_by, UNKEPT);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.lost.add(first, lost.bytes);
         let (name, bytes) = (&state.name, lost.bytes);
         log::warn!(
@@ -101,7 +97,7 @@ impl Report {
 
     /// Data already lost, with the data still to be written.
     pub fn unsaved(&self, mut left_over: Lost) -> Option<Unsaved> {
-        let lost = self.lock().lost;
+        let lost = self.state.lock().lost;
         if let Some(first) = lost.first_offset {
             left_over.add(first, lost.bytes);
         }
@@ -115,7 +111,7 @@ impl Report {
 
     /// For `show` and confxml.
     pub fn facts(&self) -> Vec<Fact> {
-        let state = self.lock();
+        let state = self.state.lock();
         let (unwritten_at, unwritten) = state.unwritten.unwrap_or_default();
         let mut facts = vec![
             ("unwritten", unwritten.to_string()),

@@ -6,6 +6,7 @@ use crate::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened, Stack};
+use ugeom_testkit::has;
 
 /// A number that the cache of a stack reports of itself.
 pub(super) fn number_of(stack: &Stack, key: &str) -> u64 {
@@ -172,7 +173,7 @@ fn a_part_of_a_block_is_written_as_a_part() {
 #[test]
 fn closing_and_taking_away_write_everything_and_flush() {
     let (target, mut channel, opened) = open("md:1m | cache:1m,write=back,idle=3600s,age=3600s");
-    let reader = target.stack.open(target.top, Delta::READ).expect("opens");
+    let reader = target.open(Delta::READ).expect("opens");
     channel.write(&opened, 0, &[7; 512]).expect("writes");
     opened.close().expect("closes");
     assert_eq!(
@@ -183,16 +184,10 @@ fn closing_and_taking_away_write_everything_and_flush() {
         (1, 1)
     );
     drop(reader);
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = target.open(Delta::READ_WRITE).expect("opens");
     drop(opened);
     assert_eq!(below(&target, Command::Flush), 1, "nothing was written");
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opens");
+    let opened = target.open(Delta::READ_WRITE).expect("opens");
     channel.write(&opened, 512, &[8; 512]).expect("writes");
     let tree = target.stack.tree();
     let geom = tree
@@ -306,10 +301,7 @@ fn what_cannot_be_written_is_kept_and_reported_until_it_can() {
     for _ in 0..2 {
         let error = channel.flush(&opened).expect_err("it cannot be written");
         assert_eq!(error.errno, Errno::IO);
-        assert!(
-            error.reason.contains("could not be written below"),
-            "{error}"
-        );
+        has(&error.reason, "could not be written below");
     }
     assert_eq!(
         (fact(&target, "unwritten"), fact(&target, "unwritten_at")),
@@ -333,7 +325,7 @@ fn what_cannot_be_written_is_kept_and_reported_until_it_can() {
         32768,
         "it is kept for the next writer"
     );
-    let opened = target.stack.open(target.top, Delta::READ).expect("opens");
+    let opened = target.open(Delta::READ).expect("opens");
     channel.read(&opened, 16384, &mut bytes).expect("reads");
     assert_eq!(bytes, [7; 512]);
 }
@@ -406,7 +398,7 @@ fn a_media_that_shrinks_keeps_what_fits_and_reports_the_rest() {
 #[test]
 fn a_read_only_user_makes_nothing_dirty_and_a_forgotten_stack_ends() {
     let target = target("md:1m | cache:1m,write=back");
-    let opened = target.stack.open(target.top, Delta::READ).expect("opens");
+    let opened = target.open(Delta::READ).expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");
     let refused = channel
         .write(&opened, 0, &[1; 512])

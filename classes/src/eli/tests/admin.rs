@@ -32,7 +32,7 @@ fn with_disk<R>(
     let text = format!("{}{layers}", path.display());
     let target = open_target(&text, &options).expect("opens");
     let mut channel = target.stack.channel(1)?;
-    let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+    let opened = target.open(Delta::READ_WRITE)?;
     work(&mut EliDisk::new(&mut channel, &opened)?)
 }
 

@@ -252,10 +252,7 @@ fn inside() {
     let target = open_target(&text, &options).expect("opens");
     let work = |target: &crate::Target| {
         let mut channel = target.stack.channel(1).expect("a channel");
-        let opened = target
-            .stack
-            .open(target.top, Delta::READ_WRITE)
-            .expect("opens");
+        let opened = target.open(Delta::READ_WRITE).expect("opens");
         // Large enough to be divided among cores.
         let mut data = vec![7; 512 << 10];
         for _ in 0..20 {

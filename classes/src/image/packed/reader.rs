@@ -6,7 +6,8 @@ use super::store::{Key, Memory, Spill, read_back};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+use ugeom_machine::mutex::{Condvar, Mutex};
 
 /// The unit of decoding and keeping, bytes.
 pub(super) const PIECE_BYTES: usize = if cfg!(test) { 16 << 10 } else { 256 << 10 };
@@ -57,7 +58,7 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.reader.lock().busy.remove(&self.section);
+        self.reader.state.lock().busy.remove(&self.section);
         self.reader.changed.notify_all();
     }
 }
@@ -72,11 +73,6 @@ impl Reader {
             changed: Condvar::new(),
             spill: OnceLock::new(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the state is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds the length of each section: those that state none are decoded.
@@ -109,7 +105,12 @@ impl Reader {
                 disk_at: Some(disk_at + at + damage.disk_at.unwrap_or(0)),
                 ..damage
             })?;
-            self.spill(&mut self.lock(), section, (disk_at, at), &piece[..count]);
+            self.spill(
+                &mut self.state.lock(),
+                section,
+                (disk_at, at),
+                &piece[..count],
+            );
             at += count as u64;
             if count < piece.len() {
                 return Ok(at);
@@ -158,7 +159,7 @@ impl Reader {
         let (section, number) = key;
         let from = number * PIECE_BYTES as u64;
         let bytes = (length - from).min(PIECE_BYTES as u64) as usize;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(piece) = state.memory.get(key) {
                 return Ok(piece);
@@ -170,7 +171,7 @@ impl Reader {
                 drop(state);
                 let read = read_back(file, start + from, bytes);
                 let piece = read.map_err(|error| Damage::new(0, format!("the copy: {error}")))?;
-                self.lock().memory.put(key, Arc::clone(&piece));
+                self.state.lock().memory.put(key, Arc::clone(&piece));
                 return Ok(piece);
             }
             if let Some((_, damage)) = state.damaged.get(&section).filter(|(at, _)| *at <= from) {
@@ -181,8 +182,7 @@ impl Reader {
                 });
             }
             if state.busy.contains(&section) || state.busy.len() >= self.decoders {
-                let waited = self.changed.wait(state);
-                state = waited.unwrap_or_else(PoisonError::into_inner);
+                state = self.changed.wait(state);
                 continue;
             }
             break;
@@ -225,10 +225,10 @@ impl Reader {
                 let disk_at = Some(start + at + damage.disk_at.unwrap_or(0));
                 let damage = Damage { disk_at, ..damage };
                 let kept = (at, damage.clone());
-                self.lock().damaged.insert(section, kept);
+                self.state.lock().damaged.insert(section, kept);
                 damage
             })?;
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.memory.put((section, number), Arc::clone(&piece));
             if length > SPILLED_FROM_BYTES {
                 self.spill(&mut state, section, (start, at), &piece);

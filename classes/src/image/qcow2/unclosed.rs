@@ -11,8 +11,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
 use ugeom_format::qcow2::incompatible::DIRTY;
+use ugeom_machine::mutex::Mutex;
 
 /// Where the features are that a reader has to know, from byte 72 on: this is the last byte, with
 /// the lowest bits.
@@ -63,7 +63,7 @@ impl Unclosed {
         if self.state.load(Ordering::Acquire) == to {
             return Ok(());
         }
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         if self.state.load(Ordering::Acquire) == to {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::spec::{LAYERS_MAX, OPTIONS_MAX, SPEC_BYTES_MAX, parse};
+use ugeom_testkit::has;
 
 fn error(text: &str) -> SpecError {
     match parse(text, CLASSES) {
@@ -60,10 +61,7 @@ fn an_error_in_a_later_line_names_the_line() {
         (error.line, error.column, error.input.as_str()),
         (2, 2, " npo")
     );
-    assert!(
-        error.to_string().contains("\n2 |  npo\n  |  ^^^\n"),
-        "{error}"
-    );
+    has(&error.to_string(), "\n2 |  npo\n  |  ^^^\n");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::layers::fixture;
 use ugeom_harness::figure::Reached;
+use ugeom_testkit::ends;
 
 fn computed(rounds: usize) -> Document {
     let mut document = fixture::document(rounds);
@@ -164,10 +165,7 @@ fn a_document_comes_back_from_its_text() {
     let error = Document::from_json(&newer, "layers")
         .unwrap_err()
         .to_string();
-    assert!(
-        error.ends_with("it has schema 2, this program reads 1"),
-        "{error}"
-    );
+    ends(&error, "it has schema 2, this program reads 1");
     assert!(Document::from_json("{", "layers").is_err());
 }
 

@@ -188,12 +188,8 @@ fn one(
     if args.writes && !args.destroy {
         safety::refuse_content(&target)?;
     }
-    let delta = if args.writes {
-        Delta::READ_WRITE
-    } else {
-        Delta::READ
-    };
-    let opened = Arc::new(target.stack.open(target.top, delta)?);
+    let delta = Delta::of_user(args.writes);
+    let opened = Arc::new(target.open(delta)?);
     let info = Info::new(
         &provider,
         Attributes::of(&target.stack, &provider, &opened)?,

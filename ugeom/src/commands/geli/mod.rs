@@ -112,12 +112,9 @@ struct Ready {
 impl Ready {
     fn open(text: &str, writable: bool) -> Result<Self> {
         let target = open_target(text, writable)?;
-        let delta = match writable {
-            true => Delta::READ_WRITE,
-            false => Delta::READ,
-        };
+        let delta = Delta::of_user(writable);
         Ok(Self {
-            opened: target.stack.open(target.top, delta)?,
+            opened: target.open(delta)?,
             channel: target.stack.channel(1)?,
             target,
         })

@@ -2,7 +2,8 @@
 
 mod figures;
 
-use self::figures::{self as iostat, Device, Processors};
+use self::figures::{self as iostat, Processors};
+pub(super) use self::figures::{Device, DirectionRates};
 use crate::failure::Usage;
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};

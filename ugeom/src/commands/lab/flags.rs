@@ -173,15 +173,7 @@ impl Flags {
     pub fn text<S>(&self, document: &Document<S>, page: &Page) -> String {
         match self.goals {
             true => output::page(&Page::of_goals(&document.experiment, &document.figures)),
-            false => self.page(page),
-        }
-    }
-
-    /// The whole page, or its first screen.
-    pub fn page(&self, page: &Page) -> String {
-        match self.all {
-            true => output::page(page),
-            false => page.to_screen(output::width(), output::style()),
+            false => output::page_or_screen(page, self.all),
         }
     }
 }
@@ -218,7 +210,7 @@ impl ExperimentArgs {
         let flags = &self.flags;
         self.check()?;
         let document = flags.measure::<E>(options, true)?;
-        let mut page = E::page(&document);
+        let mut page = (E::PAGE)(&document);
         page.again = command_line();
         page.saved = saved_to(flags.json.as_ref());
         let html = || Ok(to_html(&[experiment::saved::<E>(&document)?]));

@@ -5,6 +5,7 @@ use super::measuring::{interrupted, with_progress};
 use crate::commands::files;
 use crate::commands::show;
 use crate::failure::{Interrupted, Usage};
+use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
 use std::time::SystemTime;
@@ -128,7 +129,7 @@ impl Layers {
         )?;
         let [json, report] = self.one.outputs();
         files::deliver(
-            || Ok(flags.page(saved.page())),
+            || Ok(output::page_or_screen(saved.page(), flags.all)),
             &[
                 (json, &|| Ok(saved.json().to_owned())),
                 (report, &|| Ok(to_html(std::slice::from_ref(&saved)))),

@@ -79,7 +79,7 @@ pub struct Restore {
 impl Backup {
     pub fn run(&self) -> Result<()> {
         let target = self.target.open()?;
-        let opened = target.stack.open(target.top, Delta::READ)?;
+        let opened = target.open(Delta::READ)?;
         let mut channel = target.stack.channel(1)?;
         let mut tables = edit::show(&mut channel, &opened).map_err(explained)?;
         tables.retain(|table| self.scheme.is_none_or(|only| only == table.scheme()));
@@ -158,7 +158,7 @@ impl Restore {
         }
         Ok(Ready {
             name: opening::top(&target)?.name,
-            opened: target.stack.open(target.top, Delta::READ_WRITE)?,
+            opened: target.open(Delta::READ_WRITE)?,
             channel: target.stack.channel(1)?,
             stack: target.stack,
         })

@@ -183,7 +183,7 @@ impl Common {
         refused(&target)?;
         Ok(Ready {
             provider: opening::top(&target)?,
-            opened: target.stack.open(target.top, Delta::READ_WRITE)?,
+            opened: target.open(Delta::READ_WRITE)?,
             channel: target.stack.channel(1)?,
             stack: target.stack,
         })

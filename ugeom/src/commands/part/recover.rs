@@ -89,7 +89,7 @@ impl Recover {
         if self.dry_run {
             let target = self.common.target.open()?;
             let mut channel = target.stack.channel(1)?;
-            let opened = target.stack.open(target.top, Delta::READ)?;
+            let opened = target.open(Delta::READ)?;
             let recovery = edit::plan_recovery(&mut channel, &opened, self.from)?;
             return self.report(&recovery, None);
         }
@@ -97,7 +97,7 @@ impl Recover {
         if !self.destroy {
             safety::refuse_table_within(&target)?;
         }
-        let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+        let opened = target.open(Delta::READ_WRITE)?;
         let mut channel = target.stack.channel(1)?;
         let recovered = edit::plan_recovery(&mut channel, &opened, self.from)
             .map_err(anyhow::Error::from)

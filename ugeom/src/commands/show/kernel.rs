@@ -18,25 +18,40 @@ use ugeom_trace::tree::{Class, KernelTree, Node};
 
 /// Reads the kernel's tree, and the position of the wanted node.
 pub fn read(device: Option<&str>) -> Result<(KernelTree, Option<usize>)> {
+    let (tree, nodes) = read_all(device)?;
+    Ok((tree, nodes.first().copied()))
+}
+
+/// Reads the kernel's tree, and the positions of the wanted nodes, each once.
+pub fn read_all(
+    devices: impl IntoIterator<Item = impl AsRef<str>>,
+) -> Result<(KernelTree, Vec<usize>)> {
     let tree = KernelTree::now().context("/sys/block: listing block devices")?;
-    let Some(device) = device else {
-        return Ok((tree, None));
-    };
+    let mut nodes = Vec::new();
+    for device in devices {
+        let at = position(&tree, device.as_ref())?;
+        if !nodes.contains(&at) {
+            nodes.push(at);
+        }
+    }
+    Ok((tree, nodes))
+}
+
+fn position(tree: &KernelTree, device: &str) -> Result<usize> {
     let found = match tree.named(device) {
         Some(at) => Some(at),
         None => tree
             .at(&ugeom_classes::path_of(device))
             .with_context(|| printable(device))?,
     };
-    let Some(at) = found else {
-        let why = format!(
+    let why = || {
+        Usage(format!(
             "{}: no block device of this kernel, and no file on one; `ugeom show --kernel` lists \
              them",
             printable(device)
-        );
-        return Err(Usage(why).into());
+        ))
     };
-    Ok((tree, Some(at)))
+    Ok(found.ok_or_else(why)?)
 }
 
 /// The tree as a table: all of it, or the chain below `only` with the devices above that.

@@ -4,6 +4,7 @@
 use super::Stat;
 use super::halves::{Half, Passed, connection_row, halves, passed, wake_up_row};
 use super::rates::{Interval, ProviderRates, Rate};
+use crate::commands::iostat::{Device, DirectionRates};
 use crate::commands::show::kernel;
 use crate::control::ask_servers;
 use crate::output;
@@ -11,7 +12,7 @@ use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use ugeom_format::diskstats::{self, Requests, SECTOR_BYTES};
+use ugeom_format::diskstats;
 use ugeom_machine::interrupt;
 use ugeom_trace::event::Dev;
 use ugeom_trace::session::{Scope, Session, connection, dev_of};
@@ -72,16 +73,7 @@ impl View {
 
 /// Reports on these devices, or on all.
 pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
-    let (mut tree, mut nodes) = (None, Vec::new());
-    for device in devices {
-        let (found, at) = kernel::read(Some(device))?;
-        nodes.extend(at);
-        tree = Some(found);
-    }
-    let tree = match tree {
-        Some(tree) => tree,
-        None => kernel::read(None)?.0,
-    };
+    let (tree, nodes) = kernel::read_all(devices)?;
     let mut view = View::of(tree, &nodes);
     let stop = interrupt::catch().context("listening for Ctrl-C")?;
     if stat.csv {
@@ -246,50 +238,37 @@ fn row(
     exclusive: Option<(u64, f64)>,
     seconds: f64,
 ) -> ProviderRates {
-    let rate = |of: fn(&diskstats::Stat) -> Requests| rate(&of(before), &of(after), seconds);
-    let (read, write) = (rate(|stat| stat.reads), rate(|stat| stat.writes));
-    let delete = rate(|stat| stat.discards.unwrap_or_default());
-    let flushes = |stat: &diskstats::Stat| stat.flushes.unwrap_or_default();
-    let (earlier, later) = (flushes(before), flushes(after));
-    let flushed = later.completed.saturating_sub(earlier.completed) as f64;
-    let flush_ms = later.time_ms.saturating_sub(earlier.time_ms) as f64;
+    let in_flight = after.in_flight;
+    let load = Device::between(&name, before, after, seconds);
     let other = Rate {
-        per_s: flushed / seconds,
-        ms_each: (flushed > 0.0).then(|| flush_ms / flushed),
+        per_s: load.flushes_per_second,
+        ms_each: (load.flushes_per_second > 0.0).then_some(load.flush_await_ms),
         ..Rate::default()
     };
-    let busy_ms = after.busy_ms.saturating_sub(before.busy_ms) as f64;
     ProviderRates {
         id,
         name,
-        export: None,
         class,
-        consumer: false,
         rank: depth as u32 + 1,
         depth,
-        in_flight: after.in_flight,
-        errors_per_s: 0.0,
-        per_s: read.per_s + write.per_s + delete.per_s + other.per_s,
-        read,
-        write,
-        delete,
+        in_flight,
+        per_s: load.transfers_per_second() + other.per_s,
+        read: rate(&load.reads),
+        write: rate(&load.writes),
+        delete: rate(&load.discards),
         other,
-        extents_per_s: 0.0,
-        busy_percent: Some((busy_ms / 10.0 / seconds).min(100.0)),
+        busy_percent: Some(load.busy_percent.min(100.0)),
         exclusive_ns: exclusive.map(|(_, ns)| ns),
         samples: exclusive.map_or(0, |(count, _)| count),
+        ..ProviderRates::default()
     }
 }
 
-fn rate(before: &Requests, after: &Requests, seconds: f64) -> Rate {
-    let less = |of: fn(&Requests) -> u64| of(after).saturating_sub(of(before)) as f64;
-    let (completed, ms) = (less(|one| one.completed), less(|one| one.time_ms));
-    let kib = less(|one| one.sectors) * SECTOR_BYTES as f64 / 1024.0;
-    let some = completed > 0.0;
+fn rate(of: &DirectionRates) -> Rate {
     Rate {
-        per_s: completed / seconds,
-        kib_per_s: kib / seconds,
-        kib_each: if some { kib / completed } else { 0.0 },
-        ms_each: some.then(|| ms / completed),
+        per_s: of.per_second,
+        kib_per_s: of.kib_per_second,
+        kib_each: of.request_kib,
+        ms_each: (of.per_second > 0.0).then_some(of.await_ms),
     }
 }

@@ -315,6 +315,7 @@ fn the_only(found: Vec<FoundServer>) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use ugeom_serve::control::ServerFacts;
+    use ugeom_testkit::has;
 
     #[test]
     fn intervals_have_a_unit_or_are_microseconds_as_with_gstat() {
@@ -350,10 +351,7 @@ mod tests {
         assert_eq!(path, PathBuf::from("/run/7.sock"));
         let error = the_only(vec![found(7), found(8)]).unwrap_err().to_string();
         assert!(error.starts_with("2 servers run"), "{error}");
-        assert!(
-            error.contains("--socket /run/8.sock   md:8m (process 8)"),
-            "{error}"
-        );
+        has(&error, "--socket /run/8.sock   md:8m (process 8)");
         let error = the_only(vec![silent]).unwrap_err().to_string();
         assert!(error.contains("/run/9.sock   it has ended"), "{error}");
         let error = the_only(Vec::new()).unwrap_err().to_string();

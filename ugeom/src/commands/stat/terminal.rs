@@ -7,10 +7,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::Duration;
 use ugeom_machine::interrupt;
+use ugeom_machine::mutex::Mutex;
 
 /// The other page, without a cursor (xterm's private modes 1049 and 25).
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
@@ -66,7 +65,7 @@ impl Screen {
         let before = tcgetattr(&stdin).context("reading the terminal settings")?;
         let mut raw = before.clone();
         raw.make_raw();
-        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+        *BEFORE.lock() = Some(before);
         let screen = Self { signals };
         // The message of a panic must not go to the page that is about to vanish.
         let usual = std::panic::take_hook();
@@ -139,7 +138,7 @@ impl Drop for Screen {
 
 /// Sets the terminal as it was; the second time nothing happens.
 fn restore() {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let before = BEFORE.lock().take();
     if let Some(before) = before {
         // A terminal that is gone needs nothing.
         let _ = io::stdout().write_all(LEAVE.as_bytes());

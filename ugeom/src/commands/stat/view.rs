@@ -44,28 +44,23 @@ enum Order {
 }
 
 impl Order {
+    /// All of them with their words, each followed by the next.
+    const ALL: [(Self, &str); 7] = [
+        (Self::Tree, "tree"),
+        (Self::Operations, "ops/s"),
+        (Self::Reads, "r/s"),
+        (Self::Writes, "w/s"),
+        (Self::Busy, "%busy"),
+        (Self::Own, "excl ns"),
+        (Self::Name, "name"),
+    ];
+
     fn next(self) -> Self {
-        match self {
-            Self::Tree => Self::Operations,
-            Self::Operations => Self::Reads,
-            Self::Reads => Self::Writes,
-            Self::Writes => Self::Busy,
-            Self::Busy => Self::Own,
-            Self::Own => Self::Name,
-            Self::Name => Self::Tree,
-        }
+        Self::ALL[(self as usize + 1) % Self::ALL.len()].0
     }
 
     fn word(self) -> &'static str {
-        match self {
-            Self::Tree => "tree",
-            Self::Operations => "ops/s",
-            Self::Reads => "r/s",
-            Self::Writes => "w/s",
-            Self::Busy => "%busy",
-            Self::Own => "excl ns",
-            Self::Name => "name",
-        }
+        Self::ALL[self as usize].1
     }
 
     /// The largest first, but names as in a dictionary.

@@ -30,10 +30,7 @@ fn run(text: &str, settings: Settings, stop_after: usize) -> Run {
         let totals = target.stack.statistics(target.top).expect("statistics");
         totals.operations[command as usize]
     };
-    let opened = target
-        .stack
-        .open(target.top, Delta::READ_WRITE)
-        .expect("opened");
+    let opened = target.open(Delta::READ_WRITE).expect("opened");
     let opened = std::sync::Arc::new(opened);
     let before = count(Command::Read);
     let (mut now_ns, mut steps) = (0, Vec::new());
