@@ -62,6 +62,7 @@ mod part_shrink;
 mod part_verbs;
 mod pki;
 mod raidtest;
+mod removed;
 mod report;
 mod rescue;
 mod rescue_steps;
