@@ -58,6 +58,7 @@ mod part_damage;
 mod part_list;
 mod part_logical;
 mod part_search;
+mod part_search_discs;
 mod part_shrink;
 mod part_verbs;
 mod pki;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use ugeom_testkit::{begins, program};
 
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 
 /// Programs that make a file system, with their size in MiB and what `part search` calls it.
 const MADE: [Maker; 10] = [
@@ -65,7 +65,7 @@ fn programs<const N: usize>(names: [&str; N]) -> Option<[PathBuf; N]> {
 }
 
 /// A new file of that size, all zeroes.
-fn file_of(path: impl AsRef<Path>, mib: u64) -> File {
+pub fn file_of(path: impl AsRef<Path>, mib: u64) -> File {
     let file = File::create(path).expect("a file");
     file.set_len(mib * MIB).expect("its size");
     file
@@ -104,7 +104,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
     made
 }
 
-fn searched(disk: &str, more: &[&str]) -> Value {
+pub fn searched(disk: &str, more: &[&str]) -> Value {
     let arguments = [&["part", "search", "--json"], more, &[disk]].concat();
     json_of(ugeom(&arguments).quiet())
 }
@@ -678,47 +678,4 @@ fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
     let listed = ugeom(&["-q", "part", "search", &disk]).quiet();
     has(&listed, "entry of a GPT's backup");
     assert!(!listed.contains("omitted"), "{listed}");
-}
-
-/// A medium that repeats the magic number of LUKS is searched in seconds, and the limit is named.
-#[test]
-fn a_medium_of_magic_numbers_is_searched_and_the_limit_is_named() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("hostile.img");
-    let file = file_of(&path, 96);
-    let mut header = b"LUKS\xba\xbe\0\x02".to_vec();
-    header.extend((4 * MIB).to_be_bytes());
-    header.resize(512, 0);
-    let piece = header.repeat(2048);
-    for number in 0..32 {
-        file.write_all_at(&piece, number * MIB).expect("a piece");
-    }
-    let disk = disks::text(&path);
-    let searched = ugeom(&["part", "search", "--json", &disk]);
-    assert_eq!(searched.code, 0, "{}", searched.stderr);
-    has(&searched.stderr, "repeats the magic number of LUKS: ");
-    let found = json_of(searched.stdout);
-    assert!(found["unexamined_sectors"].as_u64() > Some(1000), "{found}");
-}
-
-/// ISO 9660 and UDF over the same files are one entry that names both.
-#[test]
-fn a_bridge_disc_is_one_entry() {
-    let Some(genisoimage) = program("genisoimage") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let (from, iso) = (folder.path().join("from"), folder.path().join("disc.iso"));
-    std::fs::create_dir(&from).expect("a folder");
-    std::fs::write(from.join("file"), vec![7; 300_000]).expect("a file");
-    let arguments = ["-quiet", "-udf", "-V", "DISC", "-o"].map(Path::new);
-    other(genisoimage, &[&arguments[..], &[&iso, &from]].concat());
-    let disc = std::fs::read(&iso).expect("the disc");
-    let path = folder.path().join("disk.img");
-    file_of(&path, 8)
-        .write_all_at(&disc, MIB)
-        .expect("the disc");
-    let found = searched(&disks::text(&path), &[]);
-    let all = found["partitions"].as_array().expect("partitions");
-    assert_eq!(all.len(), 1, "{found:#}");
-    assert_eq!(all[0]["holds"], "ISO 9660 and UDF");
-    assert_eq!(all[0]["start_sector"], 2048);
 }

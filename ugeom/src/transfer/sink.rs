@@ -13,8 +13,8 @@ const HOLE_BYTES: usize = 4096;
 
 static ZEROES: [u8; 16 << 10] = [0; 16 << 10];
 
-/// Stdout, written in order, with holes where it is a file. Writes are those of the caller: a buffer
-/// would divide them at places that are no multiples of a page.
+/// Stdout, written in order, with holes where it is a file. Writes are those of the caller: a
+/// buffer would divide them at places that are no multiples of a page.
 pub struct Sink {
     out: Stdout,
     /// Whether zeroes become holes of the file.
