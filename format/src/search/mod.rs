@@ -4,8 +4,8 @@
 //! [`Search::look`] takes the medium piece by piece, in any order. In each sector of 512 bytes it
 //! compares a few words with the magic numbers of structures that state where their file system
 //! begins ([`probes`]); only where one matches, more is read, within bounds ([`budget`]). So one
-//! pass over the medium is as fast as its reads. [`Search::partitions`] makes partitions of what was
-//! found.
+//! pass over the medium is as fast as its reads. [`Search::partitions`] makes partitions of what
+//! was found.
 //!
 //! The layouts are those of the pages that `docs/formats/content.md` names; `docs/rescue.md`
 //! describes the use.
