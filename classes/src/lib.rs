@@ -52,6 +52,7 @@ mod own_thread;
 pub mod part;
 mod path;
 pub mod physpath;
+mod presence;
 pub mod registry;
 pub mod result_file;
 pub mod spec;

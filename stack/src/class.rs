@@ -214,6 +214,11 @@ pub trait Geom: Send + Sync + 'static {
         None
     }
 
+    /// Why all that it has written is lost once the process ends: its file was removed.
+    fn ends_with_process(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Answers a change of the access counts of one of its providers with the changes that it
     /// makes to those of its consumers. It may be asked about a change that is not made in the
     /// end, so asking has no effect.

@@ -199,6 +199,9 @@ pub enum LostAtTheEnd {
     /// Acknowledged writes are lost, and no FLUSH has reported it.
     #[error("{geom}: data is lost: {why}")]
     Unheard { geom: String, why: &'static str },
+    /// It was written to a file that ends with the process.
+    #[error("{geom}: data is lost: {why}")]
+    Removed { geom: String, why: &'static str },
 }
 
 /// The number of the last loss that a consumer was told of.

@@ -168,8 +168,8 @@ impl Stack {
     /// before: layers write what they keep when the last writer leaves.
     ///
     /// # Errors
-    /// The uppermost layer with a loss that was reported to no consumer, or that could not write
-    /// what it had accepted.
+    /// The uppermost layer with a loss that was reported to no consumer, that could not write what
+    /// it had accepted, or whose file was removed.
     pub fn finish(&self) -> Result<(), LostAtTheEnd> {
         let _control = self.shared.control.lock();
         let mut geoms = self.shared.topology.with(|topology| {
@@ -189,6 +189,9 @@ impl Stack {
             }
             if let Some(why) = losses.unheard() {
                 return Err(LostAtTheEnd::Unheard { geom, why });
+            }
+            if let Some(why) = methods.ends_with_process() {
+                return Err(LostAtTheEnd::Removed { geom, why });
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Facts about the file for the data path.
 
 use super::data_run::DataRun;
+use crate::presence::Presence;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -16,6 +17,8 @@ pub(super) struct Facts {
     /// All of the file is the disk, so a longer file is a larger disk.
     pub may_grow: bool,
     pub writable: bool,
+    /// An image that is open for writing.
+    pub presence: Option<Presence>,
     /// An image that shows its holes. A simulated engine does not, as none of its delays would
     /// meet them.
     pub shows_holes: bool,

@@ -31,6 +31,7 @@ use crate::entry::{Build, ClassEntry, Role};
 use crate::failures::Failures;
 use crate::image::{self, FileKind};
 use crate::path::path_of;
+use crate::presence::Presence;
 use crate::spec::LayerArguments;
 use facts::Facts;
 use open::Opened;
@@ -99,6 +100,10 @@ impl Geom for FileGeom {
         let whole = size - size % sector_bytes;
         let before = size_bytes.fetch_max(size, Ordering::Relaxed);
         (whole > before).then_some(whole)
+    }
+
+    fn ends_with_process(&self) -> Option<&'static str> {
+        self.facts.presence.as_ref()?.lost()
     }
 
     fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
@@ -183,6 +188,7 @@ fn plan(
         sector_bytes: sectorsize,
         may_grow: !opened.has_footer,
         writable: opened.writable,
+        presence: opened.writable.then(|| Presence::watch(path)).flatten(),
         shows_holes: may_skip && !opened.block_device,
         align_bytes: opened.align_bytes,
         fwsectors,

@@ -25,6 +25,9 @@ pub(super) fn start(geom: &FileGeom, request: Request<'_>, cx: &mut Cx) -> Next 
             request.fail(Errno::NOSPC, odd_end::NO_ROOM)
         }
         Command::Read | Command::Write | Command::Delete | Command::Zero | Command::Flush => {
+            if let Some(presence) = &geom.facts.presence {
+                presence.sees(request.command());
+            }
             match cx.local::<ThreadEngine>(geom) {
                 Ok(engine) => {
                     let (bio, next) = request.park();

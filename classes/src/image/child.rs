@@ -11,6 +11,7 @@ use super::{ImageFormat, Settings, malformed};
 use crate::build::{BuildContext, BuildError};
 use crate::nbd::{self, Private};
 use crate::path::{path_of, text_of};
+use crate::presence::Presence;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -77,6 +78,7 @@ pub(super) fn plan(
         sector_bytes: settings.sector_bytes,
         writable,
         config,
+        presence: writable.then(|| Presence::watch(settings.path)).flatten(),
         keeps: Box::new(Running {
             _child: child,
             _socket: socket,

@@ -42,6 +42,7 @@ mod uri;
 
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::entry::{Build, ClassEntry, Role};
+use crate::presence::Presence;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use crate::{set_choice, set_field};
@@ -164,6 +165,8 @@ pub struct NbdGeom {
     writable: bool,
     key: LocalKey,
     ways: Ways,
+    /// The image of a private server.
+    presence: Option<Presence>,
     _keeps: Option<Keeps>,
 }
 
@@ -200,6 +203,10 @@ impl Geom for NbdGeom {
 
     fn losses(&self) -> Arc<Losses> {
         Arc::clone(&self.remote.losses)
+    }
+
+    fn ends_with_process(&self) -> Option<&'static str> {
+        self.presence.as_ref()?.lost()
     }
 
     /// Each connection has an account of its writes ([`durability`]): without a write before it, a
@@ -276,7 +283,7 @@ fn build(
     if !remote.facts.description.is_empty() {
         config.push(("description", remote.facts.description.clone()));
     }
-    plan(name, remote, context.writable(), (config, None))
+    plan(name, remote, context.writable(), (config, None, None))
 }
 
 /// The sector size of an export.
@@ -304,6 +311,8 @@ pub(crate) struct Private {
     pub writable: bool,
     /// Facts of the provider.
     pub config: Vec<Fact>,
+    /// The image, where it is open for writing.
+    pub presence: Option<Presence>,
     /// Dropped when the last connection is closed.
     pub keeps: Keeps,
 }
@@ -348,7 +357,7 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
         together: Together::new(&losses, PRIVATE_TIMEOUT),
         losses,
     });
-    let more = (private.config, Some(private.keeps));
+    let more = (private.config, private.presence, Some(private.keeps));
     plan(private.name, remote, private.writable, more).map_err(|error| error.to_string())
 }
 
@@ -384,7 +393,7 @@ fn plan(
     name: String,
     remote: Arc<Remote>,
     writable: bool,
-    (mut config, keeps): (Vec<Fact>, Option<Keeps>),
+    (mut config, presence, keeps): (Vec<Fact>, Option<Presence>, Option<Keeps>),
 ) -> Result<Plan, BuildError> {
     let sectorsize = u64::from(remote.sector_bytes);
     let writable = writable && !remote.has(export_flag::READ_ONLY);
@@ -421,6 +430,7 @@ fn plan(
             writable,
             key,
             ways,
+            presence,
             _keeps: keeps,
         }),
         providers: vec![provider],

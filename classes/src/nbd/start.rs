@@ -8,6 +8,9 @@ use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, 
 
 pub(super) fn start(geom: &NbdGeom, mut request: Request<'_>, cx: &mut Cx) -> Next {
     let remote = &geom.remote;
+    if let Some(presence) = &geom.presence {
+        presence.sees(request.command());
+    }
     match request.command() {
         Command::GetAttr if request.attribute() == "GEOM::candelete" => {
             let deletes = geom.writable && remote.has(export_flag::SEND_TRIM);

@@ -132,6 +132,30 @@ fn an_empty_medium_carries_nothing() {
     }
 }
 
+/// A slow server answers each read after the same time. An unreadable sector costs more of them.
+#[test]
+fn a_medium_is_looked_at_in_few_reads() {
+    let medium = Medium::new(64 << 20).with((64 << 10) + 64, b"_BHRfS_M");
+    let reads_of = |unreadable: Option<u64>| {
+        let mut reads = 0;
+        let found = identify(64 << 20, &mut |offset, length| {
+            reads += 1;
+            let holds = |bad| (offset..offset + length as u64).contains(&bad);
+            match unreadable.is_some_and(holds) {
+                true => Err("unreadable".to_owned()),
+                false => Ok(medium.read(offset, length)),
+            }
+        });
+        (reads, found.contents.first().map(|content| content.name))
+    };
+    let (reads, name) = reads_of(None);
+    assert!(reads <= 12, "{reads}");
+    assert_eq!(name, Some("btrfs"));
+    let (reads, name) = reads_of(Some(4096));
+    assert!((13..64).contains(&reads), "{reads}");
+    assert_eq!(name, Some("btrfs"));
+}
+
 #[test]
 fn a_window_knows_which_structures_it_shows() {
     let medium = Medium::new(1 << 20).with(1080, b"\x53\xef");

@@ -11,6 +11,9 @@ const BLOCK_BYTES: u64 = 4096;
 /// The most that one look at a medium reads: four ZFS labels, and much less for all others
 /// together.
 pub const MAX_READ_BYTES: u64 = 4 << 20;
+/// Both ends of a medium are read in one piece each: nearly all structures lie there, and a slow
+/// server answers each read after the same time, whatever its length. Four ZFS labels fill them.
+const END_BLOCKS: u64 = 128;
 const MAX_BLOCKS: usize = (MAX_READ_BYTES / BLOCK_BYTES) as usize;
 
 /// A medium that is looked at.
@@ -18,6 +21,8 @@ pub struct View<'a> {
     size_bytes: u64,
     read: &'a mut ByteRead<'a>,
     blocks: BTreeMap<u64, Vec<u8>>,
+    /// The ends that were read, or cannot be as a whole: the first, the last.
+    tried: [bool; 2],
     error: Option<String>,
 }
 
@@ -27,6 +32,7 @@ impl<'a> View<'a> {
             size_bytes,
             read,
             blocks: BTreeMap::new(),
+            tried: [false; 2],
             error: None,
         }
     }
@@ -65,6 +71,10 @@ impl<'a> View<'a> {
         if self.blocks.contains_key(&first) {
             return;
         }
+        self.fetch_end(first);
+        if self.blocks.contains_key(&first) {
+            return;
+        }
         let room = (MAX_BLOCKS - self.blocks.len().min(MAX_BLOCKS)) as u64;
         let wanted = (first..=last)
             .take_while(|number| !self.blocks.contains_key(number))
@@ -76,17 +86,41 @@ impl<'a> View<'a> {
         let offset = first * BLOCK_BYTES;
         let length = (count * BLOCK_BYTES).min(self.size_bytes - offset);
         match (self.read)(offset, length as usize) {
-            Ok(bytes) => {
-                for (number, block) in (first..).zip(bytes.chunks(BLOCK_BYTES as usize)) {
-                    self.blocks.insert(number, block.to_vec());
-                }
-            }
+            Ok(bytes) => self.keep(first, &bytes),
             // A partly readable range is read piece by piece.
             Err(_) if count > 1 => self.fetch(first, first),
             Err(error) => {
                 self.error.get_or_insert(error);
                 self.blocks.insert(first, Vec::new());
             }
+        }
+    }
+
+    fn keep(&mut self, first: u64, bytes: &[u8]) {
+        for (number, block) in (first..).zip(bytes.chunks(BLOCK_BYTES as usize)) {
+            self.blocks.insert(number, block.to_vec());
+        }
+    }
+
+    /// Reads the end of the medium that holds a block, once. One that is not wholly readable is
+    /// read in smaller pieces.
+    fn fetch_end(&mut self, number: u64) {
+        let all = self.size_bytes.div_ceil(BLOCK_BYTES);
+        let head = END_BLOCKS.min(all);
+        let tail = all.saturating_sub(END_BLOCKS).max(head);
+        let (side, blocks) = match number {
+            _ if number < head => (0, 0..head),
+            _ if number >= tail => (1, tail..all),
+            _ => return,
+        };
+        if std::mem::replace(&mut self.tried[side], true) {
+            return;
+        }
+        let offset = blocks.start * BLOCK_BYTES;
+        let end = blocks.end.saturating_mul(BLOCK_BYTES).min(self.size_bytes);
+        let length = end - offset;
+        if let Ok(bytes) = (self.read)(offset, length as usize) {
+            self.keep(blocks.start, &bytes);
         }
     }
 

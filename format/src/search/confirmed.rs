@@ -9,17 +9,17 @@ use crate::bytes::{u16_be, u16_le, u32_be, u32_le};
 
 /// The probe whose magic number stands in a sector of 512 bytes.
 #[inline]
-pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
+pub(super) fn matching(sector: &[u8]) -> Option<(Holds, Probe)> {
     match sector.first_chunk::<4>()? {
-        [0xce, 0xfa, 0xad, 0x1b] => return Some(bfs),
-        [2, 0, 2 | 3, 0] => return Some(udf),
-        [0, b'B', b'E', b'A'] => return Some(udf_sequence),
+        [0xce, 0xfa, 0xad, 0x1b] => return Some((Holds::Bfs, bfs)),
+        [2, 0, 2 | 3, 0] => return Some((Holds::Udf, udf)),
+        [0, b'B', b'E', b'A'] => return Some((Holds::Udf, udf_sequence)),
         _ => {}
     }
     let is_minix = |magic: u16| matches!(magic, 0x137f | 0x138f | 0x2468 | 0x2478);
     let (old, new) = (u16_le(sector, 16), u16_le(sector, 24));
     let either = |magic: u16| is_minix(magic) || is_minix(magic.swap_bytes());
-    (either(old) || matches!(new, 0x4d5a | 0x5a4d)).then_some(minix)
+    (either(old) || matches!(new, 0x4d5a | 0x5a4d)).then_some((Holds::Minix, minix))
 }
 
 /// The sizes of a block that UDF is made with.

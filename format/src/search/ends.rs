@@ -91,6 +91,10 @@ pub(super) fn partitions<'a>(
     let open: Vec<u64> = open.map(|place| place.start_bytes / sector).collect();
     let mut lost: Vec<Lost> = Vec::new();
     for place in places {
+        if let Some(disc) = lost.iter_mut().find(|one| is_bridge(&one.place, place)) {
+            add_to_bridge(disc, place, (size_bytes, sector));
+            continue;
+        }
         let made = partition(size_bytes, sector, place, (&lost, &open));
         // A structure at the start of a table's entry is the content of that partition.
         let is_content = |entry: &Lost| {
@@ -102,6 +106,29 @@ pub(super) fn partitions<'a>(
     }
     lost.sort_by_key(|one| (one.first, one.over.is_some(), Reverse(one.sectors)));
     lost
+}
+
+/// True for ISO 9660 and UDF that begin together: two descriptions of the same files (ECMA-167 2/8,
+/// UDF 2.60 appendix 6.11).
+fn is_bridge(one: &Place, other: &Place) -> bool {
+    let is_disc = |place: &Place| matches!(place.holds, Holds::Iso9660 | Holds::Udf);
+    is_disc(one)
+        && is_disc(other)
+        && one.holds != other.holds
+        && one.start_bytes == other.start_bytes
+}
+
+/// Adds the other description; the disc is as long as the longer one.
+fn add_to_bridge(disc: &mut Lost, other: &Place, (size_bytes, sector): (u64, u64)) {
+    let place = &mut disc.place;
+    place.holds = Holds::Bridge;
+    place.length_bytes = place.length_bytes.max(other.length_bytes);
+    place.signs.extend_from_slice(&other.signs);
+    place.sign_count += other.sign_count;
+    if let Some(bytes) = place.length_bytes {
+        let (sectors, there) = (bytes.div_ceil(sector), size_bytes / sector - disc.first);
+        (disc.sectors, disc.cut) = (sectors.min(there), sectors > there);
+    }
 }
 
 /// `open` are the first sectors of all that do not state their ends: one ends where the next
@@ -139,5 +166,47 @@ fn partition(
         guessed_end: stated.is_none(),
         cut,
         over,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{extent, put, search_in};
+    use super::*;
+
+    /// A descriptor of ISO 9660 and an anchor of UDF with its sequence.
+    #[test]
+    fn iso_9660_and_udf_that_begin_together_are_one_disc() {
+        let start = 1 << 20;
+        let mut disk = vec![0; 8 << 20];
+        let iso = start + (32 << 10);
+        put(&mut disk, iso, b"\x01CD001\x01");
+        for (at, bytes) in [
+            (80, &500_u32.to_le_bytes()[..]),
+            (84, &500_u32.to_be_bytes()),
+            (128, &2048_u16.to_le_bytes()),
+            (130, &2048_u16.to_be_bytes()),
+        ] {
+            put(&mut disk, iso + at, bytes);
+        }
+        let mut descriptor = |kind: u16, number: u32, words: &[(usize, u32)]| {
+            let at = start + number as usize * 2048;
+            let mut tag = [0; 16];
+            put(&mut tag, 0, &kind.to_le_bytes());
+            put(&mut tag, 12, &number.to_le_bytes());
+            tag[2] = 3;
+            tag[4] = tag.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
+            put(&mut disk, at, &tag);
+            for (place, word) in words {
+                put(&mut disk, at + place, &word.to_le_bytes());
+            }
+        };
+        descriptor(2, 256, &[(16, 4096), (20, 32)]);
+        descriptor(5, 32, &[(188, 257), (192, 300)]);
+        descriptor(8, 33, &[]);
+        let lost = search_in(&disk).partitions();
+        let found: Vec<_> = lost.iter().map(|one| (extent(one), one.over)).collect();
+        assert_eq!(found, [((Holds::Bridge, 2048, 557 * 4), None)]);
+        assert_eq!(lost[0].place.sign_count, 2);
     }
 }

@@ -3,12 +3,14 @@
 //!
 //! [`Search::look`] takes the medium piece by piece, in any order. In each sector of 512 bytes it
 //! compares a few words with the magic numbers of structures that state where their file system
-//! begins ([`probes`]); only where one matches, more is read. So one pass over the medium is as
-//! fast as its reads. [`Search::partitions`] makes partitions of the finds.
+//! begins ([`probes`]); only where one matches, more is read, within bounds ([`budget`]). So one
+//! pass over the medium is as fast as its reads. [`Search::partitions`] makes partitions of the
+//! finds.
 //!
 //! The layouts are those of the pages that `docs/formats/content.md` names; `docs/rescue.md`
 //! describes the use.
 
+mod budget;
 mod confirmed;
 mod ends;
 mod labels;
@@ -22,6 +24,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
+use budget::{Budget, Spent};
 pub use listed::Listed;
 pub use lvm2::{Group, LogicalVolume};
 pub use script::{ScriptScheme, gpart_script, sfdisk_script};
@@ -54,6 +57,8 @@ pub enum Holds {
     Bfs,
     /// A disklabel of a BSD system, with partitions of its own.
     Bsd,
+    /// ISO 9660 and UDF over the same files, as on DVDs (a bridge disc).
+    Bridge,
     Btrfs,
     /// A compressed ROM file system.
     Cramfs,
@@ -104,6 +109,7 @@ impl Holds {
             Holds::Apfs => "APFS",
             Holds::Bcache => "bcache",
             Holds::Bfs => "BFS",
+            Holds::Bridge => "ISO 9660 and UDF",
             Holds::Bsd => "BSD",
             Holds::Btrfs => "btrfs",
             Holds::Cramfs => "cramfs",
@@ -189,6 +195,7 @@ pub struct Search {
     found: BTreeMap<(u64, Holds, Option<u64>), Place>,
     overflowed: bool,
     physical: Vec<PhysicalVolume>,
+    budget: Budget,
     /// A hostile medium repeats the anchors of a volume, and measuring it reads up to 2 MiB.
     udf: UdfVolumes,
 }
@@ -222,23 +229,33 @@ impl Search {
             found: BTreeMap::new(),
             overflowed: false,
             physical: Vec::new(),
+            budget: Budget::default(),
             udf: UdfVolumes::new(),
         }
     }
 
     /// Looks at the bytes from `offset` on (a multiple of 512) and reads more where it has to.
     pub fn look(&mut self, offset: u64, bytes: &[u8], read: &mut SearchRead<'_>) {
+        self.budget.looked(bytes.len());
         for (number, sector) in (0_u64..).zip(bytes.chunks_exact(SECTOR_BYTES)) {
             let known = probes::matching(sector).or_else(|| more::matching(sector));
-            let Some(probe) = known.or_else(|| confirmed::matching(sector)) else { continue };
+            let known = known.or_else(|| confirmed::matching(sector));
+            let Some((kind, probe)) = known else { continue };
+            if !self.budget.admits(kind) {
+                continue;
+            }
             let at = offset + number * SECTOR_BYTES as u64;
             let mut view = probes::Reader {
                 size_bytes: self.size_bytes,
                 sector_size_bytes: self.sector_size_bytes,
+                piece: (offset, bytes),
                 read: &mut *read,
+                spent: Spent::default(),
                 udf: &mut self.udf,
             };
             let claims = probe(&mut view, sector, at);
+            let spent = view.spent;
+            self.budget.spend(kind, spent);
             for claim in claims {
                 self.claim(claim);
             }
@@ -284,6 +301,12 @@ impl Search {
     /// True when the medium has more of them than are kept.
     pub fn overflowed(&self) -> bool {
         self.overflowed
+    }
+
+    /// Structures that were passed over because the medium repeats their magic number, with the
+    /// number of their sectors.
+    pub fn unexamined(&self) -> impl Iterator<Item = (Holds, u64)> {
+        self.budget.unexamined()
     }
 
     /// Offsets where partitions usually begin: the first sector after a track, multiples of 1 MiB

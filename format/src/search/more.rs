@@ -14,30 +14,32 @@ const BCACHE: [u8; 4] = [0xc6, 0x85, 0x73, 0xf6];
 
 /// The probe whose magic number stands in a sector of 512 bytes.
 #[inline]
-pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
+pub(super) fn matching(sector: &[u8]) -> Option<(Holds, Probe)> {
     match sector.first_chunk::<4>()? {
-        b"JFS1" => return Some(jfs),
-        b"OCFS" => return Some(ocfs2),
-        [0x45, 0x3d, 0xcd, 0x28] => return Some(cramfs),
-        [1, b'C', b'D', b'0'] => return Some(iso),
-        [1, 0x16, 0x19, 0x70] => return Some(gfs2),
-        [0xfc, 0x4e, 0x2b, 0xa9] => return Some(md),
-        [b'B', b'D', ..] => return Some(hfs),
+        b"JFS1" => return Some((Holds::Jfs, jfs)),
+        b"OCFS" => return Some((Holds::Ocfs2, ocfs2)),
+        [0x45, 0x3d, 0xcd, 0x28] => return Some((Holds::Cramfs, cramfs)),
+        [1, b'C', b'D', b'0'] => return Some((Holds::Iso9660, iso)),
+        [1, 0x16, 0x19, 0x70] => return Some((Holds::Gfs2, gfs2)),
+        [0xfc, 0x4e, 0x2b, 0xa9] => return Some((Holds::Md, md)),
+        [b'B', b'D', ..] => return Some((Holds::Hfs, hfs)),
         // In both byte orders.
-        [0x57, 0x45, 0x56, 0x82] | [0x82, 0x56, 0x45, 0x57] => return Some(labels::bsd),
+        [0x57, 0x45, 0x56, 0x82] | [0x82, 0x56, 0x45, 0x57] => {
+            return Some((Holds::Bsd, labels::bsd));
+        }
         _ => {}
     }
     if u16_le(sector, 6) == 0x3434 {
-        return Some(nilfs2);
+        return Some((Holds::Nilfs2, nilfs2));
     }
     // The sanity word of a VTOC.
     if sector.get(12..16)? == [0xee, 0xde, 0x0d, 0x60] {
-        return Some(labels::solaris);
+        return Some((Holds::Solaris, labels::solaris));
     }
     match sector.get(52..56)? {
-        b"ReIs" => Some(reiserfs),
-        _ if sector.get(32..36)? == b"NXSB" => Some(apfs),
-        _ if sector.get(24..28)? == BCACHE => Some(bcache),
+        b"ReIs" => Some((Holds::ReiserFs, reiserfs)),
+        _ if sector.get(32..36)? == b"NXSB" => Some((Holds::Apfs, apfs)),
+        _ if sector.get(24..28)? == BCACHE => Some((Holds::Bcache, bcache)),
         _ => None,
     }
 }

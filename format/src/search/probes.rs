@@ -4,6 +4,7 @@
 //! `f2fs_fs.h`, Microsoft's FAT and exFAT specifications, the Linux-NTFS documentation, FreeBSD's
 //! `sys/ufs/ffs/fs.h`, Apple's TN1150, LUKS on-disk formats 1 and 2, LVM2's `label.c`.
 
+use super::budget::Spent;
 use super::{Claim, Holds, Listed, SearchRead, UdfVolumes};
 use crate::bytes::{u16_be, u16_le, u32_be, u32_le, u64_be, u64_le};
 use crate::gpt::{Header, MAX_KEPT_ENTRIES, Table};
@@ -22,13 +23,25 @@ const LUKS2_TEXT_BYTES_READ: u64 = 64 << 10;
 pub(super) struct Reader<'v, 'r> {
     pub size_bytes: u64,
     pub sector_size_bytes: u64,
+    /// Bytes that are known, and their offset.
+    pub piece: (u64, &'v [u8]),
     pub read: &'v mut SearchRead<'r>,
+    /// What the probe has cost.
+    pub spent: Spent,
     pub udf: &'v mut UdfVolumes,
 }
 
 impl Reader<'_, '_> {
     /// `length` bytes; zeros where there are none or reading fails.
     pub fn bytes(&mut self, offset: u64, length: usize) -> Vec<u8> {
+        let (known_at, known) = self.piece;
+        let skip = offset.checked_sub(known_at).map(|skip| skip as usize);
+        let inside = skip.and_then(|skip| known.get(skip..skip.checked_add(length)?));
+        if let Some(bytes) = inside {
+            self.spent.known(length);
+            return bytes.to_vec();
+        }
+        self.spent.read(length);
         let mut bytes = match offset < self.size_bytes {
             true => (self.read)(offset, length).unwrap_or_default(),
             false => Vec::new(),
@@ -42,36 +55,36 @@ pub(super) type Probe = fn(&mut Reader<'_, '_>, &[u8], u64) -> Vec<Claim>;
 
 /// The probe whose magic number stands in a sector of 512 bytes.
 #[inline]
-pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
+pub(super) fn matching(sector: &[u8]) -> Option<(Holds, Probe)> {
     // Most sectors are told apart by these words; a sector of zeros by the first comparisons.
     if u16_le(sector, 56) == 0xef53 {
-        return Some(ext);
+        return Some((Holds::Ext, ext));
     }
     match sector.first_chunk::<4>()? {
-        b"XFSB" => return Some(xfs),
-        b"LUKS" | b"SKUL" => return Some(luks),
-        b"LABE" => return Some(lvm2),
-        b"EFI " => return Some(gpt),
-        [0x10, 0x20, 0xf5, 0xf2] => return Some(f2fs),
-        [b'H', b'+', 0, 4] | [b'H', b'X', 0, 5] => return Some(hfs_plus),
+        b"XFSB" => return Some((Holds::Xfs, xfs)),
+        b"LUKS" | b"SKUL" => return Some((Holds::Luks, luks)),
+        b"LABE" => return Some((Holds::Lvm2, lvm2)),
+        b"EFI " => return Some((Holds::Listed, gpt)),
+        [0x10, 0x20, 0xf5, 0xf2] => return Some((Holds::F2fs, f2fs)),
+        [b'H', b'+', 0, 4] | [b'H', b'X', 0, 5] => return Some((Holds::HfsPlus, hfs_plus)),
         _ => {}
     }
     if u16_le(sector, 510) == 0xaa55 {
         match sector.get(3..11)? {
-            b"NTFS    " => return Some(ntfs),
-            b"EXFAT   " => return Some(exfat),
-            _ if is_fat(sector) => return Some(fat),
+            b"NTFS    " => return Some((Holds::Ntfs, ntfs)),
+            b"EXFAT   " => return Some((Holds::ExFat, exfat)),
+            _ if is_fat(sector) => return Some((Holds::Fat, fat)),
             _ => {}
         }
     }
     if sector.get(64..72)? == b"_BHRfS_M" {
-        return Some(btrfs);
+        return Some((Holds::Btrfs, btrfs));
     }
     if matches!(u32_le(sector, 348), 0x1954_0119 | 0x0001_1954) {
-        return Some(ufs);
+        return Some((Holds::Ufs, ufs));
     }
     match sector.get(502..512)? {
-        b"SWAPSPACE2" => Some(swap),
+        b"SWAPSPACE2" => Some((Holds::Swap, swap)),
         _ => None,
     }
 }

@@ -255,7 +255,7 @@ fn type_of(one: &Lost) -> Guid {
         return entry.kind;
     }
     let name = match one.place.holds {
-        Holds::Fat | Holds::ExFat | Holds::Ntfs | Holds::Udf => "ms-basic-data",
+        Holds::Fat | Holds::ExFat | Holds::Ntfs | Holds::Udf | Holds::Bridge => "ms-basic-data",
         Holds::Apfs => "apple-apfs",
         Holds::Hfs | Holds::HfsPlus => "apple-hfs",
         Holds::Bsd => "freebsd",
@@ -272,7 +272,7 @@ fn type_of(one: &Lost) -> Guid {
 fn number_of(holds: Holds) -> u8 {
     match holds {
         Holds::Fat => 0x0c,
-        Holds::ExFat | Holds::Ntfs | Holds::Udf => 0x07,
+        Holds::ExFat | Holds::Ntfs | Holds::Udf | Holds::Bridge => 0x07,
         Holds::Hfs | Holds::HfsPlus => 0xaf,
         Holds::Md => 0xfd,
         Holds::Minix => 0x81,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use ugeom_testkit::{begins, program};
 
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 
 /// Programs that make a file system, with their size in MiB and what `part search` calls it.
 const MADE: [Maker; 10] = [
@@ -65,7 +65,7 @@ fn programs<const N: usize>(names: [&str; N]) -> Option<[PathBuf; N]> {
 }
 
 /// A new file of that size, all zeroes.
-fn file_of(path: impl AsRef<Path>, mib: u64) -> File {
+pub fn file_of(path: impl AsRef<Path>, mib: u64) -> File {
     let file = File::create(path).expect("a file");
     file.set_len(mib * MIB).expect("its size");
     file
@@ -104,7 +104,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
     made
 }
 
-fn searched(disk: &str, more: &[&str]) -> Value {
+pub fn searched(disk: &str, more: &[&str]) -> Value {
     let arguments = [&["part", "search", "--json"], more, &[disk]].concat();
     json_of(ugeom(&arguments).quiet())
 }

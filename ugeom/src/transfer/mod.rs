@@ -40,10 +40,15 @@ pub struct Geometry {
 impl Geometry {
     /// The sizes of a provider.
     pub fn of(provider: &ProviderView) -> Self {
+        Self::in_blocks(provider, BLOCK_BYTES)
+    }
+
+    /// The same with blocks of that many bytes, or of one sector if that is more.
+    fn in_blocks(provider: &ProviderView, bytes: u64) -> Self {
         let sector_bytes = u64::from(provider.sectorsize_bytes).max(1);
         Self {
             sector_bytes,
-            block_bytes: (BLOCK_BYTES / sector_bytes).max(1) * sector_bytes,
+            block_bytes: (bytes / sector_bytes).max(1) * sector_bytes,
         }
     }
 

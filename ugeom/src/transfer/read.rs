@@ -1,14 +1,25 @@
 //! From a provider to a stream: requests are sent ahead, and their bytes leave in order.
+//!
+//! How many are sent ahead depends on the provider. Bytes that come from memory (the page cache, a
+//! memory disk) are there at once: the next request is then sent after their write, into the same
+//! buffer, so that the copies of both find it in the cache of the CPU. A device that is waited for
+//! gets [`DEPTH`] requests.
 
+use super::Geometry;
 use super::sink::Sink;
 use super::stretches::Stretches;
-use super::{DEPTH, Geometry};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use std::collections::VecDeque;
 use std::ops::Range;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Finished, Opened};
+
+/// The size of a block in bytes: it stays in the second-level cache of a core between the copy in
+/// and the copy out.
+const BLOCK_BYTES: u64 = 256 << 10;
+/// Most requests in flight. With the size of a block it bounds the memory.
+const DEPTH: usize = 32;
 
 /// A block in flight, in the order of its bytes.
 struct Block {
@@ -28,6 +39,8 @@ struct Reader<'a> {
     /// Room for the longest request of the range.
     buffer_bytes: u64,
     blocks: VecDeque<Block>,
+    /// How many blocks are requested ahead now, from 1 to [`DEPTH`].
+    ahead_blocks: usize,
     /// The number of the first of `blocks`; a bio carries that of its block.
     first: u64,
     /// Bios to use again, with their buffers.
@@ -50,7 +63,7 @@ pub fn copy(
     };
     let mut progress = Progress::new(Some(range.end - range.start));
     let start = range.start;
-    let geometry = Geometry::of(&provider);
+    let geometry = Geometry::in_blocks(&provider, BLOCK_BYTES);
     let sectors = geometry.sectors(&range);
     let mut reader = Reader {
         channel,
@@ -60,39 +73,49 @@ pub fn copy(
         geometry,
         ahead: range,
         blocks: VecDeque::with_capacity(DEPTH),
+        ahead_blocks: 1,
         first: 0,
         spare: Vec::with_capacity(DEPTH),
     };
-    let mut at = start;
-    while let Some((block, finished)) = reader.next()? {
-        let Some(finished) = finished else {
-            out.hole(block.wanted.end - block.wanted.start)?;
-            at = block.wanted.end;
-            progress.at(at - start);
-            continue;
-        };
-        let skip = (block.wanted.start - block.sectors.start) as usize;
-        let end = (block.wanted.end - block.sectors.start) as usize;
-        let bytes = finished.buffer().and_then(|buffer| buffer.get(skip..end));
-        let Some(bytes) = bytes else {
-            bail!("a request returned without its buffer");
-        };
-        out.data(bytes)?;
-        at = block.wanted.end;
-        progress.at(at - start);
-        reader.spare.push(finished);
-    }
-    out.finish()?;
-    Ok(at - start)
+    let copied = reader.copy(out, &mut |at| progress.at(at - start));
+    // The bytes before a fault belong to the file, also where they are a hole.
+    let ended = out.finish();
+    let end = copied?;
+    ended?;
+    Ok(end - start)
 }
 
 /// The channel that [`copy`] needs.
 pub const CHANNEL_DEPTH: usize = DEPTH;
 
 impl Reader<'_> {
+    /// Writes everything to `out`; where it ended.
+    fn copy(&mut self, out: &mut Sink, passed: &mut dyn FnMut(u64)) -> Result<u64> {
+        let mut at = self.ahead.start;
+        while let Some((block, finished)) = self.next()? {
+            at = block.wanted.end;
+            let Some(finished) = finished else {
+                out.hole(at - block.wanted.start)?;
+                passed(at);
+                continue;
+            };
+            let skip = (block.wanted.start - block.sectors.start) as usize;
+            let end = (at - block.sectors.start) as usize;
+            let bytes = finished.buffer().and_then(|buffer| buffer.get(skip..end));
+            let Some(bytes) = bytes else {
+                bail!("a request returned without its buffer");
+            };
+            out.data(bytes)?;
+            passed(at);
+            self.spare.push(finished);
+        }
+        Ok(at)
+    }
+
     /// The next block with its bytes, a hole without; nothing at the end.
     fn next(&mut self) -> Result<Option<(Block, Option<Finished>)>> {
         self.send_ahead()?;
+        self.adapt();
         loop {
             let Some(block) = self.blocks.front_mut() else { return Ok(None) };
             if block.sectors.is_empty() {
@@ -110,8 +133,25 @@ impl Reader<'_> {
         }
     }
 
+    /// Sends fewer requests ahead where the last one needed no wait, and more where the first one
+    /// does.
+    fn adapt(&mut self) {
+        // The first round sends, and the second one takes what is there at once.
+        if self.channel.poll() == 0 {
+            self.channel.poll();
+        }
+        self.sort();
+        let is_read = |block: Option<&Block>| block.is_some_and(|block| block.finished.is_some());
+        let is_hole = |block: Option<&Block>| block.is_none_or(|block| block.sectors.is_empty());
+        if is_read(self.blocks.back()) {
+            self.ahead_blocks = (self.ahead_blocks / 2).max(1);
+        } else if !is_read(self.blocks.front()) && !is_hole(self.blocks.front()) {
+            self.ahead_blocks = (self.ahead_blocks * 2).min(DEPTH);
+        }
+    }
+
     fn send_ahead(&mut self) -> Result<()> {
-        while self.blocks.len() < DEPTH && !self.ahead.is_empty() {
+        while self.blocks.len() < self.ahead_blocks && !self.ahead.is_empty() {
             let (is_hole, until) = self.stretches.at(&self.ahead);
             if is_hole {
                 self.blocks.push_back(Block {
@@ -148,9 +188,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Waits for bios to complete, and sorts them.
+    /// Waits for bios to complete.
     fn collect(&mut self) {
         self.channel.wait(None);
+        self.sort();
+    }
+
+    /// Gives the bios that have completed to their blocks.
+    fn sort(&mut self) {
         while let Some(finished) = self.channel.finished() {
             let at = finished.cookie().wrapping_sub(self.first) as usize;
             if let Some(block) = self.blocks.get_mut(at) {

@@ -4,7 +4,8 @@
 use crate::output;
 use anyhow::Result;
 use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, ftruncate, seek};
-use std::io::{self, BufWriter, StdoutLock, Write};
+use rustix::io::Errno;
+use std::io::{self, Stdout};
 use std::os::fd::AsFd;
 
 /// The least run of zeroes that becomes a hole, bytes: a block of common file systems.
@@ -12,82 +13,92 @@ const HOLE_BYTES: usize = 4096;
 
 static ZEROES: [u8; 16 << 10] = [0; 16 << 10];
 
-/// Stdout, written in order, with holes where it is a file.
+/// Stdout, written in order, with holes where it is a file. Writes are those of the caller: a
+/// buffer would divide them at places that are no multiples of a page.
 pub struct Sink {
-    out: BufWriter<StdoutLock<'static>>,
+    out: Stdout,
     /// Whether zeroes become holes of the file.
     holes: bool,
-    /// The last bytes were a hole: the file ends before them.
-    ends_with_hole: bool,
+    /// Bytes of a hole behind what was written.
+    hole_bytes: u64,
 }
 
 impl Sink {
     pub fn new() -> Self {
         Self {
-            out: output::stdout(),
+            out: io::stdout(),
             holes: can_have_holes(),
-            ends_with_hole: false,
+            hole_bytes: 0,
         }
     }
 
     /// Appends bytes; runs of zeroes among them become holes.
     pub fn data(&mut self, bytes: &[u8]) -> Result<()> {
         if !self.holes {
-            return self.out.write_all(bytes).map_err(output::stdout_error);
+            return self.write(bytes).map_err(output::stdout_error);
         }
         let mut rest = bytes;
         while !rest.is_empty() {
             let zeroes = run(rest, true);
-            if zeroes > 0 {
-                self.hole(zeroes as u64)?;
-            }
+            self.hole_bytes += zeroes as u64;
             rest = &rest[zeroes..];
             let full = run(rest, false);
-            if full > 0 {
-                self.write(&rest[..full]).map_err(output::stdout_error)?;
-            }
+            self.write(&rest[..full]).map_err(output::stdout_error)?;
             rest = &rest[full..];
         }
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.ends_with_hole = false;
-        self.out.write_all(bytes)
-    }
-
     /// Appends zeroes, as a hole where stdout is a file that can have one.
     pub fn hole(&mut self, length: u64) -> Result<()> {
+        if self.holes {
+            self.hole_bytes += length;
+            return Ok(());
+        }
         self.zeroes(length).map_err(output::stdout_error)
     }
 
     fn zeroes(&mut self, mut length: u64) -> io::Result<()> {
-        if self.holes {
-            self.out.flush()?;
-            let by = i64::try_from(length).map_err(io::Error::other)?;
-            seek(io::stdout().as_fd(), SeekFrom::Current(by))?;
-            self.ends_with_hole = true;
-            return Ok(());
-        }
         while length > 0 {
             let now = length.min(ZEROES.len() as u64);
-            self.out.write_all(&ZEROES[..now as usize])?;
+            self.write(&ZEROES[..now as usize])?;
             length -= now;
         }
         Ok(())
     }
 
-    /// All of it has been appended.
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if !bytes.is_empty() && self.hole_bytes > 0 {
+            self.pass_hole()?;
+        }
+        while !bytes.is_empty() {
+            match rustix::io::write(self.out.as_fd(), bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written..],
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves behind the hole; where that is.
+    fn pass_hole(&mut self) -> io::Result<u64> {
+        let by = i64::try_from(self.hole_bytes).map_err(io::Error::other)?;
+        let at = seek(self.out.as_fd(), SeekFrom::Current(by))?;
+        self.hole_bytes = 0;
+        Ok(at)
+    }
+
+    /// Ends the file behind what was appended, also when an error ends the copy.
     pub fn finish(&mut self) -> Result<()> {
         self.end().map_err(output::stdout_error)
     }
 
     fn end(&mut self) -> io::Result<()> {
-        self.out.flush()?;
-        if self.ends_with_hole {
-            let stdout = io::stdout();
-            let size = seek(stdout.as_fd(), SeekFrom::Current(0))?;
-            ftruncate(stdout.as_fd(), size)?;
+        if self.hole_bytes > 0 {
+            let size = self.pass_hole()?;
+            ftruncate(self.out.as_fd(), size)?;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use crate::engines::Engines;
 use crate::failures::Failures;
 use crate::locking::{self, Holder};
 use crate::path::text_of;
+use crate::presence::Presence;
 use bounds::{Bounds, Damage};
 use imago::qcow2::Qcow2;
 use imago::raw::Raw;
@@ -58,6 +59,7 @@ struct Qcow2Geom {
     failures: Arc<Failures>,
     unclosed: Arc<Option<Unclosed>>,
     pool: Pool,
+    presence: Option<Presence>,
 }
 
 impl Geom for Qcow2Geom {
@@ -100,6 +102,10 @@ impl Geom for Qcow2Geom {
 
     fn losses(&self) -> Arc<Losses> {
         Arc::clone(&self.losses)
+    }
+
+    fn ends_with_process(&self) -> Option<&'static str> {
+        self.presence.as_ref()?.lost()
     }
 
     fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
@@ -175,6 +181,7 @@ pub(super) fn plan(
         failures,
         unclosed,
         pool,
+        presence: writable.then(|| Presence::watch(path)).flatten(),
     };
     let provider = provider(
         &name,

@@ -19,6 +19,9 @@ enum Place {
 }
 
 pub(super) fn start(geom: &Qcow2Geom, mut request: Request<'_>, cx: &mut Cx) -> Next {
+    if let Some(presence) = &geom.presence {
+        presence.sees(request.command());
+    }
     match request.command() {
         Command::GetAttr if request.attribute() == "GEOM::candelete" => {
             return request.answer(AttributeValue::Number(geom.writable.into()));

@@ -174,9 +174,16 @@ impl Medium<'_> {
     ///
     /// # Errors
     /// `Interrupted`, or `Reported` if sectors could not be read.
-    fn judge(&self, name: &str, complete: bool, overflowed: bool) -> Result<()> {
+    fn judge(&self, name: &str, complete: bool, search: &Search) -> Result<()> {
         let name = output::printable(name);
-        if overflowed {
+        for (holds, sectors) in search.unexamined() {
+            output::warn(&format!(
+                "{name} repeats the magic number of {}: {sectors} sectors with it were not \
+                 examined, so the list may be incomplete",
+                holds.name()
+            ));
+        }
+        if search.overflowed() {
             output::warn(&format!(
                 "{name} has too many superblocks: the list is incomplete"
             ));
@@ -205,6 +212,8 @@ struct Report<'a> {
     /// The search went over the whole medium.
     complete: bool,
     unread_bytes: u64,
+    /// Sectors with the magic number of a structure that were not examined: there are too many.
+    unexamined_sectors: u64,
     partitions: Vec<Found<'a>>,
 }
 
@@ -288,6 +297,7 @@ impl SearchPart {
                 sectors,
                 complete: complete && !self.quick,
                 unread_bytes: medium.unread_bytes(),
+                unexamined_sectors: search.unexamined().map(|(_, sectors)| sectors).sum(),
                 partitions: lost
                     .iter()
                     .zip(&contents)
@@ -305,7 +315,7 @@ impl SearchPart {
             })?;
             self.remark_next_steps(&lost, medium.sector);
         }
-        medium.judge(&provider.name, complete, search.overflowed())
+        medium.judge(&provider.name, complete, &search)
     }
 
     /// The commands that copy the finds, or make the table.
