@@ -194,17 +194,16 @@ impl Serve {
         opening::ended(&open.stack, outcome)
     }
 
-    /// Refuses what needs an address for NBD where none is given: `--run` has its own socket, unless
-    /// there are files.
+    /// Refuses options that need an address for NBD where none is given: `--run` has its own
+    /// socket, unless there are files.
     fn check_without_addresses(&self) -> Result<()> {
         let message = match self.tls.first_given().or(self.limits.first_given()) {
             Some(option) if self.files.wanted() => {
                 format!("{option} has no effect on files; add --nbd ADDRESS")
             }
             _ if self.run.is_none() && !self.files.wanted() => {
-                "nothing to serve on: give at least one of --nbd ADDRESS, --fuse DIR, --run COMMAND \
-                 and --stdio"
-                    .to_owned()
+                let doors = "--nbd ADDRESS, --fuse DIR, --run COMMAND and --stdio";
+                format!("nothing to serve on: give at least one of {doors}")
             }
             _ => return Ok(()),
         };

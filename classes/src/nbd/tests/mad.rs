@@ -72,6 +72,7 @@ fn a_server_of_our_own_is_asked_three_times_over_broken_connections() {
         sector_bytes: 512,
         writable: false,
         config: Vec::new(),
+        presence: None,
         keeps: Box::new(()),
     });
     let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
