@@ -31,7 +31,7 @@ fn each_error_names_file_line_and_reason() {
         ("[a]\nbs=4q${NOPE}\n", 2, "variable `NOPE` is not set"),
         ("[a]\nfilename=${NOPE\n", 2, "not closed"),
         ("[a]\ninclude\n", 2, "needs the name of a file"),
-        ("[a]\ninclude gone.fio\n", 2, "`gone.fio` cannot be read"),
+        ("[a]\ninclude gone.fio\n", 2, "gone.fio: entity not found"),
         (
             "[a]\nbssplit=4k/50:8k/60:16k:32k\n",
             2,

@@ -2,7 +2,7 @@
 //! commands.
 
 use crate::disks;
-use crate::run::{UGEOM, command as process, end, has, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command as process, end, has, run, run_in, ugeom, ugeom_with};
 use crate::serve::Served;
 use crate::upstream::{Upstream, ask, connect, flush};
 use std::collections::BTreeMap;
@@ -426,11 +426,13 @@ fn jobs_that_lose_data_fail_and_print_their_result() {
 
     // A second job that cannot run is another failed one; the data of the first is lost all the
     // same.
-    let second = "--name=b --stonewall --rw=read --size=4k --cpus_allowed=4000";
+    let second = "--name=b --stonewall --rw=read --size=4k --exec_prerun=false";
     let second: Vec<&str> = second.split(' ').collect();
-    let ended = ugeom(&[&["run"][..], &job, &[&file], &second, &[&file]].concat());
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = [&["run"][..], &job, &[&file], &second, &[&file]].concat();
+    let ended = run_in(folder.path(), UGEOM, &words);
     assert_eq!(ended.code, 2, "{}", ended.stderr);
-    has(&ended.stderr, "cpus_allowed");
+    has(&ended.stderr, "b: exec_prerun failed");
     says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
 }
 

@@ -13,7 +13,7 @@ use ugeom_format::{Media, SectorWrite, amiga, atari, bsd, bsd64, sgi};
 use ugeom_stack::{AttributeValue, Channel, Errno, IoError, Opened};
 
 /// The largest single read.
-const PIECE_BYTES: u64 = 128 << 10;
+const PIECE_BYTES: u64 = 512 << 10;
 
 /// An opened provider with its media.
 pub(super) struct Disk<'a> {
@@ -92,12 +92,16 @@ impl<'a> Disk<'a> {
     /// The same to find content; no layer logs a failure.
     pub(super) fn look(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, IoError> {
         let end = offset.saturating_add(length).min(self.size_bytes);
-        match end.saturating_sub(offset) {
-            length @ 0..=PIECE_BYTES => {
-                self.channel
-                    .read_to_taste(self.opened, offset, length as usize)
+        let mut bytes = Vec::new();
+        loop {
+            let at = offset + bytes.len() as u64;
+            let wanted = end.saturating_sub(at).min(PIECE_BYTES) as usize;
+            let piece = self.channel.read_to_taste(self.opened, at, wanted)?;
+            let ends = piece.len() < wanted;
+            bytes.extend(piece);
+            if ends || offset + bytes.len() as u64 >= end {
+                return Ok(bytes);
             }
-            length => self.read(offset, length),
         }
     }
 
