@@ -30,10 +30,7 @@ impl Engines {
         path: &str,
         (choice, guasi): (Choice, GuasiOptions),
     ) -> Result<Self, BuildError> {
-        let options = EngineOptions {
-            depth: DEPTH,
-            guasi,
-        };
+        let options = EngineOptions::new(DEPTH, guasi);
         let opened = open_engine_with(choice, options);
         let (first, why) = opened.map_err(|error| {
             let problem = format!("{error} (engine=auto selects an available engine)");
@@ -52,10 +49,7 @@ impl Engines {
     pub(crate) fn of(spare: Vec<Box<dyn Engine<Carried>>>) -> Self {
         Self {
             choice: Choice::Auto,
-            options: EngineOptions {
-                depth: DEPTH,
-                guasi: GuasiOptions::default(),
-            },
+            options: EngineOptions::new(DEPTH, GuasiOptions::default()),
             why: String::new(),
             spare: Mutex::new(spare),
         }

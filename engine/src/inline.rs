@@ -12,7 +12,7 @@ use crate::progress::Step;
 use crate::queue::Queue;
 
 /// How steps are made.
-pub trait InlineCalls: Send + 'static {
+pub trait InlineCalls: Default + Send + 'static {
     /// The state of the way for each file.
     type State: Send;
 
@@ -23,7 +23,7 @@ pub trait InlineCalls: Send + 'static {
     ///
     /// # Errors
     /// When the file cannot be used this way; it is then not made known.
-    fn prepare(file: &Arc<File>) -> Result<Self::State, Errno>;
+    fn prepare(&self, file: &Arc<File>) -> Result<Self::State, Errno>;
 
     /// Makes one step, and returns the number of bytes.
     ///
@@ -40,6 +40,7 @@ pub trait InlineCalls: Send + 'static {
 
 /// Runs operations one after another, in the order in which they were submitted.
 pub struct InlineEngine<M, W: InlineCalls> {
+    calls: W,
     queue: Queue<M>,
     /// By the index of the file.
     states: Vec<Option<W::State>>,
@@ -48,7 +49,13 @@ pub struct InlineEngine<M, W: InlineCalls> {
 impl<M: IoMemory + 'static, W: InlineCalls> InlineEngine<M, W> {
     /// An engine with nothing in flight.
     pub fn new() -> InlineEngine<M, W> {
+        Self::of(W::default())
+    }
+
+    /// An engine with nothing in flight that makes its steps by these calls.
+    pub(crate) fn of(calls: W) -> InlineEngine<M, W> {
         InlineEngine {
+            calls,
             queue: Queue::new(1),
             states: Vec::new(),
         }
@@ -82,7 +89,7 @@ impl<M: IoMemory + 'static, W: InlineCalls> Default for InlineEngine<M, W> {
 
 impl<M: IoMemory + 'static, W: InlineCalls> Engine<M> for InlineEngine<M, W> {
     fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
-        let state = W::prepare(&file)?;
+        let state = self.calls.prepare(&file)?;
         let id = self.queue.files.register(file)?;
         let index = id.index as usize;
         if self.states.len() <= index {

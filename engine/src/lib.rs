@@ -50,7 +50,7 @@ pub use choice::{Choice, EngineError};
 pub use guasi::{GuasiEngine, GuasiOptions, Workers};
 pub use inline::InlineEngine;
 pub use libaio::LibaioEngine;
-pub use mmap::MmapEngine;
+pub use mmap::{AccessOrder, MmapEngine};
 pub use op::{Completion, Engine, Errno, FileId, Op, OpKind, Ticket};
 pub use open::{EngineOptions, Opened, open_engine, open_engine_with};
 pub use ordered::{Checks, Layout, OrderedFile, Rank};

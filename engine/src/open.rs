@@ -6,7 +6,7 @@ use ugeom_machine::buffer::IoMemory;
 use crate::choice::{Choice, EngineError};
 use crate::guasi::{GuasiEngine, GuasiOptions};
 use crate::libaio::LibaioEngine;
-use crate::mmap::MmapEngine;
+use crate::mmap::{AccessOrder, Mapped, MmapEngine};
 use crate::op::Engine;
 use crate::simulated::{Faults, Simulation};
 use crate::splice::SpliceEngine;
@@ -24,6 +24,21 @@ pub struct EngineOptions {
     pub depth: u32,
     /// For `guasi`, also where `auto` comes to it.
     pub guasi: GuasiOptions,
+    /// For `mmap`: the order of the requests to come, where the kernel is to know it.
+    pub order: Option<AccessOrder>,
+}
+
+impl EngineOptions {
+    /// Without advice on the order of requests.
+    #[must_use]
+    pub fn new(depth: u32, guasi: GuasiOptions) -> Self {
+        let order = None;
+        Self {
+            depth,
+            guasi,
+            order,
+        }
+    }
 }
 
 /// Opens an engine that hands at most `depth` operations (1 to 32768) to the kernel at a time;
@@ -35,8 +50,7 @@ pub fn open_engine<M: IoMemory + 'static>(
     choice: Choice,
     depth: u32,
 ) -> Result<Opened<M>, EngineError> {
-    let guasi = GuasiOptions::default();
-    open_engine_with(choice, EngineOptions { depth, guasi })
+    open_engine_with(choice, EngineOptions::new(depth, GuasiOptions::default()))
 }
 
 /// As [`open_engine`], with all options.
@@ -47,7 +61,11 @@ pub fn open_engine_with<M: IoMemory + 'static>(
     choice: Choice,
     options: EngineOptions,
 ) -> Result<Opened<M>, EngineError> {
-    let EngineOptions { depth, guasi } = options;
+    let EngineOptions {
+        depth,
+        guasi,
+        order,
+    } = options;
     let engine: Box<dyn Engine<M>> = match choice {
         Choice::Auto => return Ok(open_best(options)),
         Choice::IoUring => Box::new(UringEngine::open(depth)?),
@@ -63,7 +81,7 @@ pub fn open_engine_with<M: IoMemory + 'static>(
         Choice::Sync => Box::new(SyncEngine::new()),
         Choice::Seek => Box::new(SeekEngine::new()),
         Choice::Splice => Box::new(SpliceEngine::new()),
-        Choice::Mmap => Box::new(MmapEngine::new()),
+        Choice::Mmap => Box::new(MmapEngine::of(Mapped { order })),
         Choice::Simulated => Box::new(Simulation::new(Faults::default()).engine(depth)),
     };
     let why = format!("{}: asked for", engine.name());

@@ -19,6 +19,7 @@ use crate::op::Errno;
 use crate::progress::{Call, SEGMENTS_MAX, Step};
 
 /// Transfers through a pipe.
+#[derive(Default)]
 pub struct Spliced;
 
 /// splice(2), in the calling thread.
@@ -133,7 +134,7 @@ impl InlineCalls for Spliced {
 
     const NAME: &'static str = "splice";
 
-    fn prepare(file: &Arc<File>) -> Result<Transfer, Errno> {
+    fn prepare(&self, file: &Arc<File>) -> Result<Transfer, Errno> {
         let about = file.metadata();
         // splice(2) refuses directories with EINVAL, which would not name the reason.
         match about.is_ok_and(|about| about.is_dir()) {
@@ -195,7 +196,7 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&[7; 4096]).expect("writing");
         let file = Arc::new(file);
-        let mut transfer = Spliced::prepare(&file).expect("a pipe");
+        let mut transfer = Spliced.prepare(&file).expect("a pipe");
         assert_eq!(read(&mut transfer, &file), Ok(4096));
         transfer = Transfer::Lost(Errno::MFILE);
         assert_eq!(read(&mut transfer, &file), Err(Errno::MFILE));

@@ -19,9 +19,11 @@ use crate::op::Errno;
 use crate::progress::{Call, Step};
 
 /// Blocking calls that carry their offset: pread(2), pwrite(2) and their kin.
+#[derive(Default)]
 pub struct Positioned;
 
 /// Blocking calls that use the file's own position.
+#[derive(Default)]
 pub struct Seeking;
 
 /// pread(2) and pwrite(2), in the calling thread.
@@ -35,7 +37,7 @@ impl InlineCalls for Positioned {
 
     const NAME: &'static str = "sync";
 
-    fn prepare(_file: &Arc<File>) -> Result<(), Errno> {
+    fn prepare(&self, _file: &Arc<File>) -> Result<(), Errno> {
         Ok(())
     }
 
@@ -57,7 +59,7 @@ impl InlineCalls for Seeking {
 
     const NAME: &'static str = "seek";
 
-    fn prepare(file: &Arc<File>) -> Result<Option<File>, Errno> {
+    fn prepare(&self, file: &Arc<File>) -> Result<Option<File>, Errno> {
         let metadata = file
             .metadata()
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;

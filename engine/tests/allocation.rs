@@ -83,13 +83,11 @@ fn a_warm_engine_does_not_allocate() {
     for choice in Choice::ALL.into_iter().filter(real) {
         // A worker that starts because all others are busy takes memory; these are all there.
         let workers = Some(Workers { min: 2, max: 2 });
-        let options = EngineOptions {
-            depth: 16,
-            guasi: GuasiOptions {
-                workers,
-                ..GuasiOptions::default()
-            },
+        let guasi = GuasiOptions {
+            workers,
+            ..GuasiOptions::default()
         };
+        let options = EngineOptions::new(16, guasi);
         let opened = ugeom_testkit::or_skip(open_engine_with::<Scatter>(choice, options));
         let Some((mut engine, _)) = opened else { continue };
         let folder = tempfile::tempdir().unwrap();

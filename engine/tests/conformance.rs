@@ -33,12 +33,12 @@ conforms! {
 
 #[test]
 fn guasi_with_the_ring_conforms() {
-    let options = |depth, backend| EngineOptions {
-        depth,
-        guasi: GuasiOptions {
+    let options = |depth, backend| {
+        let guasi = GuasiOptions {
             backend,
             ..GuasiOptions::default()
-        },
+        };
+        EngineOptions::new(depth, guasi)
     };
     let ring = open_engine_with::<Memory>(Choice::Guasi, options(1, Backend::Ring));
     if ugeom_testkit::or_skip(ring).is_none() {

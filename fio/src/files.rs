@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{Advice, OFlags, fadvise};
+use ugeom_engine::AccessOrder;
 use ugeom_job::error::JobError;
 use ugeom_job::settings::{FadviseHint, Job, READ, RangeCall, Verify, WRITE, WriteSync};
 
@@ -99,18 +100,26 @@ fn open_files_as(job: &Job, paths: &[PathBuf], creates: bool) -> Result<Vec<Arc<
             // Advice: the system may keep pages, as with fio.
             let _ = fadvise(&file, 0, None, Advice::DontNeed);
         }
-        let advice = match job.fadvise_hint {
-            FadviseHint::None => None,
-            FadviseHint::Pattern if job.rw.random => Some(Advice::Random),
-            FadviseHint::Pattern | FadviseHint::Sequential => Some(Advice::Sequential),
-            FadviseHint::Random => Some(Advice::Random),
-        };
-        if let Some(advice) = advice {
+        if let Some(order) = order_of(job) {
+            let advice = match order {
+                AccessOrder::Random => Advice::Random,
+                AccessOrder::Sequential => Advice::Sequential,
+            };
             let _ = fadvise(&file, 0, None, advice);
         }
         Ok(Arc::new(file))
     };
     paths.iter().map(open).collect()
+}
+
+/// `fadvise_hint`: the order of a job's requests, as far as the kernel is to know it.
+pub(crate) fn order_of(job: &Job) -> Option<AccessOrder> {
+    match job.fadvise_hint {
+        FadviseHint::None => None,
+        FadviseHint::Pattern if job.rw.random => Some(AccessOrder::Random),
+        FadviseHint::Pattern | FadviseHint::Sequential => Some(AccessOrder::Sequential),
+        FadviseHint::Random => Some(AccessOrder::Random),
+    }
 }
 
 /// `pre_read`: brings a file into the cache.

@@ -275,7 +275,7 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Harn
         backend: backend_of(&measured.method),
     };
     let depth = measured.depth;
-    let engine = match open_engine_with(choice, EngineOptions { depth, guasi }) {
+    let engine = match open_engine_with(choice, EngineOptions::new(depth, guasi)) {
         Ok((engine, _)) => engine,
         Err(error) => return Ok(Err(error.to_string())),
     };

@@ -93,7 +93,7 @@ impl Method {
             backend,
             ..GuasiOptions::default()
         };
-        let opened = open_engine_with(choice, EngineOptions { depth, guasi })?;
+        let opened = open_engine_with(choice, EngineOptions::new(depth, guasi))?;
         Ok(Some(opened.0))
     }
 }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{OFlags, SeekFrom};
-use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
 use ugeom_machine::buffer::Segment;
 use ugeom_machine::mapping::guard;
 use ugeom_machine::shared_bytes;
@@ -38,8 +38,21 @@ use crate::inline::{InlineCalls, InlineEngine};
 use crate::op::Errno;
 use crate::progress::{Call, Step};
 
+/// The order of the requests to come, for the kernel: posix_madvise(3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessOrder {
+    /// The kernel reads nothing ahead, and only the page of a fault.
+    Random,
+    /// The kernel reads further ahead.
+    Sequential,
+}
+
 /// Copies from and to mapped files.
-pub struct Mapped;
+#[derive(Default)]
+pub struct Mapped {
+    /// Advice for each mapping.
+    pub(crate) order: Option<AccessOrder>,
+}
 
 /// Copies from and to a mapping of the file, in the calling thread.
 pub type MmapEngine<M> = InlineEngine<M, Mapped>;
@@ -47,6 +60,7 @@ pub type MmapEngine<M> = InlineEngine<M, Mapped>;
 /// The state of a file that can be mapped.
 pub struct MappedFile {
     file: Arc<File>,
+    order: Option<AccessOrder>,
     writable: bool,
     regular: bool,
     mapping: Option<Mapping>,
@@ -85,6 +99,18 @@ impl Mapping {
         })
     }
 
+    /// Tells the kernel the order of the requests to come; posix_fadvise(2) does not concern
+    /// mappings. The kernel may disregard it.
+    fn advise(&self, order: Option<AccessOrder>) {
+        let advice = match order {
+            None => return,
+            Some(AccessOrder::Random) => Advice::Random,
+            Some(AccessOrder::Sequential) => Advice::Sequential,
+        };
+        // SAFETY: the range is the mapping; these advices change nothing in it.
+        let _ = unsafe { madvise(self.base.cast(), self.len, advice) };
+    }
+
     /// Makes `len` bytes from `offset` on durable. Both are inside.
     fn sync(&self, offset: usize, len: usize) -> Result<(), Errno> {
         let start = offset / guard::page_bytes() * guard::page_bytes();
@@ -121,7 +147,9 @@ impl MappedFile {
         if end > mapped as u64 {
             let len = usize::try_from(size).map_err(|_| Errno::NOMEM)?;
             self.mapping = None;
-            self.mapping = Some(Mapping::new(&self.file, len, self.writable)?);
+            let mapping = Mapping::new(&self.file, len, self.writable)?;
+            mapping.advise(self.order);
+            self.mapping = Some(mapping);
         }
         Ok((end - offset) as usize)
     }
@@ -201,7 +229,7 @@ impl InlineCalls for Mapped {
 
     const NAME: &'static str = "mmap";
 
-    fn prepare(file: &Arc<File>) -> Result<Option<MappedFile>, Errno> {
+    fn prepare(&self, file: &Arc<File>) -> Result<Option<MappedFile>, Errno> {
         let error = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         let kind = file.metadata().map_err(error)?.file_type();
         let flags = rustix::fs::fcntl_getfl(file)?;
@@ -216,6 +244,7 @@ impl InlineCalls for Mapped {
         guard::install().map_err(error)?;
         Ok(Some(MappedFile {
             file: Arc::clone(file),
+            order: self.order,
             writable: access == OFlags::RDWR,
             regular: kind.is_file(),
             mapping: None,

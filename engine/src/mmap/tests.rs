@@ -58,7 +58,7 @@ fn a_file_that_becomes_shorter_and_longer_is_followed() {
 #[test]
 fn a_page_that_vanishes_during_the_copy_is_eio_and_not_a_crash() {
     let (_folder, file) = open(&[7; 16_384]);
-    let mut mapped = Mapped::prepare(&file).unwrap().unwrap();
+    let mut mapped = Mapped::default().prepare(&file).unwrap().unwrap();
     let memory = Buffer::new(16_384);
     let step = Step {
         call: Call::Read,
@@ -119,4 +119,27 @@ fn writes_go_into_the_mapping_and_past_the_end() {
     assert_eq!(content.len(), 7_000);
     assert!(content[..4_000].iter().all(|&byte| byte == 1));
     assert!(content[4_000..].iter().all(|&byte| byte == 9));
+}
+
+/// The kernel notes advice with the mapping (proc_pid_smaps(5)).
+#[test]
+fn the_kernel_is_told_the_order_of_requests() {
+    let orders = [
+        (None, [false, false]),
+        (Some(AccessOrder::Random), [true, false]),
+        (Some(AccessOrder::Sequential), [false, true]),
+    ];
+    for (order, expected) in orders {
+        let (folder, file) = open(&[7; 8192]);
+        let mut engine = MmapEngine::of(Mapped { order });
+        let id = engine.register(file).unwrap();
+        let (count, _) = run(&mut engine, OpKind::Read, id, 0, Buffer::new(512));
+        assert_eq!(count, Ok(512));
+        let path = folder.path().join("f").display().to_string();
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = maps.lines().skip_while(|line| !line.ends_with(&path));
+        let flags = lines.find(|line| line.starts_with("VmFlags:")).unwrap();
+        let has = ["rr", "sr"].map(|flag| flags.split(' ').any(|word| word == flag));
+        assert_eq!(has, expected, "{order:?}: {flags}");
+    }
 }

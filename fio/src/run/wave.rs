@@ -17,7 +17,7 @@ use ugeom_stack::Delta;
 use super::sampling::Sampling;
 use super::{Copy, Watcher, burn, commands, states, thread};
 use crate::draws::Purpose;
-use crate::files::{open_files, remove_files};
+use crate::files::{open_files, order_of, remove_files};
 use crate::outcome::{JobOutcome, Outcome};
 use crate::ranges::RangeDoor;
 use crate::replay::Replay;
@@ -354,6 +354,7 @@ fn through_door(
             let options = EngineOptions {
                 depth: slots,
                 guasi: threads_of(job, files.len()),
+                order: order_of(job),
             };
             let opened = EngineDoor::open(choice, options, bytes, files).map_err(|error| {
                 JobError::caused(&job.name, format!("the engine {}", job.ioengine), error)

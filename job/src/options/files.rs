@@ -61,7 +61,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "drop the files from the page cache before each pass over them",
         set_field!(invalidate = truth)),
     option("fadvise_hint", "0|1|random|sequential", Value("1"),
-        "posix_fadvise(2) for the order of requests; 1: the order of the job",
+        "posix_fadvise(2), or posix_madvise(3), for the order of requests; 1: that of the job",
         set_choice!(fadvise_hint = [
             ("0", FadviseHint::None), ("1", FadviseHint::Pattern),
             ("random", FadviseHint::Random), ("sequential", FadviseHint::Sequential),
