@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_stack::Command;
 
-/// Why what was written is lost at the end.
+/// The reason for the loss at the end.
 const REMOVED: &str = "the file was removed, or another one replaced it, while it was open";
 
 /// A regular file that is open for writing.

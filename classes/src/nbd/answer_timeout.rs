@@ -13,8 +13,9 @@
 //! requests fail at once for a while. A whole timeout comes back with the first answer, and from
 //! time to time for servers that are only slow.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
+use ugeom_machine::mutex::Mutex;
 
 /// The shortest try, ns: far longer than a disk that works takes to answer.
 const SHORTEST_NS: u64 = 100_000_000;
@@ -57,8 +58,7 @@ impl AnswerTimeout {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// How long a server that owes answers may be silent, ns.

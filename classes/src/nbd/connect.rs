@@ -1,4 +1,4 @@
-//! How a connection to a server begins: it is reached, and hands are shaken.
+//! Makes a connection to a server: the socket is connected, and the handshake follows.
 
 use super::route::{Begun, Place, Route};
 use super::shake::{Facts, Shake, Step};

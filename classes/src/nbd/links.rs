@@ -24,8 +24,9 @@ use crate::own_thread::OwnThread;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use ugeom_machine::mailbox::Mailbox;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{Bio, Command, Errno};
 
 /// A link that several threads can reach.
@@ -42,8 +43,7 @@ pub(super) struct SharedLink {
 
 impl SharedLink {
     pub fn lock(&self) -> MutexGuard<'_, Link> {
-        // A panic in it is a defect that has been reported; what it had in flight is asked again.
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+        self.link.lock()
     }
 
     fn is_unflushed(&self) -> bool {
@@ -100,8 +100,7 @@ impl Links {
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Arc<SharedLink>>> {
-        // Nothing panics while it is locked.
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 
     /// A link for the calling thread.

@@ -242,8 +242,8 @@ fn build(
     let name = wanted.name.unwrap_or_else(|| context.next_name("nbd"));
     let refused = |problem: String| BuildError::Refused {
         path: match export.is_empty() {
-            true => format!("connecting to {place}"),
-            false => format!("connecting to {place}, export `{export}`"),
+            true => place.to_string(),
+            false => format!("{place}, export `{export}`"),
         },
         problem,
     };

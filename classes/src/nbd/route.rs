@@ -1,4 +1,4 @@
-//! Where a server is, and the way there: the addresses of its name.
+//! The place of a server, and the addresses of its host name.
 //!
 //! A name is looked up when the stack is built. Later, a thread looks it up again when an attempt
 //! to connect has failed: behind a partition a look-up takes tens of seconds, and a thread that
@@ -10,8 +10,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Place {
     }
 }
 
-/// The way to a server.
+/// The place of a server and its addresses.
 pub(super) struct Route {
     place: Place,
     addresses: Arc<Addresses>,
@@ -60,13 +61,6 @@ struct Addresses {
     asks: AtomicBool,
 }
 
-impl Addresses {
-    fn known(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
-        // Nothing panics while it is locked.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A connection that is being made.
 pub(super) struct Begun {
     pub fd: OwnedFd,
@@ -75,7 +69,7 @@ pub(super) struct Begun {
 }
 
 impl Route {
-    /// Looks the place up.
+    /// Looks the host name up.
     ///
     /// # Errors
     /// Why that does not work, in plain words.
@@ -86,7 +80,7 @@ impl Route {
 
     fn to(place: Place, found: Vec<SocketAddr>) -> Self {
         let addresses = Arc::<Addresses>::default();
-        *addresses.known() = found;
+        *addresses.known.lock() = found;
         Self {
             place,
             addresses,
@@ -94,7 +88,7 @@ impl Route {
         }
     }
 
-    /// The way to a host whose addresses are known.
+    /// A host whose addresses are known.
     #[cfg(test)]
     pub fn known(host: &str, addresses: &[SocketAddr]) -> Self {
         let (host, port) = (host.to_owned(), addresses[0].port());
@@ -112,7 +106,7 @@ impl Route {
     /// Why that cannot work, in plain words.
     pub fn begin(&self, attempt: usize) -> Result<Begun, String> {
         let Place::Unix(path) = &self.place else {
-            let known = self.addresses.known();
+            let known = self.addresses.known.lock();
             let address = known.get(attempt % known.len().max(1));
             let address = address.ok_or("the host has no address")?;
             let (fd, addresses) = (begin_to(address)?, known.len());
@@ -146,7 +140,7 @@ impl Route {
             if let Ok(found) = place.look_up()
                 && !found.is_empty()
             {
-                *addresses.known() = found;
+                *addresses.known.lock() = found;
             }
             addresses.asks.store(false, Ordering::SeqCst);
         });
@@ -205,14 +199,15 @@ mod tests {
         let route = Route::known("localhost", &[old]);
         route.has_failed();
         let begin = Instant::now();
-        while route.addresses.known().contains(&old) {
+        while route.addresses.known.lock().contains(&old) {
             assert!(begin.elapsed() < Duration::from_secs(60), "it is looked up");
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(
             route
                 .addresses
-                .known()
+                .known
+                .lock()
                 .iter()
                 .all(|it| it.ip().is_loopback())
         );

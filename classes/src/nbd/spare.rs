@@ -5,7 +5,7 @@
 //! client only: leaving and connecting again would find no server.
 
 use super::connect::leave;
-use std::sync::{Mutex, PoisonError};
+use ugeom_machine::mutex::Mutex;
 use ugeom_tls::Stream;
 
 /// A connection in the transmission phase, over which nothing is in flight or unflushed.
@@ -24,25 +24,17 @@ impl Spare {
     }
 
     pub fn take(&self) -> Option<Resting> {
-        // Nothing panics while it is locked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 
     /// True while there is one.
     pub fn is_kept(&self) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some()
+        self.0.lock().is_some()
     }
 
     /// Keeps this connection, and leaves the one that was kept.
     pub fn keep(&self, resting: Resting) {
-        let before = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(resting);
+        let before = self.0.lock().replace(resting);
         if let Some(mut before) = before {
             leave(&mut before.stream);
         }

@@ -11,8 +11,9 @@ use super::answer_timeout::AnswerTimeout;
 use crate::failures::Failures;
 use crate::overlap::Overlap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::Losses;
 
 /// The error of FLUSHes after a failed one.
@@ -75,8 +76,7 @@ impl Together {
     }
 
     fn flushes(&self) -> MutexGuard<'_, Flushes> {
-        // Nothing panics while it is locked.
-        self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.flushes.lock()
     }
 
     /// The number of a new link.

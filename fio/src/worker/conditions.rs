@@ -109,8 +109,8 @@ impl<D: Door> Worker<'_, D> {
         !waits
     }
 
-    /// Whether a request changes a place that is written or read back now, so that nobody knows
-    /// what the device holds afterwards.
+    /// Whether a request changes a place that is being written or read back: the content of the
+    /// device would then depend on the order of completion.
     fn spoils(&self, request: &Request) -> bool {
         let changes = |kind| matches!(kind, Kind::Write | Kind::Trim);
         self.written.is_some()

@@ -9,9 +9,9 @@
 use super::Holds;
 use std::collections::BTreeMap;
 
-/// What each kind may spend at once, bytes.
+/// The allowance of each kind at the begin, bytes.
 const FREE_BYTES: u64 = 32 << 20;
-/// The part of the searched bytes that each kind may spend besides.
+/// The allowance grows by one byte for so many searched ones.
 const PART: u64 = 8;
 /// The cost of a read of fewer bytes, bytes: a request takes time, whatever its length.
 const READ_BYTES_MIN: u64 = 4096;
@@ -38,7 +38,7 @@ struct OfKind {
     unexamined: u64,
 }
 
-/// What each kind has spent.
+/// The costs by kind of structure.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     searched_bytes: u64,
@@ -46,7 +46,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// So many more bytes are searched.
+    /// Counts searched bytes.
     pub fn looked(&mut self, length: usize) {
         self.searched_bytes = self.searched_bytes.saturating_add(length as u64);
     }

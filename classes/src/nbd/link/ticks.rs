@@ -1,4 +1,4 @@
-//! The timer of a link: what only the time shows.
+//! The timer of a link: the timeouts of the server and of requests.
 
 use super::{Link, OTHER_EXPORT, SILENT, Stage};
 use crate::nbd::connect::CONNECT_NS;
@@ -10,7 +10,7 @@ use std::time::Duration;
 const HANDSHAKE_NS: u64 = 5_000_000_000;
 
 impl Link {
-    /// Looks for silence, and for requests that have waited long enough.
+    /// Ends a connection whose server is silent, and requests that have waited for `retry`.
     pub(super) fn tick(&mut self) {
         // The number of ticks does not matter; without any there is nothing to read.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
