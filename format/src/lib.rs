@@ -7,7 +7,7 @@
 //! providers); `diskstats` is a text of the
 //! kernel, `dm_table` the table of a mapped device, `btf` the types of a kernel, `raidtest` the
 //! request files of that benchmark, `crash_log` what a disk was written before it crashes, `qcow2`
-//! the header of such an image, `gzip`, `xz` and `zstd` the frames of
+//! the header of such an image, `vmdk` the files that one names, `gzip`, `xz` and `zstd` the frames of
 //! compressed files, `ddrescue` the map of a disk with faults, `verify_state` what a job of fio
 //! wrote last; `wire` holds protocols,
 //! `text` is how names and labels are kept and shown.
@@ -50,6 +50,7 @@ pub mod sgi;
 pub mod text;
 pub mod trace;
 pub mod verify_state;
+pub mod vmdk;
 pub mod vtoc8;
 pub mod wire;
 pub mod xz;

@@ -193,6 +193,20 @@ proptest! {
     }
 
     #[test]
+    fn a_descriptor_of_an_image(
+        text in "((RW|RDONLY|#|\"x|RW8)?[ \n\r\t\x0b\0]{0,2}(8|-8|\\+8|0)?[ \n\t]{0,2}(FLAT|SPARSE|ZERO)?\
+                 [ \n\t]{0,2}(\"[a\r\n]{0,2}\")?( 0)?\n){0,6}",
+    ) {
+        targets::vmdk(text.as_bytes());
+        targets::vmdk(format!("KDMV{text}").as_bytes());
+    }
+
+    #[test]
+    fn a_uri(text in "nbds?(\\+unix)?://[a:\\[\\]0-9]{0,6}/(%[0-9a-f]{2}|[/a?=])*(\n\n/[a%20]{0,4})?") {
+        targets::nbd_uri(text.as_bytes());
+    }
+
+    #[test]
     fn a_header_of_an_image(bytes in disk(1024), version in 0_u8..4, bits in 0_u8..25) {
         targets::qcow2(&bytes);
         let mut bytes = bytes;

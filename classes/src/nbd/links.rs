@@ -90,9 +90,9 @@ impl Links {
             return;
         }
         if !self.shared.swap(true, Ordering::SeqCst) {
-            let place = remote.route.place();
+            let server = remote.route.endpoint();
             log::warn!(
-                "{place}: the server admits too few connections for one a thread; all threads \
+                "{server}: the server admits too few connections for one a thread; all threads \
                  share one (connections=1 does so from the start)"
             );
         }

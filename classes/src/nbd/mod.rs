@@ -38,7 +38,6 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod together;
-mod uri;
 
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::entry::{Build, ClassEntry, Role};
@@ -48,7 +47,7 @@ use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use crate::{set_choice, set_field};
 use connect::FirstConnection;
 use links::Flusher;
-use route::{Place, Route};
+use route::Route;
 use service::Service;
 use shake::Facts;
 use spare::Spare;
@@ -59,12 +58,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use together::Together;
 use ugeom_format::wire::nbd::export_flag;
+use ugeom_format::wire::nbd::uri::{self, Endpoint, Uri};
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Fact, Geom, LocalKey, Losses, Next, Plan, ProviderPlan,
     Request, ThreadState,
 };
 use ugeom_tls::ClientTls;
-use uri::Parsed;
 
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "nbd",
@@ -236,18 +235,20 @@ fn build(
         Err(problem) => return Err(arguments.invalid("uri", problem).into()),
     };
     let tls = tls(&parsed, &wanted, &arguments)?;
-    let Parsed { place, export, .. } = parsed;
+    let Uri {
+        endpoint, export, ..
+    } = parsed;
     let timeout = Duration::from_nanos(wanted.timeout_ns);
     let retry = Duration::from_nanos(wanted.retry_ns);
     let name = wanted.name.unwrap_or_else(|| context.next_name("nbd"));
     let refused = |problem: String| BuildError::Refused {
         path: match export.is_empty() {
-            true => place.to_string(),
-            false => format!("{place}, export `{export}`"),
+            true => endpoint.to_string(),
+            false => format!("{endpoint}, export `{export}`"),
         },
         problem,
     };
-    let connected = connect::first(place.clone(), &export, tls.as_ref(), timeout);
+    let connected = connect::first(endpoint.clone(), &export, tls.as_ref(), timeout);
     let FirstConnection {
         facts,
         stream,
@@ -273,7 +274,7 @@ fn build(
         losses,
     });
     let mut config = vec![
-        ("server", remote.route.place().to_string()),
+        ("server", remote.route.endpoint().to_string()),
         ("export", remote.export.clone()),
     ];
     if remote.tls.is_some() {
@@ -332,12 +333,12 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// # Errors
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
-    let place = Place::Unix(private.socket);
+    let endpoint = Endpoint::Unix(private.socket);
     let FirstConnection {
         facts,
         stream,
         route,
-    } = connect::first(place, "", None, PRIVATE_TIMEOUT)?;
+    } = connect::first(endpoint, "", None, PRIVATE_TIMEOUT)?;
     let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted)?;
@@ -366,7 +367,7 @@ type Keeps = Box<dyn Any + Send + Sync>;
 
 /// The TLS configuration of the connection, if the URI asks for TLS.
 fn tls(
-    parsed: &Parsed,
+    parsed: &Uri,
     wanted: &Wanted,
     arguments: &LayerArguments<'_>,
 ) -> Result<Option<ClientTls>, BuildError> {
@@ -379,14 +380,14 @@ fn tls(
         }
         return Ok(None);
     }
-    let host = match &parsed.place {
-        Place::Tcp { host, .. } => host,
-        Place::Unix(_) => "localhost",
+    let host = match &parsed.endpoint {
+        Endpoint::Tcp { host, .. } => host,
+        Endpoint::Unix(_) => "localhost",
     };
     let name = wanted.hostname.as_deref().unwrap_or(host);
     let tls = ClientTls::open(wanted.certificates.as_deref().map(Path::new), name);
     tls.map(Some)
-        .map_err(|error| BuildError::refused(&parsed.place.to_string(), error.to_string()))
+        .map_err(|error| BuildError::refused(&parsed.endpoint.to_string(), error.to_string()))
 }
 
 fn plan(

@@ -1,4 +1,4 @@
-//! The place of a server, and the addresses of its host name.
+//! Where a server listens, and the addresses of its host name.
 //!
 //! A name is looked up when the stack is built. Later, a thread looks it up again when an attempt
 //! to connect has failed: behind a partition a look-up takes tens of seconds, and a thread that
@@ -6,49 +6,29 @@
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
-use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use ugeom_format::wire::nbd::uri::Endpoint;
 use ugeom_machine::mutex::Mutex;
 
-/// Where a server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Unix(PathBuf),
-    Tcp { host: String, port: u16 },
+/// The addresses of a host; a Unix socket has none. This may take tens of seconds.
+fn look_up(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, String> {
+    let Endpoint::Tcp { host, port } = endpoint else { return Ok(Vec::new()) };
+    let found = (host.as_str(), *port).to_socket_addrs();
+    let found = found.map_err(|error| format!("unknown host: {error}"))?;
+    Ok(found.collect())
 }
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "{}", path.display()),
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
-        }
-    }
+/// True if the addresses of a server may change.
+fn has_name(endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Tcp { host, .. } if host.parse::<IpAddr>().is_err())
 }
 
-impl Place {
-    /// The addresses of a host; a Unix socket has none. This may take tens of seconds.
-    fn look_up(&self) -> Result<Vec<SocketAddr>, String> {
-        let Self::Tcp { host, port } = self else { return Ok(Vec::new()) };
-        let found = (host.as_str(), *port).to_socket_addrs();
-        let found = found.map_err(|error| format!("unknown host: {error}"))?;
-        Ok(found.collect())
-    }
-
-    /// True if its addresses may change.
-    fn has_name(&self) -> bool {
-        matches!(self, Self::Tcp { host, .. } if host.parse::<IpAddr>().is_err())
-    }
-}
-
-/// The place of a server and its addresses.
+/// Where a server listens, and the addresses of its host.
 pub(super) struct Route {
-    place: Place,
+    endpoint: Endpoint,
     addresses: Arc<Addresses>,
     /// The number of the address that has last reached the server.
     last: AtomicUsize,
@@ -73,16 +53,16 @@ impl Route {
     ///
     /// # Errors
     /// Why that does not work, in plain words.
-    pub fn find(place: Place) -> Result<Self, String> {
-        let found = place.look_up()?;
-        Ok(Self::to(place, found))
+    pub fn find(endpoint: Endpoint) -> Result<Self, String> {
+        let found = look_up(&endpoint)?;
+        Ok(Self::to(endpoint, found))
     }
 
-    fn to(place: Place, found: Vec<SocketAddr>) -> Self {
+    fn to(endpoint: Endpoint, found: Vec<SocketAddr>) -> Self {
         let addresses = Arc::<Addresses>::default();
         *addresses.known.lock() = found;
         Self {
-            place,
+            endpoint,
             addresses,
             last: AtomicUsize::new(0),
         }
@@ -92,11 +72,11 @@ impl Route {
     #[cfg(test)]
     pub fn known(host: &str, addresses: &[SocketAddr]) -> Self {
         let (host, port) = (host.to_owned(), addresses[0].port());
-        Self::to(Place::Tcp { host, port }, addresses.to_vec())
+        Self::to(Endpoint::Tcp { host, port }, addresses.to_vec())
     }
 
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// Begins to connect, without waiting; a socket that has become writable is connected, or has
@@ -105,7 +85,7 @@ impl Route {
     /// # Errors
     /// Why that cannot work, in plain words.
     pub fn begin(&self, attempt: usize) -> Result<Begun, String> {
-        let Place::Unix(path) = &self.place else {
+        let Endpoint::Unix(path) = &self.endpoint else {
             let known = self.addresses.known.lock();
             let address = known.get(attempt % known.len().max(1));
             let address = address.ok_or("the host has no address")?;
@@ -131,13 +111,13 @@ impl Route {
 
     /// An attempt has failed: the name may have other addresses now.
     pub fn has_failed(&self) {
-        if !self.place.has_name() || self.addresses.asks.swap(true, Ordering::SeqCst) {
+        if !has_name(&self.endpoint) || self.addresses.asks.swap(true, Ordering::SeqCst) {
             return;
         }
-        let (place, addresses) = (self.place.clone(), Arc::clone(&self.addresses));
+        let (endpoint, addresses) = (self.endpoint.clone(), Arc::clone(&self.addresses));
         let thread = std::thread::Builder::new().name("ugeom-nbd-name".to_owned());
         let asks = thread.spawn(move || {
-            if let Ok(found) = place.look_up()
+            if let Ok(found) = look_up(&endpoint)
                 && !found.is_empty()
             {
                 *addresses.known.lock() = found;

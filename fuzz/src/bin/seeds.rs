@@ -77,6 +77,10 @@ fn main() -> io::Result<()> {
     write("ddrescue", "small", faults)?;
     write("verify_state", "two", &verify_state())?;
     write("qcow2", "overlay", &qcow2())?;
+    write("vmdk", "two-extents", VMDK.as_bytes())?;
+    write("vmdk", "loose", b"RW\n8\tFLAT\r\"a\" 0\n")?;
+    write("nbd_uri", "tcp", b"nbds://[::1]:1/a%20b")?;
+    write("nbd_uri", "unix", b"nbd+unix:///x\n\n/run/a%20b")?;
     write("crash_log", "small", &crash_log())?;
     let go = b"\0\0\0\x03md0\0\x01\0\x03";
     write("wire", "go", go)?;
@@ -356,6 +360,10 @@ fn verify_state() -> Vec<u8> {
     file[185] = 16;
     file
 }
+
+const VMDK: &str = "# Disk DescriptorFile\nversion=1\nCID=9b20db1c\nparentCID=fffffffe\n\
+                    parentFileNameHint=\"a.vmdk\"\n\n# Extents\nRW 8 SPARSE \"a-s001.vmdk\"\n\
+                    RW 2048 FLAT \"a-flat.vmdk\" 0\n";
 
 fn qcow2() -> Vec<u8> {
     let mut head = vec![0; 136];

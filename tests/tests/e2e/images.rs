@@ -276,12 +276,31 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
     has(&told.stderr, &format!("based on {secret}"));
     let text = "# Disk DescriptorFile\nversion=1\nCID=fffffffe\nparentCID=ffffffff\n\
                 createType=\"monolithicFlat\"\nRW 2048 FLAT \"../secret\" 0\n";
+    let refused = |text: &str, options: &str, reason: &str| {
+        std::fs::write(bench.path("hostile.vmdk"), text).expect("a descriptor");
+        let image = format!("{}{options}", bench.path("hostile.vmdk"));
+        has(&ugeom(&["read", &image]).failed(1), reason);
+    };
     let escapes = text.replace("../secret", &secret);
     for text in [text, &escapes, &text.replace("../secret", "link.img")] {
-        std::fs::write(bench.path("hostile.vmdk"), text).expect("a descriptor");
-        let error = ugeom(&["read", &bench.path("hostile.vmdk")]).failed(1);
-        has(&error, "its extent");
+        refused(text, "", "its extent");
     }
+    // qemu takes these for the same extent.
+    refused(&text.replace("RW ", "RW\t"), "", "its extent");
+    refused(&text.replace("RW ", " RW\x0b"), "", "its extent");
+    refused(&text.replace(' ', "\n"), "?format=vmdk", "line 8");
+    refused(&format!("\n{text}"), "?format=vmdk", "its extent");
+    let behind = format!("version=1\n# {}\nCID", "x".repeat(100_000));
+    let behind = text.replace("version=1\nCID", &behind);
+    refused(&behind, "", "its extent");
+    // A sparse extent without sectors holds another descriptor.
+    let mut extent = vec![0; 4096];
+    extent[..4].copy_from_slice(b"KDMV");
+    (extent[4], extent[28]) = (1, 1);
+    extent[512..512 + text.len()].copy_from_slice(text.as_bytes());
+    std::fs::write(bench.path("extent.vmdk"), extent).expect("an extent");
+    let nested = text.replace("FLAT \"../secret\" 0", "SPARSE \"extent.vmdk\"");
+    refused(&nested, "", "of 0 sectors");
 }
 
 /// qemu reads the whole table of such an image into memory: 1 GiB for one of 256 TiB.

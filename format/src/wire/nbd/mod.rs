@@ -66,6 +66,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 mod transmission;
+pub mod uri;
 
 pub use extended::{
     EXTENDED_CHUNK_HEADER_BYTES, EXTENDED_REQUEST_BYTES, ExtendedChunkHeader, ExtendedRequest,

@@ -4,24 +4,54 @@
 //! Source: "The NBD Uniform Resource Indicator (URI) specification", `doc/uri.md` of
 //! <https://github.com/NetworkBlockDevice/nbd>; escapes are those of RFC 3986, 2.1.
 
-use super::route::Place;
+use std::fmt;
+use std::path::PathBuf;
 
 /// The port of NBD servers.
 const PORT: u16 = 10_809;
 
 const SCHEMES: &str = "a URI begins with nbd://, nbds://, nbd+unix:// or nbds+unix://";
 
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// A host, by its name or address, and a port.
+    Tcp {
+        /// Without the brackets of an IPv6 address.
+        host: String,
+        /// 10809 where the URI has none.
+        port: u16,
+    },
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
 /// The parts of a URI.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parsed {
-    pub place: Place,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uri {
+    /// Where the server listens.
+    pub endpoint: Endpoint,
+    /// Its export, without escapes.
     pub export: String,
     /// The connection is to use TLS.
     pub tls: bool,
 }
 
-/// Where the server is, the name of the export, and whether there is TLS.
-pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<Parsed, String> {
+/// Reads a URI. The path of a Unix socket may also be given by itself, as `socket`.
+///
+/// # Errors
+/// What is wrong, in plain words.
+pub fn parse(uri: &str, socket: Option<&str>) -> Result<Uri, String> {
     let (scheme, rest) = uri.split_once("://").ok_or(SCHEMES)?;
     let (host, export) = rest.split_once('/').unwrap_or((rest, ""));
     // A URI in quotes has the query that otherwise stands behind it.
@@ -42,7 +72,7 @@ pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<Parsed, String> {
                    (rustls) has none; use certificates";
         return Err(why.to_owned());
     }
-    let place = match (unix, socket) {
+    let endpoint = match (unix, socket) {
         (false, Some(_)) => return Err(format!("socket= belongs to {scheme}+unix://")),
         (false, None) => tcp(host)?,
         (true, _) if !host.is_empty() => {
@@ -51,12 +81,16 @@ pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<Parsed, String> {
             ));
         }
         (true, None) => return Err("the server's socket is missing: ?socket=PATH".to_owned()),
-        (true, Some(path)) => Place::Unix(unescaped(path)?.into()),
+        (true, Some(path)) => Endpoint::Unix(unescaped(path)?.into()),
     };
-    Ok(Parsed { place, export, tls })
+    Ok(Uri {
+        endpoint,
+        export,
+        tls,
+    })
 }
 
-fn tcp(host: &str) -> Result<Place, String> {
+fn tcp(host: &str) -> Result<Endpoint, String> {
     let (host, port) = match host.rsplit_once(':') {
         // In brackets, the colons are those of an IPv6 address.
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -73,7 +107,7 @@ fn tcp(host: &str) -> Result<Place, String> {
         return Err("the host is missing: nbd://HOST/EXPORT".to_owned());
     }
     let host = host.to_owned();
-    Ok(Place::Tcp { host, port })
+    Ok(Endpoint::Tcp { host, port })
 }
 
 fn unescaped(text: &str) -> Result<String, String> {
@@ -113,7 +147,7 @@ mod tests {
         ];
         for (uri, socket, at, name, tls) in good {
             let parsed = parse(uri, socket).expect(uri);
-            assert_eq!(parsed.place.to_string(), at);
+            assert_eq!(parsed.endpoint.to_string(), at);
             assert_eq!((parsed.export.as_str(), parsed.tls), (name, tls));
         }
         let bad = [

@@ -1,0 +1,4 @@
+//! Fuzz target: see `vmdk` in `src/format.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::vmdk(data));
