@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 use shrink::Shrink;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use ugeom_format::crash_log::Entry;
+use ugeom_machine::mutex::Mutex;
 
 /// How many failing states a report lists.
 const LISTED_MAX: usize = 100;
@@ -244,10 +245,7 @@ pub fn campaign<C: Check>(
     };
     drop(sound);
     work.run()?;
-    let mut found = work
-        .found
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut found = work.found.into_inner();
     if let Some(error) = found.error.take() {
         return Err(error);
     }
@@ -353,12 +351,12 @@ impl<C: Check> Work<'_, C> {
                 let receiver = &receiver;
                 scope.spawn(move || {
                     if let Err(error) = self.lane(number, receiver) {
-                        self.lock().error.get_or_insert(error);
+                        self.found.lock().error.get_or_insert(error);
                     }
-                    if self.lock().error.is_some() {
+                    if self.found.lock().error.is_some() {
                         // The other lanes and the plan see that no lane takes states any more.
                         settings.stop.store(true, Ordering::Relaxed);
-                        let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+                        let receiver = receiver.lock();
                         while receiver.recv().is_ok() {}
                     }
                 });
@@ -377,11 +375,6 @@ impl<C: Check> Work<'_, C> {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Found> {
-        // Nothing panics while it is locked.
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lane(
         &self,
         number: usize,
@@ -392,17 +385,14 @@ impl<C: Check> Work<'_, C> {
         let lane = Lane::new(self.log, &folder, settings.cache_bytes, settings.tear_bytes)?;
         let mut ask = Ask::new(lane, number, self.check, self.promised)?;
         loop {
-            let next = {
-                let states = states.lock().unwrap_or_else(PoisonError::into_inner);
-                states.recv()
-            };
+            let next = states.lock().recv();
             let Ok((number, state)) = next else { return Ok(()) };
             let judgement = ask.judge(&state)?;
             if settings.stop.load(Ordering::Relaxed) {
                 // The check was ended, too: its answer says nothing.
                 continue;
             }
-            self.lock().add(number, state, judgement);
+            self.found.lock().add(number, state, judgement);
         }
     }
 }

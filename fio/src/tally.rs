@@ -1,7 +1,7 @@
 //! The counts of a worker, and their sum over several.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 use ugeom_machine::cpu::Usage;
 use ugeom_measure::Histogram;
@@ -300,19 +300,13 @@ impl Live {
 
     /// The worker's counts so far.
     pub fn publish(&self, tally: Tally) {
-        let mut published = self.lock();
-        *published = Some(tally);
+        *self.published.lock() = Some(tally);
         self.is_asked.store(false, Relaxed);
     }
 
     /// The counts that the worker published last.
     pub fn published(&self) -> Tally {
-        self.lock().clone().unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Tally>> {
-        let published = self.published.lock();
-        published.unwrap_or_else(PoisonError::into_inner)
+        self.published.lock().clone().unwrap_or_default()
     }
 
     /// The job ends early.

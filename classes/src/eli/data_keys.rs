@@ -9,8 +9,9 @@ use super::hmac_sha512::{KEY_BYTES, h};
 use super::keys::MasterKey;
 use std::io;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use ugeom_format::eli::{Cipher, EliFlags, EliLayout, Metadata};
+use ugeom_machine::mutex::RwLock;
 use ugeom_machine::secret::{self, Secret};
 
 /// How many keys are kept (FreeBSD's standard).
@@ -179,8 +180,7 @@ impl DataKeys {
                     return Ok(DataKey::Shared(key));
                 }
                 let key = Arc::new(self.maker.make(number)?);
-                let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
-                *place = Some((number, Arc::clone(&key)));
+                *place.write() = Some((number, Arc::clone(&key)));
                 Ok(DataKey::Shared(key))
             }
         }
@@ -188,6 +188,5 @@ impl DataKeys {
 }
 
 fn read(place: &Place) -> Option<(u64, Arc<SectorKey>)> {
-    let place = place.read().unwrap_or_else(PoisonError::into_inner);
-    place.clone()
+    place.read().clone()
 }

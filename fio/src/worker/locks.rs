@@ -7,7 +7,7 @@
 use ugeom_load::door::{Door, Kind, Request};
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 use super::super::places::Region;
 use super::Worker;
@@ -103,10 +103,6 @@ impl FileLocks {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The locks of one job. Dropping it lets the others go on.
 pub struct Held<'a> {
     files: Vec<Option<&'a Mutex<State>>>,
@@ -124,7 +120,7 @@ impl Held<'_> {
             return true;
         };
         let alone = !(self.readers_share && request.kind == Kind::Read);
-        let taken = lock(state).take(self.number, alone);
+        let taken = state.lock().take(self.number, alone);
         if let Some(alone) = taken {
             self.slots.insert(slot, (request.file, alone));
         }
@@ -136,7 +132,7 @@ impl Held<'_> {
         if let Some((file, alone)) = self.slots.remove(&slot)
             && let Some(state) = self.files.get(file as usize).copied().flatten()
         {
-            lock(state).give(self.number, alone);
+            state.lock().give(self.number, alone);
         }
     }
 }
@@ -144,7 +140,7 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         for state in self.files.iter().flatten() {
-            lock(state).leave(self.number);
+            state.lock().leave(self.number);
         }
     }
 }
