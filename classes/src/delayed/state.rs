@@ -1,11 +1,11 @@
 //! The requests that `delayed` holds, and the thread that lets them go.
 
-use crate::own_thread::OwnThread;
 use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_machine::mutex::{Condvar, Mutex};
+use ugeom_machine::own_thread::OwnThread;
 use ugeom_stack::{Bio, BioId, Errno};
 
 /// How requests are let go.
