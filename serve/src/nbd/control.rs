@@ -12,6 +12,7 @@ use super::handshake::{Handshake, Security, Session, Step};
 use super::peers::{Census, Peer, Place, Presence};
 use super::worker::{Order, Worker};
 use super::{Limits, Log, Settings, Tls};
+use crate::event_loop::is_passing;
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -600,13 +601,4 @@ fn uris_of(listeners: &[(Source, Listening)], settings: &Settings) -> Vec<String
     };
     let listeners = listeners.iter();
     listeners.map(|(_, listening)| uri(listening)).collect()
-}
-
-/// Errors of accept(2) that are about one client, which is gone.
-fn is_passing(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(
-        error.kind(),
-        ErrorKind::ConnectionAborted | ErrorKind::Interrupted
-    )
 }
