@@ -22,7 +22,7 @@ use crate::files::{open_files, order_of, remove_files};
 use crate::outcome::{JobOutcome, Outcome};
 use crate::ranges::RangeDoor;
 use crate::replay::Replay;
-use crate::tally::{Live, Phase, Side};
+use crate::tally::{Live, Phase, RequestCounts};
 use crate::target::{Meaning, Ready};
 use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, slots};
 use ugeom_job::Job;
@@ -254,7 +254,7 @@ fn save_state(shared: &Shared<'_>, copy: &Copy, done: &Result<Done, JobError>) {
 fn note_idle(shared: &Shared<'_>, copy: &Copy, done: &Result<Done, JobError>, stop: &AtomicBool) {
     let job = &copy.job;
     let idle = |done: &Done| {
-        let issued = |side: &Side| side.requests > 0 || side.failed > 0;
+        let issued = |side: &RequestCounts| side.requests > 0 || side.failed > 0;
         done.trouble.is_none() && !done.tally.sides.iter().any(issued)
     };
     if job.makes_requests() && !stop.load(Relaxed) && done.as_ref().is_ok_and(idle) {
