@@ -55,12 +55,12 @@ struct Shared {
 }
 
 /// The requests that are held. Dropping it lets them go and ends the thread.
-pub(super) struct Held {
+pub(super) struct HeldRequests {
     shared: Arc<Shared>,
     _thread: OwnThread,
 }
 
-impl Held {
+impl HeldRequests {
     /// An empty list with a thread of its own.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldRequests {
     fn drop(&mut self) {
         self.shared.list.lock().stop = true;
         self.shared.changed.notify_one();

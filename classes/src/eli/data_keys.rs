@@ -51,11 +51,11 @@ impl Maker {
 }
 
 /// A kept key with its number; there may be none yet.
-type Place = RwLock<Option<(u64, Arc<SectorKey>)>>;
+type CachedKey = RwLock<Option<(u64, Arc<SectorKey>)>>;
 
 enum Kept {
     All(Box<[OnceLock<SectorKey>]>),
-    Some(Box<[Place]>),
+    Some(Box<[CachedKey]>),
 }
 
 /// The data keys of a provider.
@@ -119,7 +119,7 @@ impl DataKeys {
         };
         let kept = match total <= KEPT_MAX {
             true => Kept::All((0..total).map(|_| OnceLock::new()).collect()),
-            false => Kept::Some((0..KEPT_MAX).map(|_| Place::default()).collect()),
+            false => Kept::Some((0..KEPT_MAX).map(|_| CachedKey::default()).collect()),
         };
         Ok(Self {
             maker: Maker {
@@ -187,6 +187,6 @@ impl DataKeys {
     }
 }
 
-fn read(place: &Place) -> Option<(u64, Arc<SectorKey>)> {
+fn read(place: &CachedKey) -> Option<(u64, Arc<SectorKey>)> {
     place.read().clone()
 }

@@ -31,10 +31,10 @@ const REST_NS_MAX: u64 = 1_000_000_000;
 /// The timeout that all connections to a server share.
 pub(super) struct AnswerTimeout {
     timeout_ns: u64,
-    state: Mutex<State>,
+    state: Mutex<LearnedTimeout>,
 }
 
-struct State {
+struct LearnedTimeout {
     ns: u64,
     /// When the last try ended without an answer.
     ended_ns: u64,
@@ -45,7 +45,7 @@ struct State {
 impl AnswerTimeout {
     pub fn new(timeout: Duration) -> Self {
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let state = State {
+        let state = LearnedTimeout {
             ns: timeout_ns,
             ended_ns: 0,
             full_ended_ns: 0,

@@ -1,6 +1,6 @@
 //! Makes a connection to a server: the socket is connected, and the handshake follows.
 
-use super::route::{Begun, Place, Route};
+use super::route::{Begun, Route, ServerAddress};
 use super::shake::{Facts, Shake, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -35,7 +35,7 @@ pub(super) struct FirstConnection {
 
 /// Connects to an export.
 pub(super) fn first(
-    place: Place,
+    place: ServerAddress,
     export: &str,
     tls: Option<&ClientTls>,
     timeout: Duration,

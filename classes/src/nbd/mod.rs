@@ -48,7 +48,7 @@ use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use crate::{set_choice, set_field};
 use connect::FirstConnection;
 use links::Flusher;
-use route::{Place, Route};
+use route::{Route, ServerAddress};
 use service::Service;
 use shake::Facts;
 use spare::Spare;
@@ -332,7 +332,7 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// # Errors
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
-    let place = Place::Unix(private.socket);
+    let place = ServerAddress::Unix(private.socket);
     let FirstConnection {
         facts,
         stream,
@@ -380,8 +380,8 @@ fn tls(
         return Ok(None);
     }
     let host = match &parsed.place {
-        Place::Tcp { host, .. } => host,
-        Place::Unix(_) => "localhost",
+        ServerAddress::Tcp { host, .. } => host,
+        ServerAddress::Unix(_) => "localhost",
     };
     let name = wanted.hostname.as_deref().unwrap_or(host);
     let tls = ClientTls::open(wanted.certificates.as_deref().map(Path::new), name);

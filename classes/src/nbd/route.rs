@@ -16,12 +16,12 @@ use ugeom_machine::mutex::Mutex;
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ServerAddress {
     Unix(PathBuf),
     Tcp { host: String, port: u16 },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "{}", path.display()),
@@ -31,7 +31,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl ServerAddress {
     /// The addresses of a host; a Unix socket has none. This may take tens of seconds.
     fn look_up(&self) -> Result<Vec<SocketAddr>, String> {
         let Self::Tcp { host, port } = self else { return Ok(Vec::new()) };
@@ -48,7 +48,7 @@ impl Place {
 
 /// The place of a server and its addresses.
 pub(super) struct Route {
-    place: Place,
+    place: ServerAddress,
     addresses: Arc<Addresses>,
     /// The number of the address that has last reached the server.
     last: AtomicUsize,
@@ -73,12 +73,12 @@ impl Route {
     ///
     /// # Errors
     /// Why that does not work, in plain words.
-    pub fn find(place: Place) -> Result<Self, String> {
+    pub fn find(place: ServerAddress) -> Result<Self, String> {
         let found = place.look_up()?;
         Ok(Self::to(place, found))
     }
 
-    fn to(place: Place, found: Vec<SocketAddr>) -> Self {
+    fn to(place: ServerAddress, found: Vec<SocketAddr>) -> Self {
         let addresses = Arc::<Addresses>::default();
         *addresses.known.lock() = found;
         Self {
@@ -92,10 +92,10 @@ impl Route {
     #[cfg(test)]
     pub fn known(host: &str, addresses: &[SocketAddr]) -> Self {
         let (host, port) = (host.to_owned(), addresses[0].port());
-        Self::to(Place::Tcp { host, port }, addresses.to_vec())
+        Self::to(ServerAddress::Tcp { host, port }, addresses.to_vec())
     }
 
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &ServerAddress {
         &self.place
     }
 
@@ -105,7 +105,7 @@ impl Route {
     /// # Errors
     /// Why that cannot work, in plain words.
     pub fn begin(&self, attempt: usize) -> Result<Begun, String> {
-        let Place::Unix(path) = &self.place else {
+        let ServerAddress::Unix(path) = &self.place else {
             let known = self.addresses.known.lock();
             let address = known.get(attempt % known.len().max(1));
             let address = address.ok_or("the host has no address")?;

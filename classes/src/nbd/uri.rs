@@ -4,7 +4,7 @@
 //! Source: "The NBD Uniform Resource Indicator (URI) specification", `doc/uri.md` of
 //! <https://github.com/NetworkBlockDevice/nbd>; escapes are those of RFC 3986, 2.1.
 
-use super::route::Place;
+use super::route::ServerAddress;
 
 /// The port of NBD servers.
 const PORT: u16 = 10_809;
@@ -14,7 +14,7 @@ const SCHEMES: &str = "a URI begins with nbd://, nbds://, nbd+unix:// or nbds+un
 /// The parts of a URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parsed {
-    pub place: Place,
+    pub place: ServerAddress,
     pub export: String,
     /// The connection is to use TLS.
     pub tls: bool,
@@ -51,12 +51,12 @@ pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<Parsed, String> {
             ));
         }
         (true, None) => return Err("the server's socket is missing: ?socket=PATH".to_owned()),
-        (true, Some(path)) => Place::Unix(unescaped(path)?.into()),
+        (true, Some(path)) => ServerAddress::Unix(unescaped(path)?.into()),
     };
     Ok(Parsed { place, export, tls })
 }
 
-fn tcp(host: &str) -> Result<Place, String> {
+fn tcp(host: &str) -> Result<ServerAddress, String> {
     let (host, port) = match host.rsplit_once(':') {
         // In brackets, the colons are those of an IPv6 address.
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -73,7 +73,7 @@ fn tcp(host: &str) -> Result<Place, String> {
         return Err("the host is missing: nbd://HOST/EXPORT".to_owned());
     }
     let host = host.to_owned();
-    Ok(Place::Tcp { host, port })
+    Ok(ServerAddress::Tcp { host, port })
 }
 
 fn unescaped(text: &str) -> Result<String, String> {
