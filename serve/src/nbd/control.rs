@@ -9,7 +9,7 @@ use super::error::ServeError;
 use super::exports::Exports;
 use super::given::OnlyClient;
 use super::handshake::{Handshake, Security, Session, Step};
-use super::peers::{Census, Peer, Place, Presence};
+use super::peers::{Census, Peer, Presence, SeatDecision};
 use super::worker::{Order, Worker};
 use super::{Limits, Log, Settings, Tls};
 use crate::event_loop::is_passing;
@@ -357,12 +357,12 @@ impl Control {
         let mut without = VecDeque::new();
         while let Some(arrival) = self.waiting.pop_front() {
             match self.census.place(arrival.peer, clock::now_ns()) {
-                Place::Free => self.greet(arrival),
-                Place::Instead(id) => {
+                SeatDecision::Free => self.greet(arrival),
+                SeatDecision::Instead(id) => {
                     self.make_room(id);
                     self.greet(arrival);
                 }
-                Place::Wait => without.push_back(arrival),
+                SeatDecision::Wait => without.push_back(arrival),
             }
         }
         self.waiting = without;
