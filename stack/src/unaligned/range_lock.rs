@@ -54,10 +54,10 @@ pub struct RangeLock {
 struct Queue {
     next_ticket: u64,
     /// All claims that live, oldest first, and so in the order of their tickets.
-    claims: VecDeque<Entry>,
+    claims: VecDeque<QueuedClaim>,
 }
 
-struct Entry {
+struct QueuedClaim {
     ticket: u64,
     range: Range<u64>,
     share: Share,
@@ -67,7 +67,7 @@ struct Entry {
     waker: Option<Waker>,
 }
 
-impl Entry {
+impl QueuedClaim {
     fn conflicts_with(&self, range: &Range<u64>, share: Share) -> bool {
         let start = self.range.start.max(range.start);
         let end = self.range.end.min(range.end);
@@ -92,7 +92,7 @@ impl RangeLock {
         let in_the_way = older
             .filter(|entry| entry.conflicts_with(&range, share))
             .count();
-        queue.claims.push_back(Entry {
+        queue.claims.push_back(QueuedClaim {
             ticket,
             range,
             share,
