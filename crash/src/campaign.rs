@@ -172,7 +172,7 @@ pub struct Outcome {
 
 /// The findings of the lanes so far.
 #[derive(Default)]
-struct Found {
+struct Findings {
     states: u64,
     failed: u64,
     verdicts: BTreeMap<String, u64>,
@@ -183,7 +183,7 @@ struct Found {
     error: Option<CrashError>,
 }
 
-impl Found {
+impl Findings {
     fn add(&mut self, number: u64, state: CrashState, judgement: Option<Judgement>) {
         self.states += 1;
         let Some(judgement) = judgement else { return };
@@ -204,13 +204,13 @@ impl Found {
 }
 
 /// State shared by all lanes.
-struct Work<'a, C> {
+struct Campaign<'a, C> {
     log: &'a Path,
     from_mark: bool,
     settings: &'a CampaignSettings,
     check: &'a C,
     promised: &'a Promised,
-    found: Mutex<Found>,
+    found: Mutex<Findings>,
 }
 
 /// Checks the states of a log.
@@ -235,7 +235,7 @@ pub fn campaign<C: Check>(
     if let Some(judgement) = sound.judge(&end)? {
         return Err(CrashError::Unsound(judgement.detail));
     }
-    let work = Work {
+    let work = Campaign {
         log,
         from_mark: summary.begun,
         settings,
@@ -332,7 +332,7 @@ pub fn replay<C: Check>(
     })
 }
 
-impl<C: Check> Work<'_, C> {
+impl<C: Check> Campaign<'_, C> {
     /// Checks all states, or until it is stopped.
     fn run(&self) -> Result<(), CrashError> {
         let lanes = self.settings.lanes.max(1);
