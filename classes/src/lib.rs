@@ -48,7 +48,6 @@ pub mod nbd;
 pub mod nop;
 mod odd_end;
 mod overlap;
-mod own_thread;
 pub mod part;
 mod path;
 pub mod physpath;

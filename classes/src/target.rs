@@ -305,7 +305,7 @@ fn read_stack_file(path: &str) -> io::Result<String> {
 
 /// Where the next layer goes.
 #[derive(Clone, Copy)]
-struct Place {
+struct TopProvider {
     provider: ProviderId,
     /// The table that lies on it, if the layer before was one.
     table: Option<&'static ClassEntry>,
@@ -315,7 +315,7 @@ struct Builder<'a> {
     stack: &'a Stack,
     options: &'a TargetOptions,
     bottom: Option<ProviderId>,
-    at: Option<Place>,
+    at: Option<TopProvider>,
 }
 
 impl Builder<'_> {
@@ -349,7 +349,7 @@ impl Builder<'_> {
                     BuildContext::new(self.stack, self.options.files(), self.options.keys);
                 let plan = build(&mut context, arguments, &view)?;
                 let provider = self.create(entry, plan, &[below])?;
-                self.at = Some(Place {
+                self.at = Some(TopProvider {
                     provider,
                     table: None,
                 });
@@ -358,7 +358,7 @@ impl Builder<'_> {
             Build::Table => entry,
         };
         self.add_table(table, layer, below)?;
-        self.at = Some(Place {
+        self.at = Some(TopProvider {
             provider: below,
             table: Some(table),
         });
@@ -378,7 +378,7 @@ impl Builder<'_> {
         let plan = build(&mut context, arguments)?;
         let provider = self.create(entry, plan, &[])?;
         self.bottom = Some(provider);
-        self.at = Some(Place {
+        self.at = Some(TopProvider {
             provider,
             table: None,
         });
@@ -429,7 +429,7 @@ impl Builder<'_> {
         }
     }
 
-    fn ambiguous(&self, at: Place, layer: &Layer) -> SpecError {
+    fn ambiguous(&self, at: TopProvider, layer: &Layer) -> SpecError {
         let table = at.table.map_or("the table", |entry| entry.name);
         let message = format!(
             "{} can attach to any provider of {table}: name one",
@@ -500,7 +500,7 @@ impl Builder<'_> {
         })
     }
 
-    fn ends(&self, target: &spec::Target) -> Result<(ProviderId, Place), SpecError> {
+    fn ends(&self, target: &spec::Target) -> Result<(ProviderId, TopProvider), SpecError> {
         self.bottom.zip(self.at).ok_or_else(|| {
             let origin = &target.origin;
             origin.error(spec::Span::default(), "a target needs at least one layer")

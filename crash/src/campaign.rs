@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 use shrink::Shrink;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use ugeom_format::crash_log::Entry;
+use ugeom_machine::mutex::Mutex;
 
 /// How many failing states a report lists.
 const LISTED_MAX: usize = 100;
@@ -171,7 +172,7 @@ pub struct Outcome {
 
 /// The findings of the lanes so far.
 #[derive(Default)]
-struct Found {
+struct Findings {
     states: u64,
     failed: u64,
     verdicts: BTreeMap<String, u64>,
@@ -182,7 +183,7 @@ struct Found {
     error: Option<CrashError>,
 }
 
-impl Found {
+impl Findings {
     fn add(&mut self, number: u64, state: CrashState, judgement: Option<Judgement>) {
         self.states += 1;
         let Some(judgement) = judgement else { return };
@@ -203,13 +204,13 @@ impl Found {
 }
 
 /// State shared by all lanes.
-struct Work<'a, C> {
+struct Campaign<'a, C> {
     log: &'a Path,
     from_mark: bool,
     settings: &'a CampaignSettings,
     check: &'a C,
     promised: &'a Promised,
-    found: Mutex<Found>,
+    found: Mutex<Findings>,
 }
 
 /// Checks the states of a log.
@@ -234,7 +235,7 @@ pub fn campaign<C: Check>(
     if let Some(judgement) = sound.judge(&end)? {
         return Err(CrashError::Unsound(judgement.detail));
     }
-    let work = Work {
+    let work = Campaign {
         log,
         from_mark: summary.begun,
         settings,
@@ -244,10 +245,7 @@ pub fn campaign<C: Check>(
     };
     drop(sound);
     work.run()?;
-    let mut found = work
-        .found
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut found = work.found.into_inner();
     if let Some(error) = found.error.take() {
         return Err(error);
     }
@@ -334,7 +332,7 @@ pub fn replay<C: Check>(
     })
 }
 
-impl<C: Check> Work<'_, C> {
+impl<C: Check> Campaign<'_, C> {
     /// Checks all states, or until it is stopped.
     fn run(&self) -> Result<(), CrashError> {
         let lanes = self.settings.lanes.max(1);
@@ -353,12 +351,12 @@ impl<C: Check> Work<'_, C> {
                 let receiver = &receiver;
                 scope.spawn(move || {
                     if let Err(error) = self.lane(number, receiver) {
-                        self.lock().error.get_or_insert(error);
+                        self.found.lock().error.get_or_insert(error);
                     }
-                    if self.lock().error.is_some() {
+                    if self.found.lock().error.is_some() {
                         // The other lanes and the plan see that no lane takes states any more.
                         settings.stop.store(true, Ordering::Relaxed);
-                        let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+                        let receiver = receiver.lock();
                         while receiver.recv().is_ok() {}
                     }
                 });
@@ -377,11 +375,6 @@ impl<C: Check> Work<'_, C> {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Found> {
-        // Nothing panics while it is locked.
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lane(
         &self,
         number: usize,
@@ -392,17 +385,14 @@ impl<C: Check> Work<'_, C> {
         let lane = Lane::new(self.log, &folder, settings.cache_bytes, settings.tear_bytes)?;
         let mut ask = Ask::new(lane, number, self.check, self.promised)?;
         loop {
-            let next = {
-                let states = states.lock().unwrap_or_else(PoisonError::into_inner);
-                states.recv()
-            };
+            let next = states.lock().recv();
             let Ok((number, state)) = next else { return Ok(()) };
             let judgement = ask.judge(&state)?;
             if settings.stop.load(Ordering::Relaxed) {
                 // The check was ended, too: its answer says nothing.
                 continue;
             }
-            self.lock().add(number, state, judgement);
+            self.found.lock().add(number, state, judgement);
         }
     }
 }

@@ -8,9 +8,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use ugeom_classes::crash::Recorder;
 use ugeom_format::crash_log::Entry;
+use ugeom_machine::mutex::RwLock;
 use ugeom_stack::{
     AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Geom, Next, Plan, ProviderPlan, Request,
 };
@@ -143,7 +144,7 @@ impl Disk {
     /// Drops the writes over the image.
     pub(crate) fn reset(&self) {
         if let Some(blocks) = &self.media.blocks {
-            write_lock(blocks).clear();
+            blocks.write().clear();
         }
     }
 
@@ -205,21 +206,11 @@ fn each_piece(
     Ok(())
 }
 
-fn read_lock(blocks: &RwLock<Blocks>) -> RwLockReadGuard<'_, Blocks> {
-    // Nothing panics while the blocks are locked.
-    blocks.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write_lock(blocks: &RwLock<Blocks>) -> RwLockWriteGuard<'_, Blocks> {
-    // Nothing panics while the blocks are locked.
-    blocks.write().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Media {
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.image.read_exact_at(into, offset)?;
         let Some(blocks) = &self.blocks else { return Ok(()) };
-        let blocks = read_lock(blocks);
+        let blocks = blocks.read();
         if blocks.is_empty() {
             return Ok(());
         }
@@ -236,7 +227,7 @@ impl Media {
         let Some(blocks) = &self.blocks else {
             return self.image.write_all_at(from, offset);
         };
-        let mut blocks = write_lock(blocks);
+        let mut blocks = blocks.write();
         each_block(offset, from.len(), |number, within, range| {
             let block = match blocks.entry(number) {
                 std::collections::hash_map::Entry::Occupied(found) => found.into_mut(),

@@ -3,7 +3,7 @@
 
 use crate::disk::Disk;
 use crate::error::{CrashError, os};
-use crate::log::{Entry, LogReader};
+use crate::log::{LogEntry, LogReader};
 use crate::state::{CrashState, Tear};
 use crate::tracker::{Change, Tracker};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use ugeom_format::crash_log;
 
 pub(crate) struct Lane {
     log: LogReader,
-    ahead: Option<Entry>,
+    ahead: Option<LogEntry>,
     tracker: Tracker,
     /// All records before this one have been taken.
     position: u64,
@@ -82,7 +82,7 @@ impl Lane {
         Ok(())
     }
 
-    fn next_until(&mut self, cut: u64) -> Result<Option<Entry>, CrashError> {
+    fn next_until(&mut self, cut: u64) -> Result<Option<LogEntry>, CrashError> {
         if self.ahead.is_none() {
             self.ahead = self.log.next()?;
         }
@@ -154,7 +154,7 @@ fn apply(
 ) -> Result<(), CrashError> {
     let Some((offset, length)) = change.record.range() else { return Ok(()) };
     let data = match change.record.entry {
-        crash_log::Entry::Write { .. } => log.data(&Entry {
+        crash_log::Entry::Write { .. } => log.data(&LogEntry {
             number: change.number,
             record: change.record,
             data_at: change.data_at,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ugeom_format::crash_log::{CrashLogError, HEADER_BYTES, Header, RECORD_BYTES, Record};
 
 /// A record, and where its data stands in the file.
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     pub number: u64,
     pub record: Record,
     pub data_at: u64,
@@ -60,7 +60,7 @@ impl LogReader {
     }
 
     /// The next record; its data is checked when it is read ([`LogReader::data`]).
-    pub fn next(&mut self) -> Result<Option<Entry>, CrashError> {
+    pub fn next(&mut self) -> Result<Option<LogEntry>, CrashError> {
         let left = self.length_bytes.saturating_sub(self.at);
         if left == 0 {
             return Ok(None);
@@ -87,7 +87,7 @@ impl LogReader {
         self.at = data_at + stored;
         let number = self.next;
         self.next += 1;
-        Ok(Some(Entry {
+        Ok(Some(LogEntry {
             number,
             record,
             data_at,
@@ -95,7 +95,7 @@ impl LogReader {
     }
 
     /// The data of a record.
-    pub fn data(&self, entry: &Entry) -> Result<Vec<u8>, CrashError> {
+    pub fn data(&self, entry: &LogEntry) -> Result<Vec<u8>, CrashError> {
         let mut data = vec![0; entry.record.stored_bytes as usize];
         let read = self.file.read_exact_at(&mut data, entry.data_at);
         read.map_err(os("reading", &self.path))?;

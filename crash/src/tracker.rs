@@ -4,7 +4,7 @@
 //! Those in front of it are the image. A durable change behind a volatile one stays in the row, so
 //! that changes of the same place always apply in their order.
 
-use crate::log::Entry as LogEntry;
+use crate::log::LogEntry;
 use std::collections::VecDeque;
 use ugeom_format::crash_log::{Entry, Record, numbers};
 

@@ -15,7 +15,7 @@ use ugeom_machine::buffer::{IoMemory, Segment};
 use crate::files::{Files, Registered};
 use crate::op::{Completion, Errno, Op, Ticket};
 use crate::progress::{Step, settled};
-use crate::table::{List, Place, Table};
+use crate::table::{List, OperationState, Table};
 
 /// Methods of [`Engine`](crate::Engine) that are the same for engines with a `queue: Queue<M>`.
 macro_rules! by_queue {
@@ -161,7 +161,7 @@ impl<M: IoMemory> Queue<M> {
 
     /// The step of an operation has been handed on.
     pub fn handed_on(&mut self, index: u32) {
-        self.table.slot(index).place = Place::Kernel;
+        self.table.slot(index).place = OperationState::Kernel;
         self.outside += 1;
     }
 
@@ -175,19 +175,19 @@ impl<M: IoMemory> Queue<M> {
         if self.table.slot(index).cancelled {
             return self.finish(index, Err(Errno::CANCELED));
         }
-        self.table.slot(index).place = Place::Queued;
+        self.table.slot(index).place = OperationState::Queued;
         self.table.push_front(&mut self.backlog, index);
     }
 
     /// Ends an operation that is in no list.
     pub fn finish(&mut self, index: u32, result: Result<u64, Errno>) {
-        self.table.slot(index).place = Place::Ready(result);
+        self.table.slot(index).place = OperationState::Ready(result);
         self.ready.push(index);
     }
 
     /// Appends an operation that is in no list to the backlog.
     pub fn put_off(&mut self, index: u32) {
-        self.table.slot(index).place = Place::Queued;
+        self.table.slot(index).place = OperationState::Queued;
         self.table.push(&mut self.backlog, index);
     }
 
@@ -207,7 +207,7 @@ impl<M: IoMemory> Queue<M> {
                 forget(&file, op.file.index);
             }
             let memory = self.table.remove(index);
-            if let (Some(memory), Place::Ready(result)) = (memory, place) {
+            if let (Some(memory), OperationState::Ready(result)) = (memory, place) {
                 done(Completion { memory, result });
             }
         }
@@ -221,12 +221,12 @@ impl<M: IoMemory> Queue<M> {
         let slot = self.table.slot(index);
         let again = mem::replace(&mut slot.cancelled, true);
         match slot.place {
-            Place::Queued => {
+            OperationState::Queued => {
                 self.table.unlink(&mut self.backlog, index);
                 self.finish(index, Err(Errno::CANCELED));
                 None
             }
-            Place::Kernel if !again => Some(index),
+            OperationState::Kernel if !again => Some(index),
             _ => None,
         }
     }

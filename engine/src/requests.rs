@@ -44,7 +44,7 @@ const LENT: u64 = 2 << 32;
 const REMOVAL: u64 = 3 << 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Owner {
     /// The program has it.
     Ours,
     /// The kernel has it.
@@ -53,20 +53,20 @@ enum State {
     Gone,
 }
 
-struct Place {
+struct RequestSlot {
     /// `HEAD` bytes of what comes before the memory, as a header.
     head: Buffer,
     memory: Option<Buffer>,
     /// Head and memory, as the driver knows them.
     pieces: Box<[Segment; 2]>,
-    state: State,
+    state: Owner,
 }
 
 /// A ring of places for requests, each with a head of `HEAD` bytes. See the head of this file.
 pub struct RequestRing<const HEAD: usize> {
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
     driver: Arc<OwnedFd>,
-    places: Vec<Place>,
+    places: Vec<RequestSlot>,
     arrived: VecDeque<u32>,
     watched: Vec<Arc<OwnedFd>>,
     /// Watched descriptors whose polls have to be made again.
@@ -104,11 +104,11 @@ impl<const HEAD: usize> RequestRing<HEAD> {
             let head = Buffer::new(HEAD);
             let memory = Buffer::new(memory_bytes);
             let pieces = Box::new([head.segments()[0], memory.segments()[0]]);
-            Place {
+            RequestSlot {
                 head,
                 memory: Some(memory),
                 pieces,
-                state: State::Ours,
+                state: Owner::Ours,
             }
         });
         Ok(Self {
@@ -134,7 +134,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
     #[inline]
     pub fn head(&self, place: u32) -> Option<&[u8; HEAD]> {
         let place = self.places.get(place as usize)?;
-        let is_ours = place.state == State::Ours;
+        let is_ours = place.state == Owner::Ours;
         is_ours.then(|| place.head.first_chunk()).flatten()
     }
 
@@ -142,7 +142,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
     #[inline]
     pub fn head_mut(&mut self, place: u32) -> Option<&mut [u8; HEAD]> {
         let place = self.places.get_mut(place as usize)?;
-        let is_ours = place.state == State::Ours;
+        let is_ours = place.state == Owner::Ours;
         is_ours.then(|| place.head.first_chunk_mut()).flatten()
     }
 
@@ -150,7 +150,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
     #[inline]
     pub fn take(&mut self, place: u32) -> Option<Buffer> {
         let place = self.places.get_mut(place as usize)?;
-        if place.state != State::Ours {
+        if place.state != Owner::Ours {
             return None;
         }
         place.memory.take()
@@ -175,7 +175,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
     #[inline]
     pub fn memory_mut(&mut self, place: u32) -> Option<&mut [u8]> {
         let place = self.places.get_mut(place as usize)?;
-        if place.state != State::Ours {
+        if place.state != Owner::Ours {
             return None;
         }
         place.memory.as_deref_mut()
@@ -198,7 +198,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
         let Some(place) = self.places.get_mut(index) else {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         };
-        if place.state != State::Ours || place.memory.is_none() {
+        if place.state != Owner::Ours || place.memory.is_none() {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
         let pieces = place.pieces.as_ptr();
@@ -214,7 +214,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
             length.write_unaligned(2);
         }
         self.push(&entry)?;
-        self.places[index].state = State::Kernels;
+        self.places[index].state = Owner::Kernels;
         Ok(())
     }
 
@@ -291,10 +291,10 @@ impl<const HEAD: usize> RequestRing<HEAD> {
                 PLACE => {
                     let place = &mut self.places[index as usize];
                     if entry.result() == 0 {
-                        place.state = State::Ours;
+                        place.state = Owner::Ours;
                         self.arrived.push_back(index);
                     } else {
-                        place.state = State::Gone;
+                        place.state = Owner::Gone;
                         let error = io::Error::from_raw_os_error(-entry.result());
                         self.refusal.get_or_insert(error);
                     }
@@ -314,13 +314,13 @@ impl<const HEAD: usize> RequestRing<HEAD> {
 
     /// How many places are the program's: requests that wait for their answers.
     pub fn ours(&self) -> usize {
-        let ours = |place: &&Place| place.state == State::Ours;
+        let ours = |place: &&RequestSlot| place.state == Owner::Ours;
         self.places.iter().filter(ours).count()
     }
 
     /// True when the driver has given back all places for good.
     pub fn is_over(&self) -> bool {
-        self.places.iter().all(|place| place.state == State::Gone)
+        self.places.iter().all(|place| place.state == Owner::Gone)
     }
 
     /// Why the driver has given back the first place that it gave back for good.
@@ -337,7 +337,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
 impl<const HEAD: usize> Drop for RequestRing<HEAD> {
     fn drop(&mut self) {
         for place in self.places.drain(..) {
-            if place.state == State::Kernels {
+            if place.state == Owner::Kernels {
                 // The kernel takes commands back some time after the ring is closed; what they
                 // point to must not become something else until then, and no event says when.
                 std::mem::forget(place);

@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 
 /// Where an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum OperationState {
     /// Nowhere: the slot is free.
     Free,
     /// Waiting in the engine to be started.
@@ -25,7 +25,7 @@ pub(crate) struct Slot<M> {
     pub memory: Option<M>,
     pub op: Op,
     pub progress: Progress,
-    pub place: Place,
+    pub place: OperationState,
     /// The operation was counted in at its file.
     pub holds_file: bool,
     /// The caller wishes an early end.
@@ -85,7 +85,7 @@ impl<M> Table<M> {
             slot.memory = Some(memory);
             slot.op = op;
             slot.progress.reset();
-            slot.place = Place::Queued;
+            slot.place = OperationState::Queued;
             slot.holds_file = false;
             slot.cancelled = false;
             slot.serial = slot.serial.wrapping_add(1);
@@ -97,7 +97,7 @@ impl<M> Table<M> {
             memory: Some(memory),
             op,
             progress: Progress::default(),
-            place: Place::Queued,
+            place: OperationState::Queued,
             holds_file: false,
             cancelled: false,
             serial: 0,
@@ -112,7 +112,7 @@ impl<M> Table<M> {
         self.live -= 1;
         self.free.push(index);
         let slot = self.slot(index);
-        slot.place = Place::Free;
+        slot.place = OperationState::Free;
         slot.memory.take()
     }
 
@@ -130,14 +130,14 @@ impl<M> Table<M> {
     /// The slot of an operation that is still in flight.
     pub fn find(&self, ticket: Ticket) -> Option<u32> {
         let slot = self.slots.get(ticket.index as usize)?;
-        (slot.serial == ticket.serial && slot.place != Place::Free).then_some(ticket.index)
+        (slot.serial == ticket.serial && slot.place != OperationState::Free).then_some(ticket.index)
     }
 
     /// The slots in the hands of the kernel.
     pub fn in_kernel(&self) -> impl Iterator<Item = u32> {
         let numbered = (0u32..).zip(&self.slots);
         numbered
-            .filter(|(_, slot)| slot.place == Place::Kernel)
+            .filter(|(_, slot)| slot.place == OperationState::Kernel)
             .map(|(index, _)| index)
     }
 

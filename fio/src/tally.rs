@@ -1,14 +1,14 @@
 //! The counts of a worker, and their sum over several.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 use ugeom_machine::cpu::Usage;
 use ugeom_measure::Histogram;
 
 /// The counts of the requests of one kind.
 #[derive(Clone, Debug, Default)]
-pub struct Side {
+pub struct RequestCounts {
     /// Bytes that were transferred.
     pub bytes: u64,
     /// Requests that ended well.
@@ -94,7 +94,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-impl Side {
+impl RequestCounts {
     /// How long requests of this kind were made, ms; a part of one counts as a whole, as in fio.
     pub(crate) fn runtime_ms(&self) -> u64 {
         self.runtime_ns.div_ceil(1_000_000)
@@ -155,7 +155,7 @@ pub(crate) fn per_second(amount: u64, ms: u64) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Reads, writes and trims, in this order.
-    pub sides: [Side; 3],
+    pub sides: [RequestCounts; 3],
     /// Latencies of fsync and fdatasync, ns.
     pub syncs: Histogram,
     /// How many of them were fsync: those that fio counts as requests.
@@ -202,7 +202,7 @@ impl Tally {
     }
 
     /// Reads, writes and trims together.
-    pub fn mixed(&self) -> Side {
+    pub fn mixed(&self) -> RequestCounts {
         let mut mixed = self.sides[0].clone();
         self.sides[1..].iter().for_each(|side| mixed.merge(side));
         mixed
@@ -300,19 +300,13 @@ impl Live {
 
     /// The worker's counts so far.
     pub fn publish(&self, tally: Tally) {
-        let mut published = self.lock();
-        *published = Some(tally);
+        *self.published.lock() = Some(tally);
         self.is_asked.store(false, Relaxed);
     }
 
     /// The counts that the worker published last.
     pub fn published(&self) -> Tally {
-        self.lock().clone().unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Tally>> {
-        let published = self.published.lock();
-        published.unwrap_or_else(PoisonError::into_inner)
+        self.published.lock().clone().unwrap_or_default()
     }
 
     /// The job ends early.

@@ -202,26 +202,26 @@ pub fn file_regions(
             None => found(job, path)?,
             Some(operation) => found_for(job, path, operation)?,
         };
-        if matches!(found, Found::Missing) && path.parent() == Some(Path::new("/dev")) {
+        if matches!(found, TargetKind::Missing) && path.parent() == Some(Path::new("/dev")) {
             // fio makes a file, which takes memory until the next boot.
             return Err(JobError::target(
                 &job.name,
                 format!("there is no device {name}"),
             ));
         }
-        if matches!(found, Found::Missing) && !job.allow_file_create {
+        if matches!(found, TargetKind::Missing) && !job.allow_file_create {
             let message = format!("{name} does not exist, and allow_file_create=0");
             return Err(JobError::target(&job.name, message));
         }
         let fixed = fixed_size(job, &found, &mut numbers);
         let mut region = match (&found, fixed) {
-            (Found::Device(bytes), _) => region(job, clone, &name, Some(*bytes), paths.len())?,
-            (Found::File(bytes), None) if job.size.is_none() && !job.fill_device => {
+            (TargetKind::Device(bytes), _) => region(job, clone, &name, Some(*bytes), paths.len())?,
+            (TargetKind::File(bytes), None) if job.size.is_none() && !job.fill_device => {
                 region(job, clone, &name, Some(*bytes), paths.len())?
             }
             (_, fixed) => file_region(job, clone, &name, fixed, paths.len(), &found)?,
         };
-        if matches!(found, Found::Device(_))
+        if matches!(found, TargetKind::Device(_))
             && let Some(bytes) = fixed
         {
             region.length = region.length.min(bytes);
@@ -230,14 +230,14 @@ pub fn file_regions(
         let end = region.start.saturating_add(region.length);
         region.file_bytes = region.file_bytes.max(end);
         let length = match found {
-            Found::Device(_) | Found::Character => u64::MAX,
-            Found::File(bytes) => bytes,
-            Found::Missing => 0,
+            TargetKind::Device(_) | TargetKind::Character => u64::MAX,
+            TargetKind::File(bytes) => bytes,
+            TargetKind::Missing => 0,
         };
         // Made when it is opened, or as far as there is space.
         let grows = job.create_on_open || job.fill_device || creates;
-        if !grows && (length < end || matches!(found, Found::Missing)) {
-            if job.keeps_files && matches!(found, Found::Missing) {
+        if !grows && (length < end || matches!(found, TargetKind::Missing)) {
+            if job.keeps_files && matches!(found, TargetKind::Missing) {
                 let message = format!("{name}, which --readonly does not make");
                 let missing = std::io::Error::from_raw_os_error(Errno::NOENT.raw_os_error());
                 return Err(JobError::caused(&job.name, message, missing));
@@ -269,8 +269,8 @@ pub fn null_regions(job: &Job, clone: u32, seeds: &Seeds) -> Result<Vec<Region>,
     let mut numbers = seeds.draws(Purpose::FileSizes);
     // As by fio, they have their part of `size` before `filesize` is looked at.
     let found = match job.size {
-        Some(Size::Bytes(bytes)) => Found::File(bytes / u64::from(job.nrfiles)),
-        _ => Found::Missing,
+        Some(Size::Bytes(bytes)) => TargetKind::File(bytes / u64::from(job.nrfiles)),
+        _ => TargetKind::Missing,
     };
     let region = |file| {
         let fixed = fixed_size(job, &found, &mut numbers);
@@ -318,9 +318,9 @@ fn null_region(job: &Job, clone: u32, fixed: Option<u64>) -> Result<Region, JobE
 
 /// The size of a file with `filesize`: that of a file whose size is within the range, else one that
 /// is drawn, a multiple of the smallest request.
-fn fixed_size(job: &Job, found: &Found, numbers: &mut Draws) -> Option<u64> {
+fn fixed_size(job: &Job, found: &TargetKind, numbers: &mut Draws) -> Option<u64> {
     let (low, high) = job.filesize?;
-    if let Found::File(bytes) = found
+    if let TargetKind::File(bytes) = found
         && (low..=high).contains(bytes)
     {
         return Some(*bytes);
@@ -334,7 +334,7 @@ fn fixed_size(job: &Job, found: &Found, numbers: &mut Draws) -> Option<u64> {
     })
 }
 
-enum Found {
+enum TargetKind {
     Device(u64),
     /// `/dev/null` and the like, which have no size.
     Character,
@@ -342,19 +342,21 @@ enum Found {
     Missing,
 }
 
-fn found(job: &Job, path: &Path) -> Result<Found, JobError> {
+fn found(job: &Job, path: &Path) -> Result<TargetKind, JobError> {
     let name = path.display();
     let about = match std::fs::metadata(path) {
         Ok(about) => about,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(TargetKind::Missing);
+        }
         Err(error) => return Err(JobError::caused(&job.name, name.to_string(), error)),
     };
     let kind = about.file_type();
     if kind.is_file() {
-        return Ok(Found::File(about.len()));
+        return Ok(TargetKind::File(about.len()));
     }
     if kind.is_char_device() {
-        return Ok(Found::Character);
+        return Ok(TargetKind::Character);
     }
     if kind.is_dir() {
         let is_folder = std::io::Error::from_raw_os_error(Errno::ISDIR.raw_os_error());
@@ -368,13 +370,13 @@ fn found(job: &Job, path: &Path) -> Result<Found, JobError> {
         use std::io::{Seek, SeekFrom};
         file.seek(SeekFrom::End(0))
     });
-    size.map(Found::Device)
+    size.map(TargetKind::Device)
         .map_err(|error| JobError::caused(&job.name, format!("{name}: finding its size"), error))
 }
 
 /// The target of an engine that works on whole files. A file of `filecreate` has one block, as by
 /// fio, if no size is given; `filestat` takes directories, too.
-fn found_for(job: &Job, path: &Path, operation: FileOperation) -> Result<Found, JobError> {
+fn found_for(job: &Job, path: &Path, operation: FileOperation) -> Result<TargetKind, JobError> {
     let about = std::fs::metadata(path);
     let kind = about.as_ref().map(std::fs::Metadata::file_type);
     let name = path.display();
@@ -383,9 +385,9 @@ fn found_for(job: &Job, path: &Path, operation: FileOperation) -> Result<Found, 
             let message = format!("{} works on files: {name} is a device", job.ioengine);
             Err(JobError::language(job.origin_of("ioengine"), message))
         }
-        (_, FileOperation::Create) => Ok(Found::File(job.smallest_bytes())),
+        (_, FileOperation::Create) => Ok(TargetKind::File(job.smallest_bytes())),
         (Ok(kind), FileOperation::Stat(_)) if kind.is_dir() => {
-            Ok(Found::File(about.map_or(0, |about| about.len())))
+            Ok(TargetKind::File(about.map_or(0, |about| about.len())))
         }
         _ => found(job, path),
     }
@@ -398,10 +400,10 @@ fn file_region(
     name: &str,
     fixed: Option<u64>,
     files: usize,
-    found: &Found,
+    found: &TargetKind,
 ) -> Result<Region, JobError> {
     let existing = match found {
-        Found::File(bytes) => Some(*bytes),
+        TargetKind::File(bytes) => Some(*bytes),
         _ => None,
     };
     let start = appended(job, found).unwrap_or_else(|| start(job, clone, existing.unwrap_or(0)));
@@ -436,17 +438,17 @@ fn file_region(
         start,
         length,
         file_bytes: match found {
-            Found::Character => u64::MAX,
+            TargetKind::Character => u64::MAX,
             _ => existing.unwrap_or(0),
         },
     })
 }
 
 /// Where requests begin with `file_append`: at the end of the file, as by fio whatever `offset` is.
-fn appended(job: &Job, found: &Found) -> Option<u64> {
+fn appended(job: &Job, found: &TargetKind) -> Option<u64> {
     match found {
-        Found::File(bytes) if job.file_append => Some(*bytes),
-        Found::Missing if job.file_append => Some(0),
+        TargetKind::File(bytes) if job.file_append => Some(*bytes),
+        TargetKind::Missing if job.file_append => Some(0),
         _ => None,
     }
 }

@@ -4,7 +4,8 @@
 //! answer 0 outside the slice and the writers do nothing there, so that no
 //! offset, right or wrong, can panic.
 
-fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+/// Copies `N` bytes from offset `at`.
+pub(crate) fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut out = [0; N];
     if let Some(found) = bytes.get(at..).and_then(|rest| rest.get(..N)) {
         out.copy_from_slice(found);
@@ -12,37 +13,32 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     out
 }
 
-/// Copies `N` bytes from offset `at`.
-pub(crate) fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    array(bytes, at)
-}
-
 pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(0)
 }
 
 pub(crate) fn u16_le(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(array(bytes, at))
+    u16::from_le_bytes(take(bytes, at))
 }
 
 pub(crate) fn u32_le(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(array(bytes, at))
+    u32::from_le_bytes(take(bytes, at))
 }
 
 pub(crate) fn u64_le(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(array(bytes, at))
+    u64::from_le_bytes(take(bytes, at))
 }
 
 pub(crate) fn u16_be(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes(array(bytes, at))
+    u16::from_be_bytes(take(bytes, at))
 }
 
 pub(crate) fn u32_be(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(array(bytes, at))
+    u32::from_be_bytes(take(bytes, at))
 }
 
 pub(crate) fn u64_be(bytes: &[u8], at: usize) -> u64 {
-    u64::from_be_bytes(array(bytes, at))
+    u64::from_be_bytes(take(bytes, at))
 }
 
 /// Writes `value` at offset `at`.

@@ -6,7 +6,7 @@
 
 use ugeom_format::plan::{Backup, Change, Column, Create, Keep, NewPart, Scheme, Table};
 use ugeom_format::verify_state::VerifyState;
-use ugeom_format::wire::nbd::uri::Endpoint;
+use ugeom_format::wire::nbd::uri::ServerAddress;
 use ugeom_format::{
     Media, amiga, apm, atari, bsd, bsd64, btf, crash_log, ddrescue, diskstats, dm_table, ebr, eli,
     gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vmdk, vtoc8, wire,
@@ -125,11 +125,11 @@ pub fn nbd_uri(data: &[u8]) {
             .collect::<String>()
     };
     let export = escaped(&found.export);
-    let again = match &found.endpoint {
-        Endpoint::Tcp { .. } => {
-            wire::nbd::uri::parse(&format!("{scheme}://{}/{export}", found.endpoint), None)
+    let again = match &found.server {
+        ServerAddress::Tcp { .. } => {
+            wire::nbd::uri::parse(&format!("{scheme}://{}/{export}", found.server), None)
         }
-        Endpoint::Unix(path) => wire::nbd::uri::parse(
+        ServerAddress::Unix(path) => wire::nbd::uri::parse(
             &format!("{scheme}+unix:///{export}"),
             Some(&escaped(path.to_str().expect("it was text"))),
         ),

@@ -32,14 +32,14 @@ const LIFE: u64 = 1 << 16;
 
 /// Apart from each other, so that contexts share no cache line.
 #[repr(align(128))]
-struct Place {
+struct HandleSlot {
     /// Life, closed, and the number of users.
     state: AtomicU64,
     context: AtomicPtr<Context>,
 }
 
-static TABLE: [Place; PLACES] = [const {
-    Place {
+static TABLE: [HandleSlot; PLACES] = [const {
+    HandleSlot {
         state: AtomicU64::new(CLOSED),
         context: AtomicPtr::new(ptr::null_mut()),
     }
@@ -47,7 +47,7 @@ static TABLE: [Place; PLACES] = [const {
 
 /// A context that stays for as long as this.
 pub(crate) struct Guard {
-    place: &'static Place,
+    place: &'static HandleSlot,
     number: u64,
     life: u64,
 }
@@ -77,7 +77,7 @@ impl Drop for Guard {
 /// Puts a context into the table. Its handle; `None` when the table is full.
 pub(crate) fn insert(context: Context) -> Option<u64> {
     let context = Box::into_raw(Box::new(context));
-    let claim = |place: &Place| {
+    let claim = |place: &HandleSlot| {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         let nothing = ptr::null_mut();
         let claimed = place

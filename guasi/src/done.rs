@@ -17,9 +17,8 @@
 
 use crate::parker::Parker;
 #[cfg(not(all(loom, test)))]
-use crate::sync::try_lock;
 use crate::sync::{
-    AtomicI64, AtomicU32, Mutex, MutexGuard, Ordering, Padded, Zeroes, fence, lock, zeroes_u32,
+    AtomicI64, AtomicU32, Mutex, MutexGuard, Ordering, Padded, Zeroes, fence, zeroes_u32,
 };
 
 /// The link of each slot to the next one in whatever list it is; 0 is the end, else slot + 1.
@@ -114,7 +113,7 @@ impl Done {
         mut each: impl FnMut(u32),
         soon: impl FnMut(u32),
     ) -> Take {
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         self.collect(&mut taken, priorities, soon);
         if taken.count < min {
             return Take::Only(taken.count);
@@ -138,7 +137,7 @@ impl Done {
     /// Keeps all fetchers away, if none is at work.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn try_hold(&self) -> Option<TakenGuard<'_>> {
-        try_lock(&self.taken)
+        self.taken.try_lock()
     }
 
     fn collect(
@@ -192,13 +191,13 @@ impl Done {
     /// Whether there is anything to fetch.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn has_any(&self, priorities: usize) -> bool {
-        self.has_new(priorities) || lock(&self.taken).count != 0
+        self.has_new(priorities) || self.taken.lock().count != 0
     }
 
     /// How many there are to fetch.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn count(&self, priorities: usize) -> usize {
-        let mut taken = lock(&self.taken);
+        let mut taken = self.taken.lock();
         self.collect(&mut taken, priorities, |_| ());
         taken.count
     }
@@ -218,10 +217,10 @@ impl Done {
         self.announce(missing as i64);
         // Another fetcher may have moved requests from the stacks to the lists, or taken some,
         // since the caller looked: then the number that it announced is wrong.
-        if !self.has_new(priorities) && lock(&self.taken).count == seen {
+        if !self.has_new(priorities) && self.taken.lock().count == seen {
             park(&self.sleep.sleepers, count);
         }
-        let mut fetchers = lock(&self.sleep.fetchers);
+        let mut fetchers = self.sleep.fetchers.lock();
         *fetchers -= 1;
         if *fetchers == 0 {
             self.sleep.missing.swap(0, Ordering::AcqRel);
@@ -244,7 +243,7 @@ impl Done {
 
     /// Says that a fetcher misses `missing` requests. The smallest number of all that sleep stands.
     fn announce(&self, missing: i64) {
-        let mut fetchers = lock(&self.sleep.fetchers);
+        let mut fetchers = self.sleep.fetchers.lock();
         let now = self.sleep.missing.load(Ordering::Relaxed);
         if *fetchers == 0 || now <= 0 || now > missing {
             self.sleep.missing.swap(missing, Ordering::SeqCst);

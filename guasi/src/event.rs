@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
-use crate::sync::{AtomicU32, Mutex, Ordering, Padded, fence, lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, Padded, fence};
 
 const OFF: u32 = 0;
 const QUIET: u32 = 1;
@@ -33,7 +33,7 @@ impl Event {
         has_any: impl Fn() -> bool,
         made: impl FnOnce(RawFd) -> io::Result<()>,
     ) -> io::Result<BorrowedFd<'_>> {
-        let making = lock(&self.making);
+        let making = self.making.lock();
         if self.fd.get().is_none() {
             let fd = eventfd()?;
             made(fd.as_raw_fd())?;

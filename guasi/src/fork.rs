@@ -9,8 +9,9 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
+use ugeom_machine::mutex::Mutex;
 
 use crate::done::TakenGuard;
 use crate::shared::Shared;
@@ -26,9 +27,9 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A context while its process forks.
 struct Held {
-    shared: Arc<Shared>,
-    /// `None`: it could not be had.
+    /// `None`: it could not be had. Borrows from `shared`, so it is dropped before.
     taken: Option<TakenGuard<'static>>,
+    shared: Arc<Shared>,
 }
 
 thread_local! {
@@ -57,7 +58,7 @@ pub(crate) fn register(shared: &Arc<Shared>) {
         // there is none for a context either.
         unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
     });
-    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut contexts = CONTEXTS.lock();
     contexts.retain(|context| context.strong_count() > 0);
     contexts.push(Arc::downgrade(shared));
 }
@@ -71,11 +72,12 @@ extern "C" fn prepare() {
             std::thread::yield_now();
             taken = shared.done.try_hold();
         }
-        // SAFETY: the guard borrows from what the `Arc` beside it keeps, and is dropped before.
+        // SAFETY: the guard borrows from what the `Arc` beside it keeps. Fields are dropped in the
+        // order of their declaration, the guard first, and `release` drops it first, too.
         let taken = unsafe {
             std::mem::transmute::<Option<TakenGuard<'_>>, Option<TakenGuard<'static>>>(taken)
         };
-        Held { shared, taken }
+        Held { taken, shared }
     };
     let contexts = list.iter().flat_map(|list| list.iter());
     let contexts = contexts.filter_map(Weak::upgrade).map(hold).collect();
@@ -90,10 +92,9 @@ fn list() -> Option<MutexGuard<'static, Vec<Weak<Shared>>>> {
     let end = Instant::now() + LOCK_TIMEOUT;
     loop {
         match CONTEXTS.try_lock() {
-            Ok(list) => return Some(list),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() >= end => return None,
-            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            Some(list) => return Some(list),
+            None if Instant::now() >= end => return None,
+            None => std::thread::yield_now(),
         }
     }
 }
@@ -112,7 +113,7 @@ extern "C" fn child() {
 /// Gives all locks back; `lost` hears of contexts whose lock was not had.
 fn release(fork: Option<Fork>, lost: impl Fn(&Shared)) {
     let Some(mut fork) = fork else { return };
-    for Held { shared, taken } in fork.contexts.drain(..) {
+    for Held { taken, shared } in fork.contexts.drain(..) {
         if taken.is_none() {
             lost(&shared);
         }

@@ -62,8 +62,8 @@ mod system {
 
 #[cfg(all(loom, test))]
 mod model {
-    use loom::sync::{Condvar, Mutex};
     use std::time::Duration;
+    use ugeom_machine::mutex::modelled::{Condvar, Mutex};
 
     #[derive(Default)]
     pub(crate) struct Parker {
@@ -73,19 +73,19 @@ mod model {
 
     impl Parker {
         pub(crate) fn count(&self) -> u32 {
-            *self.count.lock().unwrap()
+            *self.count.lock()
         }
 
         /// The model has no time: it waits for ever.
         pub(crate) fn wait(&self, seen: u32, _timeout: Option<Duration>) {
-            let mut count = self.count.lock().unwrap();
+            let mut count = self.count.lock();
             while *count == seen {
-                count = self.changed.wait(count).unwrap();
+                count = self.changed.wait(count);
             }
         }
 
         pub(crate) fn wake_all(&self) {
-            *self.count.lock().unwrap() += 1;
+            *self.count.lock() += 1;
             self.changed.notify_all();
         }
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use std::sync::Arc;
 
 use crate::parker::Parker;
-use crate::sync::{AtomicU32, Mutex, Ordering, Padded, fence, lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, Padded, fence};
 
 /// State shared by a worker and its wakers.
 pub(crate) struct Seat {
@@ -130,7 +130,7 @@ impl Roster {
         if self.idle_count.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         let seat = idle.pop();
         self.idle_count.store(idle.len() as u32, Ordering::Release);
         drop(idle);
@@ -175,7 +175,7 @@ impl Roster {
         has_work: impl Fn() -> bool,
     ) -> Woken {
         let seen = seat.parker.count();
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         idle.push(Arc::clone(seat));
         self.idle_count.store(idle.len() as u32, Ordering::Release);
         drop(idle);
@@ -206,7 +206,7 @@ impl Roster {
 
     /// Takes a worker from the list of the idle; false when it has just been called.
     fn strike_off(&self, seat: &Arc<Seat>) -> bool {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         let Some(place) = idle.iter().position(|other| Arc::ptr_eq(other, seat)) else {
             return false;
         };
@@ -219,7 +219,7 @@ impl Roster {
     /// count goes down before the list shrinks, so that a submitter that finds no idle worker may
     /// start one.
     fn leaves(&self, seat: &Arc<Seat>, workers_min: u32) -> bool {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         let Some(place) = idle.iter().position(|other| Arc::ptr_eq(other, seat)) else {
             return false;
         };
@@ -236,7 +236,7 @@ impl Roster {
     /// Calls all workers that sleep, at the end.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn wake_all(&self) {
-        let seats = std::mem::take(&mut *lock(&self.idle));
+        let seats = std::mem::take(&mut *self.idle.lock());
         self.idle_count.store(0, Ordering::Relaxed);
         self.searching
             .fetch_add(seats.len() as u32, Ordering::AcqRel);

@@ -21,7 +21,7 @@ use crate::settings::{Backend, Settings};
 use crate::slab::{Slab, Slot};
 use crate::stack::{self, Room};
 use crate::state::{self, Withdrawal};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, Padded, lock};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, Padded};
 use crate::thread::{Life, Thread};
 use crate::work::Outcome;
 
@@ -245,7 +245,7 @@ impl Shared {
     /// Starts a worker that is counted already.
     fn start_worker(self: &Arc<Shared>, searching: bool) -> io::Result<()> {
         let tid = Arc::new(AtomicI32::new(0));
-        let mut workers = lock(&self.workers);
+        let mut workers = self.workers.lock();
         if self.closing.load(Ordering::SeqCst) {
             // `close` waits for those that it finds in the table, perhaps just now.
             return Err(io::Error::from_raw_os_error(libc::ECANCELED));
@@ -326,7 +326,7 @@ impl Shared {
         if let Some((slot, active)) = unfinished {
             self.end_unfinished(slot, active, seat.number);
         }
-        let mut workers = lock(&self.workers);
+        let mut workers = self.workers.lock();
         workers.used = workers.used.plus(&Usage::of_thread());
         let entry = workers
             .table
@@ -541,7 +541,7 @@ impl Shared {
         if self.is_orphan() {
             return;
         }
-        let workers = lock(&self.workers);
+        let workers = self.workers.lock();
         if let Some(Some(worker)) = workers.table.get(worker as usize) {
             interrupt::send(worker.tid.load(Ordering::Acquire), self.signal);
         }
@@ -565,7 +565,7 @@ impl Shared {
 
     /// The usage of all workers, of running ones as far as the kernel reports it.
     pub(crate) fn workers_usage(&self) -> Usage {
-        let workers = lock(&self.workers);
+        let workers = self.workers.lock();
         let tids = workers.table.iter().flatten();
         let living = tids.filter_map(|worker| Usage::of_task(worker.tid.load(Ordering::Acquire)));
         living.fold(workers.used, |all, one| all.plus(&one))
@@ -592,7 +592,7 @@ impl Shared {
         }
         self.drain_ring();
         self.roster.wake_all();
-        let mut workers = lock(&self.workers);
+        let mut workers = self.workers.lock();
         let table = workers.table.iter_mut().flatten();
         let mut threads: Vec<_> = table.filter_map(|worker| worker.thread.take()).collect();
         threads.append(&mut workers.left);

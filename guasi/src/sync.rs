@@ -1,20 +1,19 @@
 //! Shared primitives: atomics and locks of the standard library, or those of the model checker.
 
 #[cfg(all(loom, test))]
-pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::MutexGuard;
 #[cfg(all(loom, test))]
-pub(crate) use loom::sync::{Mutex, MutexGuard};
-#[cfg(not(all(loom, test)))]
-pub(crate) use std::sync::OnceLock;
+pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(all(loom, test)))]
-pub(crate) use std::sync::{Mutex, MutexGuard};
+pub(crate) use std::sync::{MutexGuard, OnceLock};
+#[cfg(not(all(loom, test)))]
+pub(crate) use ugeom_machine::mutex::Mutex;
+#[cfg(all(loom, test))]
+pub(crate) use ugeom_machine::mutex::modelled::Mutex;
 
 use std::ops::Deref;
-use std::sync::PoisonError;
-#[cfg(not(all(loom, test)))]
-use std::sync::TryLockError;
 
 /// A value that shares no cache line with its neighbours. 128 bytes: the processor fetches pairs.
 #[derive(Default)]
@@ -26,22 +25,6 @@ impl<T> Deref for Padded<T> {
 
     fn deref(&self) -> &T {
         &self.0
-    }
-}
-
-/// Locks; a thread that panicked while it held the lock left nothing half done (no code between
-/// lock and unlock can panic).
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks if the lock is free.
-#[cfg(not(all(loom, test)))]
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
     }
 }
 

@@ -64,14 +64,17 @@ pub enum JobError {
     Lost(#[from] LostAtTheEnd),
 }
 
-/// The message without the setting that it begins with, where the origin is just that:
-/// `--bs=4q: bs=4q: ...`.
+/// The message without the setting or its value that it begins with, where the origin shows it:
+/// `--bs=4q: bs=4q: ...`, `--read_iolog=log: log: ...`.
 fn unrepeated<'a>(origin: &Origin, message: &'a str) -> &'a str {
     let Origin::Argument { text } = origin else {
         return message;
     };
-    let rest = message.strip_prefix(text.trim_start_matches('-'));
-    rest.and_then(|rest| rest.strip_prefix(": "))
+    let setting = text.trim_start_matches('-');
+    let value = setting.split_once('=').map(|(_, value)| value);
+    let mut shown = [Some(setting), value].into_iter().flatten();
+    shown
+        .find_map(|shown| message.strip_prefix(shown)?.strip_prefix(": "))
         .unwrap_or(message)
 }
 

@@ -5,15 +5,15 @@
 
 use crate::call::done;
 use crate::cpu;
+use crate::own_thread::OwnThread;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 /// Threads that spin until this is dropped.
 pub struct Awake {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<OwnThread>,
 }
 
 impl Awake {
@@ -38,11 +38,7 @@ impl Awake {
                     std::hint::spin_loop();
                 }
             };
-            awake.threads.push(
-                std::thread::Builder::new()
-                    .name("awake".into())
-                    .spawn(spin)?,
-            );
+            awake.threads.push(OwnThread::start("awake", spin)?);
             started.recv().map_err(io::Error::other)??;
         }
         Ok(awake)
@@ -52,10 +48,6 @@ impl Awake {
 impl Drop for Awake {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            // It cannot panic.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -5,13 +5,13 @@
 //! process is killed, that thread ends, too.
 
 use crate::mutex::Mutex;
+use crate::own_thread::OwnThread;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
 
 /// How much of the child's stderr is kept, bytes.
 const KEPT_BYTES: u64 = 16 << 10;
@@ -22,7 +22,7 @@ pub struct TiedChild {
     /// Means this process and no later one with its number.
     handle: OwnedFd,
     ended: Arc<Mutex<Option<Ended>>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnThread,
 }
 
 /// How a child ended.
@@ -62,16 +62,14 @@ impl TiedChild {
         let ended = Arc::new(Mutex::new(None));
         let (tell, told) = mpsc::channel();
         let slot = Arc::clone(&ended);
-        let thread = std::thread::Builder::new()
-            .name("ugeom-child".to_owned())
-            .spawn(move || look_after(command, &tell, &slot))?;
+        let thread = OwnThread::start("ugeom-child", move || look_after(command, &tell, &slot))?;
         let told = told.recv();
         let (pid, handle) = told.unwrap_or_else(|_| Err(io::Error::other("the thread ended")))?;
         Ok(Self {
             pid,
             handle,
             ended,
-            thread: Some(thread),
+            _thread: thread,
         })
     }
 
@@ -127,10 +125,6 @@ impl Drop for TiedChild {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = pidfd_send_signal(&self.handle, Signal::TERM);
-        if let Some(thread) = self.thread.take() {
-            // The thread does nothing that could panic.
-            let _ = thread.join();
-        }
     }
 }
 

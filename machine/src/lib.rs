@@ -32,6 +32,7 @@ pub mod mapping;
 pub mod memory_policy;
 pub mod mounts;
 pub mod mutex;
+pub mod own_thread;
 pub mod perf;
 pub mod pinned;
 pub mod prefetch;

@@ -1,9 +1,9 @@
-//! A mutex and a condition variable without poisoning.
+//! A mutex, a lock of readers and writers, and a condition variable without poisoning.
 //!
 //! A panic is a defect, which has been reported when others hear of it. What a mutex of this
 //! program guards is changed in steps that do not panic, so it is whole, and the others go on.
 
-use std::sync::{self, MutexGuard, PoisonError, TryLockError};
+use std::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::Duration;
 
 /// [`std::sync::Mutex`], whose lock cannot fail.
@@ -39,6 +39,24 @@ impl<T> Mutex<T> {
     /// The value by itself.
     pub fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// [`std::sync::RwLock`], whose locks cannot fail.
+#[derive(Debug, Default)]
+pub struct RwLock<T>(sync::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// Waits until nothing writes the value.
+    #[inline]
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nothing else has the value.
+    #[inline]
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,6 +116,44 @@ impl Condvar {
         let waited = self.0.wait_timeout_while(guard, time, holds);
         let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         (guard, timeout.timed_out())
+    }
+}
+
+/// The same of the model checker, where a panic ends the model.
+#[cfg(loom)]
+pub mod modelled {
+    use loom::sync::{self, MutexGuard};
+
+    /// See [`super::Mutex`].
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// See [`super::Mutex::new`].
+        pub fn new(value: T) -> Self {
+            Self(sync::Mutex::new(value))
+        }
+
+        /// See [`super::Mutex::lock`].
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap()
+        }
+    }
+
+    /// See [`super::Condvar`].
+    #[derive(Debug, Default)]
+    pub struct Condvar(sync::Condvar);
+
+    impl Condvar {
+        /// See [`super::Condvar::notify_all`].
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+
+        /// See [`super::Condvar::wait`].
+        pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).unwrap()
+        }
     }
 }
 

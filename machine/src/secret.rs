@@ -16,7 +16,6 @@ use std::io;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicI32, Ordering, compiler_fence};
 
 /// The unit of mappings, bytes; a multiple of every page size below it.
@@ -84,17 +83,13 @@ impl Drop for Chunk {
     }
 }
 
-fn chunks() -> MutexGuard<'static, Vec<Chunk>> {
-    CHUNKS.lock()
-}
-
 fn slot_bytes(layout: Layout) -> usize {
     let least = layout.size().max(layout.align()).max(SLOT_BYTES_MIN);
     least.next_power_of_two()
 }
 
 fn take(slot_bytes: usize) -> io::Result<NonNull<u8>> {
-    let mut chunks = chunks();
+    let mut chunks = CHUNKS.lock();
     let has_room = |chunk: &Chunk| chunk.slot_bytes == slot_bytes && !chunk.free.is_empty();
     let at = match chunks.iter().position(has_room) {
         Some(at) => at,
@@ -110,7 +105,7 @@ fn take(slot_bytes: usize) -> io::Result<NonNull<u8>> {
 }
 
 fn give(place: NonNull<u8>) {
-    let mut chunks = chunks();
+    let mut chunks = CHUNKS.lock();
     let Some(at) = chunks.iter().position(|chunk| chunk.holds(place)) else { return };
     let chunk = &mut chunks[at];
     let offset = place.addr().get() - chunk.base.addr().get();
@@ -132,15 +127,28 @@ unsafe impl<T: Send> Send for Secret<T> {}
 unsafe impl<T: Sync> Sync for Secret<T> {}
 
 impl<T> Secret<T> {
+    /// Slots begin at multiples of their size, within chunks that begin at a page.
+    const ALIGNED: () = assert!(
+        mem::align_of::<T>() <= 4096,
+        "a secret is aligned to a page at most"
+    );
+
     /// Makes a value and moves it into locked memory. Call [`scrub_stack`] when the last secret of
-    /// a series is made.
+    /// a series is made. A type with a larger alignment than a page is not compiled:
+    ///
+    /// ```compile_fail,E0080
+    /// #[repr(align(8192))]
+    /// struct Wide(u8);
+    /// let secret = ugeom_machine::secret::Secret::new(|| Wide(1));
+    /// ```
     ///
     /// # Errors
     /// There is no memory. Memory that cannot be locked is no error; see [`lock_error`].
     pub fn new(make: impl FnOnce() -> T) -> io::Result<Self> {
+        const { Self::ALIGNED };
         let place = take(slot_bytes(Layout::new::<T>()))?.cast::<T>();
         // SAFETY: the slot is free, and as large and as aligned as `T` needs: its size is a power
-        // of two that is no smaller than the alignment, and chunks begin on pages.
+        // of two that is no smaller than the alignment, and chunks begin on pages (`ALIGNED`).
         unsafe { place.write(make()) };
         Ok(Self { place })
     }

@@ -10,10 +10,10 @@
 
 mod buffers;
 pub mod control;
+mod event_loop;
 pub mod fuse;
 pub mod metrics;
 pub mod nbd;
-mod own_thread;
 pub mod ranges;
 pub mod shown;
 mod socket_file;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{ProviderId, RangeLock};
 
 /// The locks of a stack's providers. Servers of the same stack share one of these: without it a
@@ -16,7 +17,7 @@ impl Ranges {
     /// The lock of a provider.
     #[must_use]
     pub fn of(&self, provider: ProviderId) -> Arc<RangeLock> {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = self.locks.lock();
         // Unused locks of providers are dropped.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(locks.entry(provider).or_default())

@@ -9,8 +9,8 @@
 //! The invariants that the models check: a picture shows the data as of its number, and a thread
 //! that knows of a change (through anything that orders threads) sees it in the next picture.
 
-use std::sync::{Arc, PoisonError, Weak};
-use sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use std::sync::{Arc, Weak};
+use sync::{AtomicU64, Mutex, Ordering};
 
 #[cfg(all(test, loom))]
 #[path = "generations_loom.rs"]
@@ -19,15 +19,13 @@ mod generations_loom;
 /// The primitives: those of the model checker when there is one.
 mod sync {
     #[cfg(loom)]
-    pub use loom::sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    };
+    pub use loom::sync::atomic::{AtomicU64, Ordering};
     #[cfg(not(loom))]
-    pub use std::sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    };
+    pub use std::sync::atomic::{AtomicU64, Ordering};
+    #[cfg(not(loom))]
+    pub use ugeom_machine::mutex::Mutex;
+    #[cfg(loom)]
+    pub use ugeom_machine::mutex::modelled::Mutex;
 }
 
 /// A picture knows the generation that it shows.
@@ -63,11 +61,6 @@ impl<T, P: Picture> Generations<T, P> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Guarded<T, P>> {
-        // A panic elsewhere leaves the data whole: it is changed in steps that do not panic.
-        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[inline(always)]
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)
@@ -75,12 +68,12 @@ impl<T, P: Picture> Generations<T, P> {
 
     /// Looks at the data, or changes what no picture shows.
     pub(crate) fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
-        with(&mut self.lock().data)
+        with(&mut self.guarded.lock().data)
     }
 
     /// Changes the data; every picture is old from now on, and nothing here keeps one alive.
     pub(crate) fn change<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
-        let mut guarded = self.lock();
+        let mut guarded = self.guarded.lock();
         let result = with(&mut guarded.data);
         self.number.fetch_add(1, Ordering::Release);
         let old = guarded.newest.take();
@@ -93,7 +86,7 @@ impl<T, P: Picture> Generations<T, P> {
     /// The picture of the current number, drawn if it was not asked for yet. The thread that draws
     /// may note in the data what no picture shows.
     pub(crate) fn newest(&self, draw: impl FnOnce(&mut T, u64) -> P) -> Arc<P> {
-        let mut guarded = self.lock();
+        let mut guarded = self.guarded.lock();
         if let Some(newest) = &guarded.newest {
             return Arc::clone(newest);
         }
@@ -107,13 +100,13 @@ impl<T, P: Picture> Generations<T, P> {
 
     /// All pictures that are held.
     pub(crate) fn live(&self) -> Vec<Arc<P>> {
-        let guarded = self.lock();
+        let guarded = self.guarded.lock();
         guarded.live.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// The picture of a number, while it is held.
     pub(crate) fn of(&self, number: u64) -> Option<Arc<P>> {
-        let guarded = self.lock();
+        let guarded = self.guarded.lock();
         guarded
             .live
             .iter()

@@ -8,7 +8,7 @@
 
 use crate::channel::Channel;
 use crate::error::{Errno, StackError};
-use crate::opened::{Held, Opened};
+use crate::opened::{Opened, Purpose};
 use crate::stack::Shared;
 use crate::topology::{ConsumerId, ProviderId};
 use std::sync::{Arc, Weak};
@@ -65,7 +65,7 @@ impl Lower {
             shared,
             (consumer, entry),
             own.provider,
-            Held::Own,
+            Purpose::Own,
             mark,
         ))
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The purpose of a handle, and the access to give back with it.
 #[derive(Clone, Copy)]
-pub(crate) enum Held {
+pub(crate) enum Purpose {
     /// A consumer has opened it so.
     Open(Delta),
     /// Classes taste through it; opened for reading.
@@ -26,7 +26,7 @@ pub struct Opened {
     consumer: ConsumerId,
     pub(crate) entry: u32,
     provider: ProviderId,
-    held: Held,
+    held: Purpose,
     closed: bool,
     /// The consumer's mark in the losses below it.
     pub(crate) mark: Arc<Mark>,
@@ -37,7 +37,7 @@ impl Opened {
         shared: Arc<Shared>,
         (consumer, entry): (ConsumerId, u32),
         provider: ProviderId,
-        held: Held,
+        held: Purpose,
         mark: Arc<Mark>,
     ) -> Self {
         Self {

@@ -17,13 +17,14 @@ use crate::stack::Shared;
 use crate::statistics::Level;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
+use ugeom_machine::own_thread::OwnThread;
 
 /// The two threads of a stack with queued dispatch.
 pub(crate) struct Queues {
     pub down: Arc<Home>,
     pub up: Arc<Home>,
-    threads: Vec<JoinHandle<()>>,
+    /// Joined after [`Drop::drop`]. A panic there ends the process (see [`Worker::run`]).
+    threads: Vec<OwnThread>,
 }
 
 impl Queues {
@@ -31,13 +32,21 @@ impl Queues {
     pub(crate) fn start(shared: &Arc<Shared>, spin_ns: u64) -> std::io::Result<Self> {
         let down = Home::new(spin_ns, None)?;
         let up = Home::new(spin_ns, None)?;
-        let mut threads = Vec::new();
-        for (name, home) in [("g_down", &down), ("g_up", &up)] {
-            let worker = Worker::new(Arc::clone(home), shared);
+        // Whole before the first thread: dropping it stops those that were started.
+        let mut queues = Self {
+            down,
+            up,
+            threads: Vec::new(),
+        };
+        for (name, home) in [
+            ("g_down", Arc::clone(&queues.down)),
+            ("g_up", Arc::clone(&queues.up)),
+        ] {
+            let worker = Worker::new(home, shared);
             let body = move || worker.run();
-            threads.push(std::thread::Builder::new().name(name.into()).spawn(body)?);
+            queues.threads.push(OwnThread::start(name, body)?);
         }
-        Ok(Self { down, up, threads })
+        Ok(queues)
     }
 }
 
@@ -46,13 +55,6 @@ impl Drop for Queues {
         for home in [&self.down, &self.up] {
             home.stop.store(true, Ordering::Release);
             home.mailbox.wake();
-        }
-        for thread in self.threads.drain(..) {
-            // The last reference to a stack may go in one of its own threads.
-            if thread.thread().id() != std::thread::current().id() {
-                // A panic there has ended the process already (see `Worker::run`).
-                let _ = thread.join();
-            }
         }
     }
 }

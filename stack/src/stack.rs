@@ -18,7 +18,7 @@ use crate::generations::Generations;
 use crate::home::Home;
 use crate::losses::LostAtTheEnd;
 use crate::lower::Lower;
-use crate::opened::{Held, Opened};
+use crate::opened::{Opened, Purpose};
 use crate::options::{Dispatch, Pools, Registry, StackKnobs};
 use crate::queue::Queues;
 use crate::snapshot::Snapshot;
@@ -215,7 +215,7 @@ impl Stack {
             Ok((consumer, topology.mark_of(consumer.0)))
         })?;
         let shared = Arc::clone(&self.shared);
-        let held = Held::Open(delta);
+        let held = Purpose::Open(delta);
         Ok(Opened::new(shared, consumer, provider, held, mark))
     }
 
@@ -382,14 +382,14 @@ impl Shared {
 
     /// Gives up a handle. Before its last writer leaves, a geom writes what it keeps from the
     /// media, while nothing can be opened.
-    pub(crate) fn give_up(&self, consumer: ConsumerId, held: Held) -> Result<(), IoError> {
+    pub(crate) fn give_up(&self, consumer: ConsumerId, held: Purpose) -> Result<(), IoError> {
         let delta = match held {
-            Held::Open(delta) => delta,
-            Held::Tasting => {
+            Purpose::Open(delta) => delta,
+            Purpose::Tasting => {
                 self.touch(|topology| Self::close(topology, consumer, Delta::READ));
                 return Ok(());
             }
-            Held::Own => return Ok(()),
+            Purpose::Own => return Ok(()),
         };
         let _control = self.control.lock();
         let leaving = |t: &mut Topology| t.losing_writers(consumer, delta.reversed());
@@ -494,7 +494,7 @@ impl Shared {
     ) -> Result<R, StackError> {
         let this = self.arc()?;
         let consumer = self.touch(|t| Self::open(t, provider, Delta::READ))?;
-        let opened = Opened::new(this, consumer, provider, Held::Tasting, Arc::default());
+        let opened = Opened::new(this, consumer, provider, Purpose::Tasting, Arc::default());
         let mut channel = Channel::new(&opened.shared, 1, true)?;
         let view = self.topology.with(|topology| {
             let view = topology.provider_view(provider);

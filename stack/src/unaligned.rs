@@ -79,7 +79,7 @@ impl Unaligned {
             let read = channel.read(opened, span.start(), bounce)?;
             let end = read.min(span.skip + span.length);
             if end < span.skip {
-                return Err(self.past_the_end(Command::Read, &span));
+                return Err(self.beyond(Command::Read, span.offset, span.length));
             }
             let bytes = &bounce[span.skip..end];
             into[done..done + bytes.len()].copy_from_slice(bytes);
@@ -232,7 +232,7 @@ impl Unaligned {
             self.edge.resize(self.sector_bytes as usize, 0);
             match channel.read(opened, offset, &mut self.edge) {
                 Ok(read) if edge == Edge::First && read < span.skip => {
-                    return Err(self.past_the_end(Command::Write, &span));
+                    return Err(self.beyond(Command::Write, span.offset, span.length));
                 }
                 // A request that crosses the end is cut there, and so has no last sector to keep.
                 Err(_)
@@ -260,10 +260,6 @@ impl Unaligned {
             Some(end) => Ok(offset..end),
             None => Err(self.beyond(command, offset, length)),
         }
-    }
-
-    fn past_the_end(&self, command: Command, span: &Span) -> IoError {
-        self.beyond(command, span.offset, span.length)
     }
 
     fn beyond(&self, command: Command, offset: u64, length: usize) -> IoError {

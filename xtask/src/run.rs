@@ -4,7 +4,8 @@ use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
 
 /// The root of the repository that this program was built from.
 pub fn root() -> PathBuf {
@@ -129,28 +130,26 @@ pub fn watch(command: &mut Command) -> Result<Watched> {
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {}", shown(command)))?;
-    let lines = Mutex::new(Vec::new());
+    let (sender, lines) = channel();
     std::thread::scope(|scope| {
         if let Some(out) = child.stdout.take() {
-            scope.spawn(|| pass_on(out, &lines));
+            scope.spawn(|| pass_on(out, &sender));
         }
         if let Some(err) = child.stderr.take() {
-            scope.spawn(|| pass_on(err, &lines));
+            scope.spawn(|| pass_on(err, &sender));
         }
     });
+    drop(sender);
     let status = child
         .wait()
         .with_context(|| format!("waiting for {}", shown(command)))?;
-    let lines = lines
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(Watched {
         success: status.success(),
-        lines,
+        lines: lines.into_iter().collect(),
     })
 }
 
-fn pass_on(from: impl Read, to: &Mutex<Vec<String>>) {
+fn pass_on(from: impl Read, to: &Sender<String>) {
     let mut from = BufReader::new(from);
     let mut bytes = Vec::new();
     // Tests may print bytes that are not UTF-8: read by line end, then convert.
@@ -158,9 +157,8 @@ fn pass_on(from: impl Read, to: &Mutex<Vec<String>>) {
         let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
         // A reader that went away must not fail the tests.
         let _ = writeln!(std::io::stdout(), "{line}");
-        to.lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .push(line);
+        // The receiver lives as long as this.
+        let _ = to.send(line);
         bytes.clear();
     }
 }

@@ -5,7 +5,6 @@
 //! that ends leaves its lane to the next.
 
 use std::cell::{Cell, OnceCell};
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ugeom_machine::mutex::Mutex;
 use ugeom_stack::Fact;
@@ -95,11 +94,6 @@ static VACANT: Mutex<Vacant> = Mutex::new(Vacant {
     next: 0,
 });
 
-fn vacant() -> MutexGuard<'static, Vacant> {
-    // Nothing panics while it is locked.
-    VACANT.lock()
-}
-
 /// A lane that a thread has until it ends.
 struct Tenancy(usize);
 
@@ -107,7 +101,7 @@ impl Drop for Tenancy {
     fn drop(&mut self) {
         // Work of an ending thread is counted with the others.
         OWN.set(SHARED);
-        vacant().left.push(self.0);
+        VACANT.lock().left.push(self.0);
     }
 }
 
@@ -127,7 +121,7 @@ fn own_lane() -> usize {
 
 #[cold]
 fn choose_lane() -> usize {
-    let mut vacant = vacant();
+    let mut vacant = VACANT.lock();
     let own = vacant.left.pop().unwrap_or_else(|| {
         vacant.next = (vacant.next + 1).min(LANES);
         vacant.next - 1
@@ -230,7 +224,7 @@ mod tests {
         assert_eq!(lanes.totals().hits, 4 * LANES as u64);
         // Other tests of the process may have some at the same time, but not all.
         assert!(
-            vacant().next < LANES,
+            VACANT.lock().next < LANES,
             "one thread at a time takes no lane more"
         );
     }

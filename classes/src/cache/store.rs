@@ -148,7 +148,6 @@ impl<I: Index> Store<I> {
 
     pub(super) fn lock(&self, block: u64) -> MutexGuard<'_, Queues> {
         let shard = shard_of(spread(block), self.shard_bits);
-        // A panic in here would be a defect; the queues are whole between any two calls.
         self.shards[shard].queues.lock()
     }
 

@@ -3,13 +3,13 @@
 use super::model::{Below, Model};
 use super::options::Settings;
 use super::recorder::Recorder;
-use crate::own_thread::OwnThread;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use ugeom_machine::mutex::{Condvar, Mutex};
+use ugeom_machine::own_thread::OwnThread;
 use ugeom_stack::{Bio, BioId, Errno, Lower};
 
 /// How long the thread keeps its channel when nothing is asked: it would keep the stack alive.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use ugeom_machine::own_thread::OwnThread;
 
 /// How much is collected before the file gets it, bytes.
 pub(super) const BUFFER_BYTES: usize = 1 << 20;
@@ -13,11 +13,12 @@ pub(super) const BUFFER_BYTES: usize = 1 << 20;
 const BUFFERS: usize = 4;
 
 pub(super) struct Writer {
-    full: Option<Sender<Vec<u8>>>,
+    /// Dropped before the thread, which ends then.
+    full: Sender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
     spare: Vec<Vec<u8>>,
     failed: Arc<OnceLock<Arc<io::Error>>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnThread,
 }
 
 impl Writer {
@@ -26,8 +27,7 @@ impl Writer {
         let (done, empty) = channel();
         let failed = Arc::new(OnceLock::new());
         let tell = Arc::clone(&failed);
-        let thread = std::thread::Builder::new().name("crash-log".into());
-        let thread = thread.spawn(move || {
+        let thread = OwnThread::start("crash-log", move || {
             for mut buffer in todo {
                 // After an error the file has a gap, so nothing may follow.
                 if tell.get().is_none()
@@ -42,11 +42,11 @@ impl Writer {
             }
         })?;
         Ok(Self {
-            full: Some(full),
+            full,
             empty,
             spare: vec![Vec::new(); BUFFERS],
             failed,
-            thread: Some(thread),
+            _thread: thread,
         })
     }
 
@@ -55,8 +55,7 @@ impl Writer {
         let spare = self.spare.pop().or_else(|| self.empty.recv().ok());
         let spare = spare.unwrap_or_default();
         let full = std::mem::replace(buffer, spare);
-        let sender = self.full.as_ref();
-        if sender.is_none_or(|sender| sender.send(full).is_err()) {
+        if self.full.send(full).is_err() {
             self.thread_is_gone();
         }
     }
@@ -79,15 +78,5 @@ impl Writer {
     fn thread_is_gone(&self) {
         let error = io::Error::other("its thread has ended");
         let _ = self.failed.set(Arc::new(error));
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.full = None;
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
-            let _ = thread.join();
-        }
     }
 }

@@ -25,7 +25,7 @@ use crate::entry::{Build, ClassEntry, Role};
 use crate::set_field;
 use crate::spec::OptionDefault::Value;
 use crate::spec::{LayerArguments, OptionTable, option, values};
-use state::{Held, Order};
+use state::{HeldRequests, Order};
 use std::sync::Arc;
 use ugeom_measure::units;
 use ugeom_stack::{BioId, Cx, Fact, Geom, Next, Plan, ProviderView, Request};
@@ -57,11 +57,11 @@ const OPTIONS: OptionTable<Order> = OptionTable(&[
 /// The geom: the order in which held requests go on, and those that are held.
 pub struct Delayed {
     order: Order,
-    held: Held,
+    held: HeldRequests,
 }
 
 impl Delayed {
-    const fn new(order: Order, held: Held) -> Self {
+    const fn new(order: Order, held: HeldRequests) -> Self {
         Self { order, held }
     }
 }
@@ -111,7 +111,8 @@ fn build(
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
     let order = arguments.read(&OPTIONS, Order::default())?;
-    let held = Held::start(order).map_err(BuildError::system("delayed", "starting a thread"))?;
+    let held =
+        HeldRequests::start(order).map_err(BuildError::system("delayed", "starting a thread"))?;
     let name = format!("{}.delayed", below.name);
     let provider = provider_over(name, below);
     Ok(Plan::of(provider, Arc::new(Delayed::new(order, held))))

@@ -1,6 +1,6 @@
 //! The data path of `delayed`: down at once, up through the thread.
 
-use super::state::Held;
+use super::state::HeldRequests;
 use crate::extents;
 use ugeom_stack::{Command, Next, Request};
 
@@ -14,7 +14,7 @@ pub(super) fn down(request: Request<'_>) -> Next {
 
 /// On its way up it is held. One that failed will be resumed, and goes on as the layer below left
 /// it, with that layer's explanation.
-pub(super) fn up(held: &Held, request: Request<'_>) -> Next {
+pub(super) fn up(held: &HeldRequests, request: Request<'_>) -> Next {
     let result = request.result();
     let (bio, next) = request.park();
     held.add(bio, result.ok());

@@ -1,11 +1,11 @@
 //! The requests that `delayed` holds, and the thread that lets them go.
 
-use crate::own_thread::OwnThread;
 use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_machine::mutex::{Condvar, Mutex};
+use ugeom_machine::own_thread::OwnThread;
 use ugeom_stack::{Bio, BioId, Errno};
 
 /// How requests are let go.
@@ -55,12 +55,12 @@ struct Shared {
 }
 
 /// The requests that are held. Dropping it lets them go and ends the thread.
-pub(super) struct Held {
+pub(super) struct HeldRequests {
     shared: Arc<Shared>,
     _thread: OwnThread,
 }
 
-impl Held {
+impl HeldRequests {
     /// An empty list with a thread of its own.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldRequests {
     fn drop(&mut self) {
         self.shared.list.lock().stop = true;
         self.shared.changed.notify_one();

@@ -9,8 +9,9 @@ use super::hmac_sha512::{KEY_BYTES, h};
 use super::keys::MasterKey;
 use std::io;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use ugeom_format::eli::{Cipher, EliFlags, EliLayout, Metadata};
+use ugeom_machine::mutex::RwLock;
 use ugeom_machine::secret::{self, Secret};
 
 /// How many keys are kept (FreeBSD's standard).
@@ -50,11 +51,11 @@ impl Maker {
 }
 
 /// A kept key with its number; there may be none yet.
-type Place = RwLock<Option<(u64, Arc<SectorKey>)>>;
+type CachedKey = RwLock<Option<(u64, Arc<SectorKey>)>>;
 
 enum Kept {
     All(Box<[OnceLock<SectorKey>]>),
-    Some(Box<[Place]>),
+    Some(Box<[CachedKey]>),
 }
 
 /// The data keys of a provider.
@@ -118,7 +119,7 @@ impl DataKeys {
         };
         let kept = match total <= KEPT_MAX {
             true => Kept::All((0..total).map(|_| OnceLock::new()).collect()),
-            false => Kept::Some((0..KEPT_MAX).map(|_| Place::default()).collect()),
+            false => Kept::Some((0..KEPT_MAX).map(|_| CachedKey::default()).collect()),
         };
         Ok(Self {
             maker: Maker {
@@ -179,15 +180,13 @@ impl DataKeys {
                     return Ok(DataKey::Shared(key));
                 }
                 let key = Arc::new(self.maker.make(number)?);
-                let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
-                *place = Some((number, Arc::clone(&key)));
+                *place.write() = Some((number, Arc::clone(&key)));
                 Ok(DataKey::Shared(key))
             }
         }
     }
 }
 
-fn read(place: &Place) -> Option<(u64, Arc<SectorKey>)> {
-    let place = place.read().unwrap_or_else(PoisonError::into_inner);
-    place.clone()
+fn read(place: &CachedKey) -> Option<(u64, Arc<SectorKey>)> {
+    place.read().clone()
 }

@@ -86,7 +86,7 @@ impl Keeper for Spare {
 }
 
 #[derive(Default)]
-struct Place {
+struct KeptBuffer {
     buffer: Option<Buffer>,
     /// The shelf of the thread that sent it.
     shelf: usize,
@@ -94,7 +94,7 @@ struct Place {
 
 #[derive(Default)]
 struct Places {
-    all: Vec<Place>,
+    all: Vec<KeptBuffer>,
     free: Vec<usize>,
 }
 
@@ -126,7 +126,7 @@ impl PendingBuffers {
         let buffer = self.spare.take(length);
         let mut places = self.waiting.0.lock();
         let number = places.free.pop().unwrap_or_else(|| {
-            places.all.push(Place::default());
+            places.all.push(KeptBuffer::default());
             // Freeing a place allocates nothing.
             let room = places.all.capacity();
             places.free.reserve(room);

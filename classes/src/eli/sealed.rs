@@ -138,7 +138,7 @@ impl Crypt {
 
     fn tagged(&self, offset: u64) -> Option<Tagged<'_>> {
         let layout = self.layout();
-        let place = Place {
+        let place = SectorBatch {
             offset,
             below_offset: layout.below(offset, 0).0,
             sector_bytes: layout.sector_bytes as usize,
@@ -152,7 +152,7 @@ impl Crypt {
     /// The sub-sectors of `length` bytes of data, in runs of one sector and one key.
     fn each_run(
         &self,
-        place: Place,
+        place: SectorBatch,
         length: usize,
         mut with: impl FnMut(&DataKey<'_>, Run),
     ) -> io::Result<()> {
@@ -179,7 +179,7 @@ impl Crypt {
 #[derive(Clone, Copy)]
 struct Tagged<'a> {
     tags: &'a TagKey,
-    place: Place,
+    place: SectorBatch,
 }
 
 impl Tagged<'_> {
@@ -206,7 +206,7 @@ struct Run {
 
 /// Where a batch of sectors lies.
 #[derive(Clone, Copy)]
-struct Place {
+struct SectorBatch {
     /// Of the first sector.
     offset: u64,
     /// The same on the provider below.
@@ -216,7 +216,7 @@ struct Place {
     sub: SubSectors,
 }
 
-impl Place {
+impl SectorBatch {
     fn tag_bytes(&self) -> usize {
         self.sub.tag_bytes as usize
     }

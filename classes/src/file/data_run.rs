@@ -14,10 +14,10 @@ const KEPT_NS: u64 = 1_000_000_000;
 
 /// The run that a file shares among its threads.
 #[derive(Default)]
-pub(super) struct DataRun(Mutex<State>);
+pub(super) struct DataRun(Mutex<KnownRun>);
 
 #[derive(Default)]
-struct State {
+struct KnownRun {
     run: Range<u64>,
     found_ns: u64,
     /// How many holes this program has made.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use ugeom_machine::mutex::{Condvar, Mutex};
+use ugeom_machine::own_thread::OwnThread;
 use ugeom_stack::Bio;
 
 /// How many requests are worked on at a time.
@@ -25,7 +25,8 @@ struct Shared {
 /// The threads. Dropping it ends them after their present work.
 pub(super) struct Pool {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    /// Joined after [`Drop::drop`]; a request that a panicking one held failed.
+    threads: Vec<OwnThread>,
 }
 
 impl Pool {
@@ -38,8 +39,7 @@ impl Pool {
         };
         for _ in 0..THREADS {
             let (shared, work) = (Arc::clone(&pool.shared), Arc::clone(&work));
-            let builder = std::thread::Builder::new().name("ugeom-image".to_owned());
-            let thread = builder.spawn(move || {
+            let thread = OwnThread::start("ugeom-image", move || {
                 while let Some(bio) = next(&shared) {
                     work(bio);
                 }
@@ -73,9 +73,5 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.queue.lock().stop = true;
         self.shared.more.notify_all();
-        for thread in self.threads.drain(..) {
-            // A panic has been reported already; the request that the thread held failed.
-            let _ = thread.join();
-        }
     }
 }

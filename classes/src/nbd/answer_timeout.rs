@@ -13,7 +13,6 @@
 //! requests fail at once for a while. A whole timeout comes back with the first answer, and from
 //! time to time for servers that are only slow.
 
-use std::sync::MutexGuard;
 use std::time::Duration;
 use ugeom_machine::mutex::Mutex;
 
@@ -32,10 +31,10 @@ const REST_NS_MAX: u64 = 1_000_000_000;
 /// The timeout that all connections to a server share.
 pub(super) struct AnswerTimeout {
     timeout_ns: u64,
-    state: Mutex<State>,
+    state: Mutex<LearnedTimeout>,
 }
 
-struct State {
+struct LearnedTimeout {
     ns: u64,
     /// When the last try ended without an answer.
     ended_ns: u64,
@@ -46,7 +45,7 @@ struct State {
 impl AnswerTimeout {
     pub fn new(timeout: Duration) -> Self {
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        let state = State {
+        let state = LearnedTimeout {
             ns: timeout_ns,
             ended_ns: 0,
             full_ended_ns: 0,
@@ -57,13 +56,9 @@ impl AnswerTimeout {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// How long a server that owes answers may be silent, ns.
     pub fn at_ns(&self, now_ns: u64) -> u64 {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let since_full_ns = now_ns.saturating_sub(state.full_ended_ns);
         if since_full_ns >= self.timeout_ns.saturating_mul(FULL_EACH) {
             state.ns = self.timeout_ns;
@@ -73,7 +68,7 @@ impl AnswerTimeout {
 
     /// Requests have failed because the server was silent for that long.
     pub fn ended(&self, now_ns: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_shortened = state.ns < self.timeout_ns;
         if is_shortened && now_ns.saturating_sub(state.ended_ns) < state.ns {
             // Another connection timed out at the same time: both count once.
@@ -94,14 +89,14 @@ impl AnswerTimeout {
     /// All tries down to the shortest have ended without an answer, the last of them just now: no
     /// request is worth another one yet.
     pub fn rests(&self, now_ns: u64) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         let rest_ns = REST_NS_MAX.min(self.timeout_ns);
         state.ns == self.shortest_ns() && now_ns.saturating_sub(state.ended_ns) < rest_ns
     }
 
     /// Called when the server answers: the next request gets the whole timeout.
     pub fn restore(&self) {
-        self.state().ns = self.timeout_ns;
+        self.state.lock().ns = self.timeout_ns;
     }
 }
 

@@ -1,13 +1,17 @@
 //! Makes a connection to a server: the socket is connected, and the handshake follows.
 
+<<<<<<< HEAD
 use super::route::{Begun, Route};
+=======
+use super::route::{Begun, Route, ServerAddress};
+>>>>>>> size
 use super::shake::{Facts, Shake, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use ugeom_format::wire::nbd::uri::Endpoint;
+use ugeom_format::wire::nbd::uri::ServerAddress;
 use ugeom_format::wire::nbd::{Request, command};
 use ugeom_machine::clock;
 use ugeom_tls::{ClientTls, ROOM_BYTES_MIN, Stream};
@@ -36,14 +40,18 @@ pub(super) struct FirstConnection {
 
 /// Connects to an export.
 pub(super) fn first(
-    endpoint: Endpoint,
+<<<<<<< HEAD
+    server: ServerAddress,
+=======
+    place: ServerAddress,
+>>>>>>> size
     export: &str,
     tls: Option<&ClientTls>,
     timeout: Duration,
 ) -> Result<FirstConnection, String> {
     let limit_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::now_ns().saturating_add(limit_ns);
-    let route = Route::find(endpoint)?;
+    let route = Route::find(server)?;
     let fd = reach(&route, deadline_ns)?;
     let mut stream = Stream::plain(fd);
     match shake(&mut stream, export, tls, deadline_ns) {

@@ -20,13 +20,13 @@
 use super::Remote;
 use super::link::{Link, Outcome};
 use super::together::Together;
-use crate::own_thread::OwnThread;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use ugeom_machine::mailbox::Mailbox;
 use ugeom_machine::mutex::Mutex;
+use ugeom_machine::own_thread::OwnThread;
 use ugeom_stack::{Bio, Command, Errno};
 
 /// A link that several threads can reach.
@@ -83,24 +83,20 @@ impl Links {
     /// The server has refused the connection of this link: if it serves another one, all threads
     /// share one from now on.
     pub fn refused(&self, remote: &Remote, own: &Arc<SharedLink>) {
-        let others = self.all().clone();
+        let others = self.all.lock().clone();
         let mut others = others.iter().filter(|other| !Arc::ptr_eq(other, own));
         let serves = remote.spare.is_kept() || others.any(|other| other.lock().is_connected());
         if !serves || remote.together.is_gone() {
             return;
         }
         if !self.shared.swap(true, Ordering::SeqCst) {
-            let server = remote.route.endpoint();
+            let server = remote.route.server();
             log::warn!(
                 "{server}: the server admits too few connections for one a thread; all threads \
                  share one (connections=1 does so from the start)"
             );
         }
         self.mailbox.wake();
-    }
-
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<SharedLink>>> {
-        self.all.lock()
     }
 
     /// A link for the calling thread.
@@ -116,13 +112,13 @@ impl Links {
             left: AtomicBool::new(false),
             number,
         });
-        self.all().push(Arc::clone(&shared));
+        self.all.lock().push(Arc::clone(&shared));
         Ok(shared)
     }
 
     /// True when others than `own` have acknowledged writes that no FLUSH has covered.
     pub fn others_are_unflushed(&self, own: &Arc<SharedLink>) -> bool {
-        let all = self.all();
+        let all = self.all.lock();
         let mut others = all.iter().filter(|other| !Arc::ptr_eq(other, own));
         others.any(|other| other.is_unflushed())
     }
@@ -137,7 +133,7 @@ impl Links {
     pub fn leave(&self, link: &Arc<SharedLink>) {
         link.left.store(true, Ordering::SeqCst);
         if !link.is_unflushed() {
-            self.all().retain(|other| !Arc::ptr_eq(other, link));
+            self.all.lock().retain(|other| !Arc::ptr_eq(other, link));
         }
         self.mailbox.wake();
     }
@@ -151,12 +147,12 @@ impl Links {
     /// A link that has a FLUSH to hand out, which has waited for one over another link.
     fn with_released(&self, together: &Together) -> Option<Arc<SharedLink>> {
         let number = together.released_of_others(None)?;
-        let all = self.all();
+        let all = self.all.lock();
         all.iter().find(|link| link.number == number).cloned()
     }
 
     fn unflushed(&self) -> Vec<Arc<SharedLink>> {
-        let all = self.all();
+        let all = self.all.lock();
         let unflushed = all.iter().filter(|link| link.is_unflushed());
         unflushed.cloned().collect()
     }
@@ -164,7 +160,7 @@ impl Links {
     /// Forgets links whose thread has ended and that have nothing to flush; names those that have.
     fn left_over(&self) -> Vec<Arc<SharedLink>> {
         let left = |link: &Arc<SharedLink>| link.left.load(Ordering::SeqCst);
-        let mut all = self.all();
+        let mut all = self.all.lock();
         all.retain(|link| !left(link) || link.is_unflushed());
         all.iter().filter(|link| left(link)).cloned().collect()
     }
@@ -172,7 +168,7 @@ impl Links {
     /// Takes the requests and the connections of all links but the shared one, as far as they can
     /// be taken; names those that have something to flush first.
     fn gather(&self, shared: &Arc<SharedLink>) -> Vec<Arc<SharedLink>> {
-        let all = self.all().clone();
+        let all = self.all.lock().clone();
         let others = all.into_iter().filter(|link| !Arc::ptr_eq(link, shared));
         others
             .filter(|other| {

@@ -58,7 +58,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use together::Together;
 use ugeom_format::wire::nbd::export_flag;
-use ugeom_format::wire::nbd::uri::{self, Endpoint, Uri};
+use ugeom_format::wire::nbd::uri::{self, ServerAddress, Uri};
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Fact, Geom, LocalKey, Losses, Next, Plan, ProviderPlan,
     Request, ThreadState,
@@ -236,19 +236,19 @@ fn build(
     };
     let tls = tls(&parsed, &wanted, &arguments)?;
     let Uri {
-        endpoint, export, ..
+        server, export, ..
     } = parsed;
     let timeout = Duration::from_nanos(wanted.timeout_ns);
     let retry = Duration::from_nanos(wanted.retry_ns);
     let name = wanted.name.unwrap_or_else(|| context.next_name("nbd"));
     let refused = |problem: String| BuildError::Refused {
         path: match export.is_empty() {
-            true => endpoint.to_string(),
-            false => format!("{endpoint}, export `{export}`"),
+            true => server.to_string(),
+            false => format!("{server}, export `{export}`"),
         },
         problem,
     };
-    let connected = connect::first(endpoint.clone(), &export, tls.as_ref(), timeout);
+    let connected = connect::first(server.clone(), &export, tls.as_ref(), timeout);
     let FirstConnection {
         facts,
         stream,
@@ -274,7 +274,7 @@ fn build(
         losses,
     });
     let mut config = vec![
-        ("server", remote.route.endpoint().to_string()),
+        ("server", remote.route.server().to_string()),
         ("export", remote.export.clone()),
     ];
     if remote.tls.is_some() {
@@ -333,12 +333,12 @@ const PRIVATE_BREAKS_MAX: u32 = 3;
 /// # Errors
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
-    let endpoint = Endpoint::Unix(private.socket);
+    let server = ServerAddress::Unix(private.socket);
     let FirstConnection {
         facts,
         stream,
         route,
-    } = connect::first(endpoint, "", None, PRIVATE_TIMEOUT)?;
+    } = connect::first(server, "", None, PRIVATE_TIMEOUT)?;
     let spare = Spare::new(stream, facts.allocation);
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted)?;
@@ -380,14 +380,14 @@ fn tls(
         }
         return Ok(None);
     }
-    let host = match &parsed.endpoint {
-        Endpoint::Tcp { host, .. } => host,
-        Endpoint::Unix(_) => "localhost",
+    let host = match &parsed.server {
+        ServerAddress::Tcp { host, .. } => host,
+        ServerAddress::Unix(_) => "localhost",
     };
     let name = wanted.hostname.as_deref().unwrap_or(host);
     let tls = ClientTls::open(wanted.certificates.as_deref().map(Path::new), name);
     tls.map(Some)
-        .map_err(|error| BuildError::refused(&parsed.endpoint.to_string(), error.to_string()))
+        .map_err(|error| BuildError::refused(&parsed.server.to_string(), error.to_string()))
 }
 
 fn plan(

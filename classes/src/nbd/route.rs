@@ -10,25 +10,25 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use ugeom_format::wire::nbd::uri::Endpoint;
+use ugeom_format::wire::nbd::uri::ServerAddress;
 use ugeom_machine::mutex::Mutex;
 
 /// The addresses of a host; a Unix socket has none. This may take tens of seconds.
-fn look_up(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, String> {
-    let Endpoint::Tcp { host, port } = endpoint else { return Ok(Vec::new()) };
+fn look_up(server: &ServerAddress) -> Result<Vec<SocketAddr>, String> {
+    let ServerAddress::Tcp { host, port } = server else { return Ok(Vec::new()) };
     let found = (host.as_str(), *port).to_socket_addrs();
     let found = found.map_err(|error| format!("unknown host: {error}"))?;
     Ok(found.collect())
 }
 
 /// True if the addresses of a server may change.
-fn has_name(endpoint: &Endpoint) -> bool {
-    matches!(endpoint, Endpoint::Tcp { host, .. } if host.parse::<IpAddr>().is_err())
+fn has_name(server: &ServerAddress) -> bool {
+    matches!(server, ServerAddress::Tcp { host, .. } if host.parse::<IpAddr>().is_err())
 }
 
 /// Where a server listens, and the addresses of its host.
 pub(super) struct Route {
-    endpoint: Endpoint,
+    server: ServerAddress,
     addresses: Arc<Addresses>,
     /// The number of the address that has last reached the server.
     last: AtomicUsize,
@@ -53,16 +53,16 @@ impl Route {
     ///
     /// # Errors
     /// Why that does not work, in plain words.
-    pub fn find(endpoint: Endpoint) -> Result<Self, String> {
-        let found = look_up(&endpoint)?;
-        Ok(Self::to(endpoint, found))
+    pub fn find(server: ServerAddress) -> Result<Self, String> {
+        let found = look_up(&server)?;
+        Ok(Self::to(server, found))
     }
 
-    fn to(endpoint: Endpoint, found: Vec<SocketAddr>) -> Self {
+    fn to(server: ServerAddress, found: Vec<SocketAddr>) -> Self {
         let addresses = Arc::<Addresses>::default();
         *addresses.known.lock() = found;
         Self {
-            endpoint,
+            server,
             addresses,
             last: AtomicUsize::new(0),
         }
@@ -72,11 +72,11 @@ impl Route {
     #[cfg(test)]
     pub fn known(host: &str, addresses: &[SocketAddr]) -> Self {
         let (host, port) = (host.to_owned(), addresses[0].port());
-        Self::to(Endpoint::Tcp { host, port }, addresses.to_vec())
+        Self::to(ServerAddress::Tcp { host, port }, addresses.to_vec())
     }
 
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+    pub fn server(&self) -> &ServerAddress {
+        &self.server
     }
 
     /// Begins to connect, without waiting; a socket that has become writable is connected, or has
@@ -85,7 +85,7 @@ impl Route {
     /// # Errors
     /// Why that cannot work, in plain words.
     pub fn begin(&self, attempt: usize) -> Result<Begun, String> {
-        let Endpoint::Unix(path) = &self.endpoint else {
+        let ServerAddress::Unix(path) = &self.server else {
             let known = self.addresses.known.lock();
             let address = known.get(attempt % known.len().max(1));
             let address = address.ok_or("the host has no address")?;
@@ -111,13 +111,13 @@ impl Route {
 
     /// An attempt has failed: the name may have other addresses now.
     pub fn has_failed(&self) {
-        if !has_name(&self.endpoint) || self.addresses.asks.swap(true, Ordering::SeqCst) {
+        if !has_name(&self.server) || self.addresses.asks.swap(true, Ordering::SeqCst) {
             return;
         }
-        let (endpoint, addresses) = (self.endpoint.clone(), Arc::clone(&self.addresses));
+        let (server, addresses) = (self.server.clone(), Arc::clone(&self.addresses));
         let thread = std::thread::Builder::new().name("ugeom-nbd-name".to_owned());
         let asks = thread.spawn(move || {
-            if let Ok(found) = look_up(&endpoint)
+            if let Ok(found) = look_up(&server)
                 && !found.is_empty()
             {
                 *addresses.known.lock() = found;

@@ -6,8 +6,8 @@ use super::links::hand_out;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use ugeom_machine::mailbox::Mailbox;
+use ugeom_machine::own_thread::OwnThread;
 use ugeom_stack::Bio;
 
 /// The thread's side that others see.
@@ -19,7 +19,8 @@ struct Shared {
 /// A link with a thread of its own. Dropping it ends the thread.
 pub(super) struct Service {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    /// Joined after [`Drop::drop`]; requests that it held at a panic completed with EIO.
+    _thread: OwnThread,
 }
 
 impl Service {
@@ -30,11 +31,11 @@ impl Service {
         });
         let link = Link::new(remote).map_err(io::Error::from)?;
         let own = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("ugeom-nbd".to_owned())
-            .spawn(move || run(&own, link))?;
-        let thread = Some(thread);
-        Ok(Self { shared, thread })
+        let thread = OwnThread::start("ugeom-nbd", move || run(&own, link))?;
+        Ok(Self {
+            shared,
+            _thread: thread,
+        })
     }
 
     /// Hands a request to the thread; it completes there.
@@ -47,10 +48,6 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.mailbox.wake();
-        if let Some(thread) = self.thread.take() {
-            // A panic has been reported already; requests that it held completed with EIO.
-            let _ = thread.join();
-        }
     }
 }
 

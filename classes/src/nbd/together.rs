@@ -10,8 +10,8 @@
 use super::answer_timeout::AnswerTimeout;
 use crate::failures::Failures;
 use crate::overlap::Overlap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 use ugeom_machine::mutex::Mutex;
 use ugeom_stack::Losses;
@@ -75,10 +75,6 @@ impl Together {
         })
     }
 
-    fn flushes(&self) -> MutexGuard<'_, Flushes> {
-        self.flushes.lock()
-    }
-
     /// The number of a new link.
     pub fn add(&self) -> u64 {
         self.links.fetch_add(1, Ordering::Relaxed)
@@ -117,12 +113,12 @@ impl Together {
 
     /// A FLUSH is sent; its generation.
     pub fn begin(&self) -> u64 {
-        self.flushes().overlap.begin()
+        self.flushes.lock().overlap.begin()
     }
 
     /// A FLUSH of this link was answered well. It is [released](Together::take) when it counts.
     pub fn succeeded(&self, link: u64, generation: u64, flushed: Flushed) {
-        let mut flushes = self.flushes();
+        let mut flushes = self.flushes.lock();
         flushes.overlap.succeeded(generation, (link, flushed));
         flushes.settle();
     }
@@ -130,7 +126,7 @@ impl Together {
     /// A FLUSH has failed. Earlier writes of any link may be gone, and the server may report
     /// success for the next FLUSH.
     pub fn failed(&self, generation: u64) {
-        let mut flushes = self.flushes();
+        let mut flushes = self.flushes.lock();
         self.failures.failed();
         if self.unflushed.load(Ordering::SeqCst) > 0 {
             // Before one that was in flight beside it is answered.
@@ -142,14 +138,14 @@ impl Together {
 
     /// The connection of this link is gone: its requests in flight are sent again.
     pub fn forget(&self, link: u64) {
-        let mut flushes = self.flushes();
+        let mut flushes = self.flushes.lock();
         flushes.overlap.retain(|(its, _)| *its != link);
         flushes.released.retain(|(its, ..)| *its != link);
     }
 
     /// One of this link that waits for no other any more, and whether it has succeeded.
     pub fn take(&self, link: u64) -> Option<(Flushed, bool)> {
-        let released = &mut self.flushes().released;
+        let released = &mut self.flushes.lock().released;
         let at = released.iter().position(|(its, ..)| *its == link)?;
         let (_, flushed, good) = released.remove(at);
         Some((flushed, good))
@@ -157,7 +153,7 @@ impl Together {
 
     /// A link other than this one for which there is something to take.
     pub fn released_of_others(&self, link: Option<u64>) -> Option<u64> {
-        let flushes = self.flushes();
+        let flushes = self.flushes.lock();
         let mut links = flushes.released.iter().map(|(its, ..)| *its);
         links.find(|its| Some(*its) != link)
     }

@@ -71,7 +71,7 @@ impl<T: Eq> Eq for Spanned<T> {}
 #[derive(Clone, Debug)]
 pub struct Origin {
     document: Arc<Document>,
-    place: Place,
+    place: SpanOrigin,
 }
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ struct Document {
 
 /// How a span within a layer's text lies within the document.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum SpanOrigin {
     /// The layer's text stands in the document as it is, from this offset on.
     From(usize),
     /// The layer's text was written with escapes: only the whole literal can be pointed at.
@@ -107,7 +107,7 @@ impl Origin {
         };
         Origin {
             document: Arc::new(document),
-            place: Place::From(0),
+            place: SpanOrigin::From(0),
         }
     }
 
@@ -119,8 +119,8 @@ impl Origin {
             .get(literal.start_bytes..literal.end_bytes)
             .unwrap_or("");
         let place = match raw.get(1..raw.len().saturating_sub(1)) {
-            Some(inner) if inner == value => Place::From(literal.start_bytes + 1),
-            _ => Place::Whole(literal),
+            Some(inner) if inner == value => SpanOrigin::From(literal.start_bytes + 1),
+            _ => SpanOrigin::Whole(literal),
         };
         Origin {
             document: Arc::clone(&self.document),
@@ -132,8 +132,8 @@ impl Origin {
     pub fn error(&self, span: Span, message: impl Into<String>) -> SpecError {
         let text = self.document.text.as_str();
         let (start, end) = match self.place {
-            Place::From(base) => (base + span.start_bytes, base + span.end_bytes),
-            Place::Whole(literal) => (literal.start_bytes, literal.end_bytes),
+            SpanOrigin::From(base) => (base + span.start_bytes, base + span.end_bytes),
+            SpanOrigin::Whole(literal) => (literal.start_bytes, literal.end_bytes),
         };
         let start = floor_char(text, start);
         let end = floor_char(text, end).max(start);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
-use super::{Found, Interest, Source, timespec};
+use super::{EventSink, Interest, Source, timespec};
 use crate::choice::EngineError;
 
 /// Events taken from the kernel at a time.
@@ -51,7 +51,7 @@ impl Epoll {
         done.map_err(io::Error::from)
     }
 
-    pub fn wait(&mut self, timeout: Option<Duration>, mut found: Found<'_>) -> io::Result<()> {
+    pub fn wait(&mut self, timeout: Option<Duration>, mut found: EventSink<'_>) -> io::Result<()> {
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; BATCH];
         let timeout = timeout.map(timespec);
         let events = match epoll::wait(&self.set, &mut room, timeout.as_ref()) {

@@ -289,7 +289,7 @@ impl Reactor {
             Some(Duration::ZERO)
         };
         let watched = &self.watched;
-        let found = Found { watched, events };
+        let found = EventSink { watched, events };
         match &mut self.back {
             Back::Ring(ring) => ring.wait(own_timeout, found)?,
             Back::Epoll(epoll) => epoll.wait(own_timeout, found)?,
@@ -354,12 +354,12 @@ impl Reactor {
 }
 
 /// Where a wait puts its findings.
-struct Found<'a> {
+struct EventSink<'a> {
     watched: &'a [Option<Watched>],
     events: &'a mut Vec<Event>,
 }
 
-impl Found<'_> {
+impl EventSink<'_> {
     /// Reports a source, if it is still there, as far as it is watched for that.
     fn ready(&mut self, source: Source, readable: bool, writable: bool) {
         if let Some((interest, _)) = current(self.watched, source) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::{Found, Interest, Source, current};
+use super::{EventSink, Interest, Source, current};
 use crate::choice::EngineError;
 use crate::completions::each_completion;
 use crate::uring;
@@ -86,7 +86,7 @@ impl Ring {
         }
     }
 
-    pub fn wait(&mut self, timeout: Option<Duration>, mut found: Found<'_>) -> io::Result<()> {
+    pub fn wait(&mut self, timeout: Option<Duration>, mut found: EventSink<'_>) -> io::Result<()> {
         while let Some(source) = self.again.pop() {
             let dead = |armed: &Armed| armed.source == source && !armed.alive;
             let slot = self.armed.get(source.index as usize).copied().flatten();
@@ -130,7 +130,7 @@ impl Ring {
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
     }
 
-    fn collect(&mut self, found: &mut Found<'_>) {
+    fn collect(&mut self, found: &mut EventSink<'_>) {
         each_completion(&mut self.ring, |entry| {
             if entry.user_data() == REMOVAL {
                 return;

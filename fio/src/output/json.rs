@@ -9,7 +9,7 @@ use ugeom_measure::Histogram;
 
 use super::{BUCKET_ENDS, FIO_VERSION, late, latency_shares, percents};
 use crate::outcome::{DiskOutcome, Idleness, JobOutcome, Outcome};
-use crate::tally::{Side, Tally};
+use crate::tally::{RequestCounts, Tally};
 use ugeom_job::settings::{DIRECTIONS, Job, Unified};
 
 /// Keys and values in the order in which they stand.
@@ -264,7 +264,7 @@ fn one_side(
     job: &JobOutcome,
     outcome: &Outcome,
     kind: Option<usize>,
-    side: &Side,
+    side: &RequestCounts,
     bins: bool,
 ) -> Object {
     let bytes = side.bytes_per_s();
@@ -313,7 +313,7 @@ fn one_side(
 }
 
 /// Latencies of the requests of each I/O priority.
-fn by_priority(side: &Side, total: bool, list: Option<&[f64]>, bins: bool) -> Vec<Object> {
+fn by_priority(side: &RequestCounts, total: bool, list: Option<&[f64]>, bins: bool) -> Vec<Object> {
     let name = if total { "lat_ns" } else { "clat_ns" };
     let one = |(priority, times): &(u16, Histogram)| {
         Object::new()

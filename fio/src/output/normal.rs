@@ -8,7 +8,7 @@ use ugeom_measure::Histogram;
 use super::number::{Numbers, short};
 use super::{BUCKET_ENDS, LATE_NS, late, latency_shares, percents};
 use crate::outcome::{DiskOutcome, Idleness, JobOutcome, Outcome};
-use crate::tally::{Samples, Side, Tally, per_second};
+use crate::tally::{RequestCounts, Samples, Tally, per_second};
 use ugeom_job::settings::{DIRECTIONS, TRIM, Unified, WRITE};
 
 /// The smallest share that is shown as one, percent.
@@ -87,7 +87,7 @@ fn one_side(
     job: &JobOutcome,
     outcome: &Outcome,
     kind: Option<usize>,
-    side: &Side,
+    side: &RequestCounts,
 ) {
     let numbers = Numbers::of(&job.job);
     let [bw, other_bw] = numbers.rate(side.bytes_per_s());
@@ -132,7 +132,7 @@ fn one_side(
 
 /// Names of the I/O priorities, their shares of the requests in percent, and their latencies, where
 /// there is more than one.
-fn of_priorities(side: &Side, total: bool) -> Vec<(String, f64, &Histogram)> {
+fn of_priorities(side: &RequestCounts, total: bool) -> Vec<(String, f64, &Histogram)> {
     let kind = if total { "lat" } else { "clat" };
     let all: u64 = side
         .by_priority
@@ -221,7 +221,7 @@ fn samples(
     outcome: &Outcome,
     job: &JobOutcome,
     kind: Option<usize>,
-    side: &Side,
+    side: &RequestCounts,
 ) {
     if side.bw.count() == 0 {
         return;
@@ -229,7 +229,7 @@ fn samples(
     let group = outcome.jobs.iter().filter(|other| other.group == job.group);
     let all: u64 = group
         .flat_map(|other| &other.tally.sides[kind.map_or(0..3, |kind| kind..kind + 1)])
-        .map(Side::bytes_per_s)
+        .map(RequestCounts::bytes_per_s)
         .sum();
     let share = (side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64).min(100.0);
     let (unit, by) = Numbers::of(&job.job).sampled(side.bw.mean());
@@ -382,7 +382,7 @@ fn groups(out: &mut String, outcome: &Outcome) {
         // As in fio, the last job of a group decides.
         let numbers = Numbers::of(&last.job);
         for (kind, name) in DIRECTIONS.iter().enumerate() {
-            let sides: Vec<&Side> = jobs()
+            let sides: Vec<&RequestCounts> = jobs()
                 .filter(|job| job.job.unified != Unified::Mixed)
                 .map(|job| &job.tally.sides[kind])
                 .filter(|side| side.requests > 0)
@@ -392,14 +392,19 @@ fn groups(out: &mut String, outcome: &Outcome) {
             }
         }
         let unified = jobs().filter(|job| job.job.unified != Unified::No);
-        let mixed: Vec<Side> = unified.map(|job| job.tally.mixed()).collect();
+        let mixed: Vec<RequestCounts> = unified.map(|job| job.tally.mixed()).collect();
         if mixed.iter().any(|side| side.requests > 0) {
-            group_line(out, "mixed", &mixed.iter().collect::<Vec<&Side>>(), numbers);
+            group_line(
+                out,
+                "mixed",
+                &mixed.iter().collect::<Vec<&RequestCounts>>(),
+                numbers,
+            );
         }
     }
 }
 
-fn group_line(out: &mut String, name: &str, sides: &[&Side], numbers: Numbers) {
+fn group_line(out: &mut String, name: &str, sides: &[&RequestCounts], numbers: Numbers) {
     let rates = sides.iter().map(|side| side.bytes_per_s());
     let times = sides.iter().map(|side| side.runtime_ms());
     let (first, last) = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));

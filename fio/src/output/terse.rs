@@ -12,7 +12,7 @@ use ugeom_measure::Histogram;
 
 use super::{FIO_VERSION, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
-use crate::tally::Side;
+use crate::tally::RequestCounts;
 use ugeom_job::settings::{GoesOn, Unified};
 
 /// The version that is printed when none is named.
@@ -99,7 +99,7 @@ fn one_side(
     line: &mut Line,
     job: &JobOutcome,
     outcome: &Outcome,
-    side: &Side,
+    side: &RequestCounts,
     kinds: Range<usize>,
     version: u32,
 ) {
@@ -129,7 +129,7 @@ fn one_side(
     let group = outcome.jobs.iter().filter(|other| other.group == job.group);
     let all: u64 = group
         .flat_map(|other| &other.tally.sides[kinds.clone()])
-        .map(Side::bytes_per_s)
+        .map(RequestCounts::bytes_per_s)
         .sum();
     let share = side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64;
     line.put(format!("{:.6}%", share.min(100.0)));

@@ -61,7 +61,7 @@ enum Source {
     Law(Box<Spread>),
 }
 
-struct State {
+struct RegionState {
     start: u64,
     length: u64,
     file_bytes: u64,
@@ -112,7 +112,7 @@ struct Chance {
 
 /// The places of a job, one after the other.
 pub struct Places {
-    files: Vec<State>,
+    files: Vec<RegionState>,
     rules: Rules,
     seeds: Seeds,
     chance: Chance,
@@ -131,7 +131,7 @@ impl Places {
     pub fn new(job: &Job, regions: &[Region], seeds: &Seeds) -> Result<Self, JobError> {
         let rules = Rules::new(job, regions.len(), seeds);
         let zeta = &mut ZetaSum::default();
-        let state = |region| State::new(job, region, &rules, seeds, zeta);
+        let state = |region| RegionState::new(job, region, &rules, seeds, zeta);
         let files: Result<_, TryReserveError> = regions.iter().map(state).collect();
         let files = files.map_err(|error| {
             let message = "allocating the map of its blocks (norandommap needs none)";
@@ -359,7 +359,7 @@ impl Rules {
     }
 }
 
-impl State {
+impl RegionState {
     fn new(
         job: &Job,
         region: &Region,

@@ -1,7 +1,7 @@
 //! Zones of a file that are worked on one after the other (`zonemode=strided`), as by fio:
 //! transfers count for all files together, and requests may reach past the end of a zone.
 
-use super::State;
+use super::RegionState;
 use ugeom_job::settings::Job;
 
 /// The zones of a file and where the present one begins, bytes.
@@ -29,7 +29,7 @@ impl Zone {
     }
 }
 
-impl State {
+impl RegionState {
     /// Goes to the next zone when enough has been transferred in the present ones of all files
     /// (`used`), and to the beginning of the zone when its end is reached before; behind the last
     /// one comes the first.

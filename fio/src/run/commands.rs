@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use ugeom_classes::result_file::refuse_carrying;
+use ugeom_machine::mutex::Mutex;
 
 use ugeom_job::Job;
 use ugeom_job::error::JobError;
@@ -37,10 +37,7 @@ pub(super) fn after(job: &Job, notes: &Mutex<Vec<String>>) -> Result<(), JobErro
 fn run(job: &Job, command: &str, when: &str, notes: &Mutex<Vec<String>>) -> Result<bool, JobError> {
     let path = format!("{}.{when}.txt", job.name.replace('/', "_"));
     let note = format!("{}: the output of exec_{when} is in {path}", job.name);
-    notes
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(note);
+    notes.lock().push(note);
     let created = refuse_carrying(Path::new(&path), |_| false).and_then(|()| File::create(&path));
     let ended = created.and_then(|output| {
         let errors = output.try_clone()?;

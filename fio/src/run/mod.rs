@@ -24,7 +24,7 @@ use super::places::Region;
 use super::tally::Phase;
 use super::target::Meaning;
 use disks::Disks;
-use prepare::{Entry, Prepared, Stacks, entries};
+use prepare::{JobCopy, Prepared, Stacks, entries};
 use ugeom_job::error::JobError;
 use ugeom_job::settings::Job;
 use wave::run_wave;
@@ -136,7 +136,7 @@ fn run_waves(
             false => Some(entry.prepare(jobs, stacks, watcher)?),
         });
     }
-    let idle = |entry: &Entry<'_>| JobOutcome::not_begun(entry.job, entry.group);
+    let idle = |entry: &JobCopy<'_>| JobOutcome::not_begun(entry.job, entry.group);
     if watcher.cancelled() {
         // Files may be missing.
         let jobs = entries.iter().map(idle).filter(|job| job.job.stats);

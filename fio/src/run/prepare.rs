@@ -21,7 +21,7 @@ use ugeom_measure::units::Size;
 pub(super) type Stacks = BTreeMap<String, Arc<Target>>;
 
 /// A copy of a job that is to run.
-pub(super) struct Entry<'a> {
+pub(super) struct JobCopy<'a> {
     pub(super) job: &'a Job,
     /// Its number among all copies of all jobs.
     number: u32,
@@ -39,7 +39,7 @@ pub(super) enum Prepared {
 }
 
 /// All copies of all jobs, in fio's order: of a job the first, then the others, the last one first.
-pub(super) fn entries(jobs: &[Job]) -> Vec<Entry<'_>> {
+pub(super) fn entries(jobs: &[Job]) -> Vec<JobCopy<'_>> {
     let mut entries = Vec::new();
     let mut group = 0;
     for (index, job) in jobs.iter().enumerate() {
@@ -51,7 +51,7 @@ pub(super) fn entries(jobs: &[Job]) -> Vec<Entry<'_>> {
             .any(|other| other.write_iolog.is_some());
         let is_late = index > 0 && (!job.create_serialize || (logs && job.read_iolog.is_some()));
         for clone in std::iter::once(0).chain((1..job.numjobs).rev()) {
-            entries.push(Entry {
+            entries.push(JobCopy {
                 job,
                 number: entries.len() as u32,
                 clone,
@@ -84,7 +84,7 @@ fn has_cores(job: &Job) -> Result<(), JobError> {
     }
 }
 
-impl Entry<'_> {
+impl JobCopy<'_> {
     /// Refuses a job that is prepared later, as far as possible before any job runs.
     pub(super) fn refuse_early(&self, watcher: &mut dyn Watcher) -> Result<(), JobError> {
         match self.job.read_iolog {

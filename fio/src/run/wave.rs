@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use ugeom_machine::mutex::Mutex;
 
 use ugeom_classes::result_file::refuse_carrying;
 use ugeom_engine::{Choice, EngineError, EngineOptions, GuasiOptions, Workers};
@@ -21,7 +22,7 @@ use crate::files::{open_files, order_of, remove_files};
 use crate::outcome::{JobOutcome, Outcome};
 use crate::ranges::RangeDoor;
 use crate::replay::Replay;
-use crate::tally::{Live, Phase, Side};
+use crate::tally::{Live, Phase, RequestCounts};
 use crate::target::{Meaning, Ready};
 use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, slots};
 use ugeom_job::Job;
@@ -184,8 +185,7 @@ fn status(wave: &[Copy], lives: &[Live], sampling: &Sampling) -> Vec<JobOutcome>
 
 /// Passes on the messages of threads.
 fn tell(notes: &Mutex<Vec<String>>, watcher: &mut dyn Watcher) {
-    let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-    notes.drain(..).for_each(|note| watcher.note(&note));
+    notes.lock().drain(..).for_each(|note| watcher.note(&note));
 }
 
 /// The files that jobs of a wave lock.
@@ -247,22 +247,19 @@ fn work(shared: &Shared<'_>, copy: &Copy, live: &Live, stop: &AtomicBool) -> End
 fn save_state(shared: &Shared<'_>, copy: &Copy, done: &Result<Done, JobError>) {
     let state = done.as_ref().ok().and_then(|done| done.state.as_ref());
     let warning = state.and_then(|state| states::save(&copy.job, copy.number, state));
-    let notes = shared.notes.lock();
-    let mut notes = notes.unwrap_or_else(PoisonError::into_inner);
-    notes.extend(warning);
+    shared.notes.lock().extend(warning);
 }
 
 /// Says that a job has ended by itself without a request, which its exit code does not show.
 fn note_idle(shared: &Shared<'_>, copy: &Copy, done: &Result<Done, JobError>, stop: &AtomicBool) {
     let job = &copy.job;
     let idle = |done: &Done| {
-        let issued = |side: &Side| side.requests > 0 || side.failed > 0;
+        let issued = |side: &RequestCounts| side.requests > 0 || side.failed > 0;
         done.trouble.is_none() && !done.tally.sides.iter().any(issued)
     };
     if job.makes_requests() && !stop.load(Relaxed) && done.as_ref().is_ok_and(idle) {
-        let notes = shared.notes.lock();
-        let mut notes = notes.unwrap_or_else(PoisonError::into_inner);
-        notes.push(format!("{}: the job made no requests", job.name));
+        let note = format!("{}: the job made no requests", job.name);
+        shared.notes.lock().push(note);
     }
 }
 
@@ -360,8 +357,8 @@ fn through_door(
                 JobError::caused(&job.name, format!("the engine {}", job.ioengine), error)
             })?;
             if job.ioengine == "auto" {
-                let mut notes = shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
-                notes.push(format!("{}: {}", job.name, opened.1));
+                let note = format!("{}: {}", job.name, opened.1);
+                shared.notes.lock().push(note);
             }
             Ok(Worker::new(&task, traces, opened.0)?.run())
         }

@@ -1,8 +1,8 @@
 //! `flow`: jobs with the same `flow_id` make their requests in the ratio of their weights.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use ugeom_machine::mutex::Mutex;
 
 use ugeom_job::settings::Job;
 
@@ -29,9 +29,7 @@ struct Left {
 impl Flow {
     /// Jobs that ended some time ago count no more.
     fn forget_left(&self) {
-        let Ok(mut left) = self.left.try_lock() else {
-            return;
-        };
+        let Some(mut left) = self.left.try_lock() else { return };
         if left.until.is_some_and(|until| Instant::now() >= until) {
             self.weights.fetch_sub(left.weight, Relaxed);
             self.requests.fetch_sub(left.requests, Relaxed);
@@ -85,11 +83,7 @@ impl<'a> Share<'a> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        let mut left = self
-            .flow
-            .left
-            .lock()
-            .unwrap_or_else(|broken| broken.into_inner());
+        let mut left = self.flow.left.lock();
         left.weight += self.weight;
         left.requests += self.requests;
         left.until = Some(Instant::now() + GRACE);

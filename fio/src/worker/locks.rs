@@ -7,7 +7,7 @@
 use ugeom_load::door::{Door, Kind, Request};
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 
 use super::super::places::Region;
 use super::Worker;
@@ -17,7 +17,7 @@ use ugeom_job::settings::{FileLocking, Job};
 const NAP_NS: u64 = 20_000;
 
 #[derive(Debug, Default)]
-struct State {
+struct FileLock {
     /// The job that has it alone, and its requests in flight.
     alone: Option<(u32, u32)>,
     /// Jobs that share it, and their requests in flight.
@@ -25,7 +25,7 @@ struct State {
     waiting: VecDeque<u32>,
 }
 
-impl State {
+impl FileLock {
     /// How a job gets the file for one more request: alone or not; `None` when it has to wait.
     fn take(&mut self, job: u32, alone: bool) -> Option<bool> {
         let has = self.alone.is_some_and(|(owner, _)| owner == job);
@@ -76,7 +76,7 @@ impl State {
 
 /// The files of the jobs that lock them, by name.
 #[derive(Debug, Default)]
-pub struct FileLocks(BTreeMap<String, Mutex<State>>);
+pub struct FileLocks(BTreeMap<String, Mutex<FileLock>>);
 
 impl FileLocks {
     /// Adds the files of a job, if it locks them.
@@ -103,13 +103,9 @@ impl FileLocks {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The locks of one job. Dropping it lets the others go on.
 pub struct Held<'a> {
-    files: Vec<Option<&'a Mutex<State>>>,
+    files: Vec<Option<&'a Mutex<FileLock>>>,
     number: u32,
     readers_share: bool,
     /// Slots of requests in flight: their file, and whether it is locked for this job alone.
@@ -124,7 +120,7 @@ impl Held<'_> {
             return true;
         };
         let alone = !(self.readers_share && request.kind == Kind::Read);
-        let taken = lock(state).take(self.number, alone);
+        let taken = state.lock().take(self.number, alone);
         if let Some(alone) = taken {
             self.slots.insert(slot, (request.file, alone));
         }
@@ -136,7 +132,7 @@ impl Held<'_> {
         if let Some((file, alone)) = self.slots.remove(&slot)
             && let Some(state) = self.files.get(file as usize).copied().flatten()
         {
-            lock(state).give(self.number, alone);
+            state.lock().give(self.number, alone);
         }
     }
 }
@@ -144,7 +140,7 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         for state in self.files.iter().flatten() {
-            lock(state).leave(self.number);
+            state.lock().leave(self.number);
         }
     }
 }
@@ -171,7 +167,7 @@ mod tests {
 
     #[test]
     fn one_job_at_a_time_or_many_readers() {
-        let mut state = State::default();
+        let mut state = FileLock::default();
         assert_eq!(state.take(1, false), Some(false));
         assert_eq!(state.take(2, false), Some(false));
         assert_eq!(state.take(3, true), None);
@@ -192,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_job_does_not_exclude_itself_and_others_need_not_wait_for_one_that_ended() {
-        let mut state = State::default();
+        let mut state = FileLock::default();
         assert_eq!(state.take(1, true), Some(true));
         assert_eq!(state.take(1, true), Some(true));
         assert_eq!(state.take(1, false), Some(true));
@@ -206,7 +202,7 @@ mod tests {
         }
         assert_eq!(state.take(3, true), Some(true));
         // Its own reads keep a writer from writing until they have ended.
-        let mut state = State::default();
+        let mut state = FileLock::default();
         assert_eq!(state.take(1, false), Some(false));
         assert_eq!(state.take(1, true), None);
         state.give(1, false);

@@ -11,7 +11,7 @@ use super::{IDLE, NO_REQUEST, Slot};
 
 /// A log: one line an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogLine {
     time_ms: u64,
     value: u64,
     kind: usize,
@@ -38,7 +38,7 @@ pub struct Style {
 /// Entries of one log, averaged over windows if that is wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    entries: Vec<Entry>,
+    entries: Vec<LogLine>,
     style: Style,
     window_start_ns: u64,
     sums: [(u128, u64, u64); 3],
@@ -67,7 +67,7 @@ impl Log {
     /// A request of `kind` ended `at_ns` after the start.
     fn add(&mut self, at_ns: u64, kind: usize, slot: &Slot, value: u64) {
         if self.style.window_ns == 0 {
-            self.entries.push(Entry {
+            self.entries.push(LogLine {
                 time_ms: at_ns / 1_000_000,
                 value,
                 kind,
@@ -99,7 +99,7 @@ impl Log {
                     None => *sum / u128::from(*count),
                     Some(unit) => *sum * 1_000_000_000 / u128::from(elapsed_ns) / u128::from(unit),
                 };
-                self.entries.push(Entry {
+                self.entries.push(LogLine {
                     time_ms: at_ns / 1_000_000,
                     value: value as u64,
                     kind,
@@ -117,7 +117,7 @@ impl Log {
     pub fn text(&self) -> String {
         let mut text = String::new();
         for entry in &self.entries {
-            let Entry {
+            let LogLine {
                 time_ms,
                 value,
                 kind,

@@ -20,7 +20,7 @@ const FILE_MODE: u32 = 0o600;
 const FAILED: i32 = 5;
 
 /// A file as the engine sees it.
-enum State {
+enum FileState {
     Closed,
     Open,
     /// It has a descriptor.
@@ -31,7 +31,7 @@ enum State {
 pub(super) struct Operations<'a> {
     operation: FileOperation,
     paths: &'a [PathBuf],
-    states: Vec<State>,
+    states: Vec<FileState>,
     /// The kind of requests whose latencies these are: that of the job, reads in a mix.
     side: usize,
     /// `disable_lat=0`: latencies are measured.
@@ -48,7 +48,7 @@ impl<'a> Operations<'a> {
         Some(Self {
             operation: job.file_operation()?,
             paths: task.paths,
-            states: task.paths.iter().map(|_| State::Closed).collect(),
+            states: task.paths.iter().map(|_| FileState::Closed).collect(),
             side: if writes && !job.rw.does[READ] {
                 WRITE
             } else {
@@ -59,13 +59,13 @@ impl<'a> Operations<'a> {
         })
     }
 
-    fn open(&self, path: &Path) -> io::Result<State> {
+    fn open(&self, path: &Path) -> io::Result<FileState> {
         match self.operation {
             FileOperation::Create => {
                 let mut options = OpenOptions::new();
                 options.read(true).write(true).create(true).mode(FILE_MODE);
                 let file = options.open(path)?;
-                return Ok(State::Held(file));
+                return Ok(FileState::Held(file));
             }
             FileOperation::Stat(StatCall::Stat) => rustix::fs::stat(path).map(drop)?,
             FileOperation::Stat(StatCall::Lstat) => rustix::fs::lstat(path).map(drop)?,
@@ -75,12 +75,12 @@ impl<'a> Operations<'a> {
             }
             FileOperation::Delete => std::fs::remove_file(path)?,
         }
-        Ok(State::Open)
+        Ok(FileState::Open)
     }
 
     fn close(&mut self, file: u32) -> io::Result<()> {
-        match std::mem::replace(&mut self.states[file as usize], State::Closed) {
-            State::Held(open) if self.syncs[0] => open.sync_all(),
+        match std::mem::replace(&mut self.states[file as usize], FileState::Closed) {
+            FileState::Held(open) if self.syncs[0] => open.sync_all(),
             _ => Ok(()),
         }
     }
@@ -108,7 +108,7 @@ impl<'a> Operations<'a> {
         }
         for (state, path) in self.states.iter().zip(self.paths) {
             match state {
-                State::Held(open) => open.sync_all()?,
+                FileState::Held(open) => open.sync_all()?,
                 _ => File::open(path)?.sync_all()?,
             }
         }
@@ -132,7 +132,7 @@ impl<D: Door> Worker<'_, D> {
             return false;
         }
         let index = request.file as usize;
-        if !matches!(operations.states[index], State::Closed) {
+        if !matches!(operations.states[index], FileState::Closed) {
             return true;
         }
         let path = &operations.paths[index];

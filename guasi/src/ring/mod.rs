@@ -46,7 +46,7 @@ use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::slab::Slot;
 use crate::state::RING;
-use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, Padded, fence, lock};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, Padded, fence};
 use crate::work::Outcome;
 use devices::{DeviceNumber, Devices};
 use entry::Files;
@@ -268,7 +268,7 @@ impl Ring {
     /// Continues with a ring whose completions interrupt the submitter.
     #[cold]
     fn open_second(&self) {
-        let mut kernel = lock(&self.kernel);
+        let mut kernel = self.kernel.lock();
         if self.rings.open_second() {
             kernel.left_in_first = kernel.in_flight;
             self.call_from_first(&mut kernel);
@@ -342,7 +342,7 @@ impl Ring {
     /// Wakes the fetchers that sleep in the kernel.
     #[cold]
     pub(crate) fn nudge(&self) {
-        let mut kernel = lock(&self.kernel);
+        let mut kernel = self.kernel.lock();
         if kernel.sleepers > 0 {
             self.push_no_ops(&mut kernel, self.rings.current());
         }
@@ -351,7 +351,7 @@ impl Ring {
     /// Asks the kernel to end a request early, wherever it is. It ends that one or none: its name
     /// carries its generation.
     pub(crate) fn interrupt(&self, slot: u32, generation: u32) {
-        let mut kernel = lock(&self.kernel);
+        let mut kernel = self.kernel.lock();
         let name = name(Entry { slot, generation });
         let cancel = opcode::AsyncCancel::new(name).build().user_data(NO_REQUEST);
         for ring in self.rings.all() {
@@ -363,7 +363,7 @@ impl Ring {
 
     /// A fetcher that misses `missing` results is about to sleep. `sleep` and `wake_up` follow.
     pub(crate) fn lie_down(&self, missing: usize) -> Sleeper {
-        let mut kernel = lock(&self.kernel);
+        let mut kernel = self.kernel.lock();
         let waiting = self
             .outstanding
             .load(Ordering::SeqCst)
@@ -408,7 +408,7 @@ impl Ring {
     }
 
     pub(crate) fn wake_up(&self, sleeper: &Sleeper) {
-        let mut kernel = lock(&self.kernel);
+        let mut kernel = self.kernel.lock();
         kernel.sleepers_in_first -= u32::from(sleeper.is_in_first);
         kernel.sleepers -= 1;
         if kernel.sleepers == 0 {
@@ -418,7 +418,7 @@ impl Ring {
 
     /// Whether the kernel has completed something that was not taken.
     pub(crate) fn has_completions(&self) -> bool {
-        let mut kernel = lock(&self.kernel);
+        let mut kernel = self.kernel.lock();
         let mut rings = self.rings.all();
         !self.is_idle() && rings.any(|ring| !completion(ring, &mut kernel).is_empty())
     }
@@ -490,7 +490,7 @@ impl Shared {
             ring.since_fetch.store(0, Ordering::Relaxed);
         }
         ring.held.store(0, Ordering::Relaxed);
-        let mut kernel = lock(&ring.kernel);
+        let mut kernel = ring.kernel.lock();
         let since_fetch = ring.since_fetch.load(Ordering::Relaxed);
         kernel.devices.set_since_fetch(since_fetch);
         if why != Drive::Submit || ring.is_due() && ring.has_more(&kernel, priorities) {
@@ -675,7 +675,7 @@ impl Shared {
         let Some(ring) = &self.ring else { return };
         loop {
             self.drive_ring(ring, Drive::Ask);
-            if lock(&ring.kernel).in_flight == 0 {
+            if ring.kernel.lock().in_flight == 0 {
                 return;
             }
             let sleeper = Sleeper {

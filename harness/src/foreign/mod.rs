@@ -231,7 +231,7 @@ fn unknown(text: &str) -> String {
     match line {
         Some(at) if shown.trim().is_empty() => format!("line {} is no text; {EXPECTED}", at + 1),
         Some(at) => format!("line {}, `{shown}`: {EXPECTED}", at + 1),
-        None => format!("it is empty; {EXPECTED}"),
+        None => format!("is empty; {EXPECTED}"),
     }
 }
 

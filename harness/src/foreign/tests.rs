@@ -146,7 +146,7 @@ fn text_behind_a_result_of_others_is_told() {
 #[test]
 fn what_is_wrong_is_told_with_file_place_and_what_was_expected() {
     for (text, words) in [
-        ("", "a.txt: it is empty; expected a result of ugeom, fio"),
+        ("", "a.txt: is empty; expected a result of ugeom, fio"),
         ("hello\n", "a.txt: line 1, `hello`: expected"),
         ("{\"a\": 1}", "an unknown kind with the keys a; expected"),
         ("[1]", "no object; expected"),

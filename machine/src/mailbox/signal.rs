@@ -94,9 +94,9 @@ mod model {
     use std::time::Duration;
 
     #[cfg(loom)]
-    use loom::sync::{Condvar, Mutex};
+    use crate::mutex::modelled::{Condvar, Mutex};
     #[cfg(not(loom))]
-    use std::sync::{Condvar, Mutex};
+    use crate::mutex::{Condvar, Mutex};
 
     pub struct Signal {
         set: Mutex<bool>,
@@ -112,20 +112,20 @@ mod model {
         }
 
         pub fn set(&self) {
-            *self.set.lock().unwrap() = true;
-            self.changed.notify_one();
+            *self.set.lock() = true;
+            self.changed.notify_all();
         }
 
         /// A timeout of zero polls. Loom has no time: there any other waits for ever.
         pub fn wait(&self, _fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
-            let mut set = self.set.lock().unwrap();
+            let mut set = self.set.lock();
             while !*set && timeout != Some(Duration::ZERO) {
                 #[cfg(not(loom))]
                 if let Some(timeout) = timeout {
-                    set = self.changed.wait_timeout(set, timeout).unwrap().0;
+                    set = self.changed.wait_timeout(set, timeout).0;
                     break;
                 }
-                set = self.changed.wait(set).unwrap();
+                set = self.changed.wait(set);
             }
             *set = false;
             Ok(())

@@ -4,18 +4,18 @@ use super::message::{Answer, PROTOCOL, QUESTION_BYTES_MAX, Question, ServerFacts
 use super::place::{Listening, listen};
 use super::watch::Watch;
 use super::{ControlError, place};
+use crate::event_loop::{EventLoop, Handler};
 use crate::fuse::Passages;
 use crate::nbd::Log;
-use crate::own_thread::OwnThread;
 use crate::shown::Shown;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags};
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting};
+use ugeom_engine::reactor::{Interest, Reactor, Source, Timer};
 use ugeom_machine::clock;
 use ugeom_stack::Stack;
 
@@ -24,9 +24,6 @@ const CLIENTS_MAX: usize = 16;
 
 /// How long a client may be silent in the middle of a question, or leave an answer unread, ns.
 const SILENCE_MAX_NS: u64 = 10_000_000_000;
-
-/// How long nothing is accepted after the system had no descriptor for it.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The facts of the server.
 #[derive(Clone)]
@@ -46,7 +43,7 @@ pub struct ControlSettings {
 /// A control socket that is answered. Dropping it ends that.
 pub struct Control {
     path: PathBuf,
-    _thread: OwnThread,
+    _running: EventLoop,
 }
 
 impl Control {
@@ -59,41 +56,30 @@ impl Control {
         shown: &Shown,
         settings: &ControlSettings,
     ) -> Result<Self, ControlError> {
-        let system = |what, error: std::io::Error| ControlError::System {
-            what,
-            source: error,
-        };
         let listening = listen(&settings.path)?;
-        let reactor = Reactor::open(Waiting::Epoll);
-        let mut reactor =
-            reactor.map_err(|error| system("making a reactor", std::io::Error::other(error)))?;
-        let waiting = |error| system("watching the control socket", error);
-        let fd = listening.fd.try_clone().map_err(waiting)?;
-        let listener = reactor.register(Arc::new(fd), Interest::READ);
-        let listener = listener.map_err(waiting)?;
-        let (stop, waker) = reactor.waker().map_err(waiting)?;
-        let answering = Answering {
-            watch: Watch::new(stack.clone(), shown.clone()),
-            facts: ServerFacts {
-                protocol: PROTOCOL,
-                version: settings.version.clone(),
-                pid: std::process::id(),
-                target: settings.target.clone(),
-                connection: settings.passages.as_ref().and_then(|it| it.connection()),
-            },
-            passages: settings.passages.clone(),
-            log: Arc::clone(&settings.log),
-            listening,
-            listener,
-            stop,
-            reactor,
-            peers: HashMap::new(),
-            stopping: false,
+        let running = listening.fd.try_clone().and_then(|fd| {
+            EventLoop::start(fd, &settings.log, |reactor| Answering {
+                watch: Watch::new(stack.clone(), shown.clone()),
+                facts: ServerFacts {
+                    protocol: PROTOCOL,
+                    version: settings.version.clone(),
+                    pid: std::process::id(),
+                    target: settings.target.clone(),
+                    connection: settings.passages.as_ref().and_then(|it| it.connection()),
+                },
+                passages: settings.passages.clone(),
+                listening,
+                reactor,
+                peers: HashMap::new(),
+            })
+        });
+        let failed = |source| ControlError::System {
+            what: "starting the thread of the control socket",
+            source,
         };
-        let thread = OwnThread::start("ugeom-control", waker, move || answering.run());
         Ok(Self {
             path: settings.path.clone(),
-            _thread: thread.map_err(|error| system("starting a thread", error))?,
+            _running: running.map_err(failed)?,
         })
     }
 
@@ -122,60 +108,24 @@ struct Answering {
     watch: Watch,
     facts: ServerFacts,
     passages: Option<Arc<Passages>>,
-    log: Log,
     reactor: Reactor,
     listening: Listening,
-    listener: Source,
-    stop: Source,
     peers: HashMap<Source, Peer>,
-    stopping: bool,
 }
 
-impl Answering {
-    fn run(mut self) {
-        let mut events = Vec::new();
-        while !self.stopping {
-            if let Err(error) = self.reactor.wait(&[], None, &mut events) {
-                (self.log)(&format!("control: waiting for clients failed: {error}"));
-                break;
-            }
-            for event in events.drain(..) {
-                match event {
-                    Event::Due(timer) => self.due(timer),
-                    Event::Ready { source, .. } if source == self.stop => self.stopping = true,
-                    Event::Ready { source, .. } if source == self.listener => self.accept(),
-                    Event::Ready { source, .. } => self.serve(source),
-                }
-            }
-        }
-        self.watch.rest();
+impl Handler for Answering {
+    const NAME: &'static str = "control";
+
+    fn reactor(&mut self) -> &mut Reactor {
+        &mut self.reactor
     }
 
-    fn due(&mut self, timer: Timer) {
-        let late = self.peers.iter().find(|(_, it)| it.deadline == Some(timer));
-        if let Some(source) = late.map(|(source, _)| *source) {
-            self.leave(source);
-        }
+    fn accept(&self) -> io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        Ok(rustix::net::accept_with(&self.listening.fd, flags)?)
     }
 
-    fn accept(&mut self) {
-        loop {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            match rustix::net::accept_with(&self.listening.fd, flags) {
-                Ok(fd) => self.greet(fd),
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(error) => {
-                    (self.log)(&format!("control: accepting a client: {error}"));
-                    // Descriptors are short; clients that wait are still there afterwards.
-                    std::thread::sleep(PAUSE);
-                    return;
-                }
-            }
-        }
-    }
-
-    fn greet(&mut self, fd: OwnedFd) {
+    fn begin(&mut self, fd: OwnedFd) -> io::Result<()> {
         let refusal = if !is_ours(&fd) {
             Some("only root and the user who started the server may query it")
         } else if self.peers.len() >= CLIENTS_MAX {
@@ -188,26 +138,22 @@ impl Answering {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             // A new socket has room for a line; and if not, the client sees that it was left.
             let _ = rustix::net::send(&fd, text.as_bytes(), flags);
-            return;
+            return Ok(());
         }
         let fd = Arc::new(fd);
-        let registered = self.reactor.register(Arc::clone(&fd), Interest::READ);
-        match registered {
-            Ok(source) => {
-                let peer = Peer {
-                    fd,
-                    input: Vec::new(),
-                    output: None,
-                    deadline: None,
-                    watching: false,
-                    tracing: false,
-                    leaving: false,
-                };
-                self.peers.insert(source, peer);
-                self.serve(source);
-            }
-            Err(error) => (self.log)(&format!("control: watching a client: {error}")),
-        }
+        let source = self.reactor.register(Arc::clone(&fd), Interest::READ)?;
+        let peer = Peer {
+            fd,
+            input: Vec::new(),
+            output: None,
+            deadline: None,
+            watching: false,
+            tracing: false,
+            leaving: false,
+        };
+        self.peers.insert(source, peer);
+        self.serve(source);
+        Ok(())
     }
 
     /// Serves a client as far as possible without waiting.
@@ -233,6 +179,19 @@ impl Answering {
         self.peers.insert(source, peer);
     }
 
+    fn due(&mut self, timer: Timer) {
+        let late = self.peers.iter().find(|(_, it)| it.deadline == Some(timer));
+        if let Some(source) = late.map(|(source, _)| *source) {
+            self.leave(source);
+        }
+    }
+
+    fn end(&mut self) {
+        self.watch.rest();
+    }
+}
+
+impl Answering {
     /// Sends, reads and answers until there is nothing to do. False when the client is done with.
     fn go_on(&mut self, peer: &mut Peer) -> bool {
         loop {

@@ -10,7 +10,7 @@
 //! ```
 
 use super::Shared;
-use super::handles::{Handle, Mine, Table, look};
+use super::handles::{Handle, Mine, Table};
 use super::interrupts::{Found, Interrupted};
 use super::link::{Link, Reply, Responder, Ticket};
 use super::passages::Notes;
@@ -156,7 +156,7 @@ impl Dispatcher {
             Request::Lookup(name) => files.look_up(name),
             Request::GetAttributes => {
                 let name = files.name(node);
-                let table = look(&self.table);
+                let table = self.table.lock();
                 if let Some(handle) = name.and_then(|name| table.of_provider(&name)) {
                     let request = HelperRequest::Attributes(node);
                     return self.slow.help(handle, request, ticket, &self.to);
@@ -185,7 +185,7 @@ impl Dispatcher {
     }
 
     fn read<L: Link>(&mut self, link: &mut L, ticket: Ticket, transfer: &Transfer) {
-        let table = look(&self.table);
+        let table = self.table.lock();
         let handle = match known(&table, transfer, false) {
             Ok(handle) => handle,
             Err(errno) => return link.answer(ticket, None, Err(errno)),
@@ -219,7 +219,7 @@ impl Dispatcher {
     }
 
     fn write(&mut self, link: &mut impl Link, ticket: Ticket, transfer: &Transfer, data: Buffer) {
-        let table = look(&self.table);
+        let table = self.table.lock();
         let handle = match known(&table, transfer, true) {
             Ok(handle) => handle,
             Err(errno) => return link.answer(ticket, Some(data), Err(errno)),
@@ -271,7 +271,7 @@ impl Dispatcher {
     /// fsync(2), or close(2), also of the descriptors that a child inherits: its error takes no
     /// report from the next fsync, and it makes nothing durable that a program may rely on.
     fn sync(&mut self, link: &mut impl Link, ticket: Ticket, number: u64, flags: Flags) {
-        let table = look(&self.table);
+        let table = self.table.lock();
         let Some(handle) = table.get(number) else {
             return link.answer(ticket, None, Err(Errno::BADF));
         };
@@ -307,7 +307,7 @@ impl Dispatcher {
         writes: bool,
         request: HelperRequest,
     ) {
-        let table = look(&self.table);
+        let table = self.table.lock();
         match table.get(number) {
             None => link.answer(ticket, None, Err(Errno::BADF)),
             Some(handle) if writes && !handle.writable => {

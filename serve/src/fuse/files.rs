@@ -6,13 +6,13 @@ use crate::ranges::Ranges;
 use crate::shown::{Seen, Shown};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use ugeom_format::text::{from_bytes, to_bytes};
 use ugeom_format::wire::fuse::{
     Attributes, Entry, FileKind, FileSystem, NAME_BYTES_MAX, Names, ROOT, SetAttributes, Transfer,
     attributes_reply, set_flag,
 };
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::Stack;
 
 /// The preferred I/O size, bytes.
@@ -108,16 +108,12 @@ impl Files {
     }
 
     fn node_of(&self, name: &str) -> u64 {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        nodes.of(name)
+        self.nodes.lock().of(name)
     }
 
     /// The provider of a node, as it is now.
     pub fn provider(&self, node: u64) -> Result<Seen, Errno> {
-        let name = {
-            let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-            nodes.name(node).ok_or(Errno::STALE)?.to_owned()
-        };
+        let name = self.name(node).ok_or(Errno::STALE)?;
         let mut seen = self.seen().into_iter();
         seen.find(|it| it.view.name == name).ok_or(Errno::STALE)
     }
@@ -171,8 +167,7 @@ impl Files {
 
     /// The name of a node's provider, if it is that of a file.
     pub fn name(&self, node: u64) -> Option<String> {
-        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        nodes.name(node).map(str::to_owned)
+        self.nodes.lock().name(node).map(str::to_owned)
     }
 
     /// GETATTR. Nothing is known of the holes of a file that is not open.

@@ -1,8 +1,9 @@
 //! Providers that clients hold open, found by number without two threads meeting: each worker has
 //! a table of its own, and only opening and closing touch them all.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{Opened, RangeLock};
 
 /// A provider that a client holds open.
@@ -42,12 +43,6 @@ impl Table {
 /// The table of one worker.
 pub(super) type Mine = Arc<Mutex<Table>>;
 
-#[inline]
-pub(super) fn look(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
-    // Nothing in here panics while a table is being changed.
-    table.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The tables of all workers. Belongs to the one thread that opens and closes.
 pub(super) struct Tables {
     all: Vec<Mine>,
@@ -59,7 +54,7 @@ pub(super) struct Tables {
 impl Tables {
     /// A handle of the provider of that name.
     pub fn of_provider(&self, name: &str) -> Option<Arc<Handle>> {
-        look(self.all.first()?).of_provider(name).cloned()
+        self.all.first()?.lock().of_provider(name).cloned()
     }
 
     pub fn new(all: Vec<Mine>) -> Self {
@@ -75,7 +70,7 @@ impl Tables {
         let number = self.free.pop().unwrap_or(self.next);
         self.next = self.next.max(number + 1);
         for table in &self.all {
-            let mut table = look(table);
+            let mut table = table.lock();
             let index = number as usize;
             if table.handles.len() <= index {
                 table.handles.resize_with(index + 1, || None);
@@ -90,7 +85,7 @@ impl Tables {
         let index = usize::try_from(number).ok()?;
         let mut gone = None;
         for table in &self.all {
-            let mut table = look(table);
+            let mut table = table.lock();
             gone = table.handles.get_mut(index)?.take().or(gone);
         }
         if gone.is_some() {

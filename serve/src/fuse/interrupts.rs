@@ -10,10 +10,11 @@
 
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use ugeom_machine::clock;
+use ugeom_machine::mutex::Mutex;
 
 /// How often it is looked whether the asker was killed.
 const LOOK: Duration = Duration::from_millis(20);
@@ -40,8 +41,7 @@ impl Interrupts {
             uniques: Mutex::default(),
             wake,
         });
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(Arc::clone(&listener));
+        self.0.lock().push(Arc::clone(&listener));
         Interrupted {
             listener,
             known: Vec::new(),
@@ -51,10 +51,9 @@ impl Interrupts {
 
     /// Tells all threads that the asker of a request has got a signal.
     pub fn tell(&self, unique: u64) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         for listener in all.iter() {
-            let uniques = listener.uniques.lock();
-            uniques.unwrap_or_else(PoisonError::into_inner).push(unique);
+            listener.uniques.lock().push(unique);
             listener.any.store(true, Ordering::Release);
             // It fails only when the counter is full: then it has been set and not been seen.
             while rustix::io::write(&listener.wake, &1_u64.to_ne_bytes()) == Err(Errno::INTR) {}
@@ -97,8 +96,7 @@ impl Interrupted {
     fn look(&mut self, find: impl Fn(u64) -> Found) -> Vec<u64> {
         let now_ns = clock::now_ns();
         if self.listener.any.swap(false, Ordering::AcqRel) {
-            let told = self.listener.uniques.lock();
-            let told = std::mem::take(&mut *told.unwrap_or_else(PoisonError::into_inner));
+            let told = std::mem::take(&mut *self.listener.uniques.lock());
             self.known.extend(told.into_iter().map(|it| (it, now_ns)));
             self.next_look_ns = now_ns;
         }

@@ -4,9 +4,10 @@
 //! Nothing is noted unless a client of the control socket asks. Then each thread notes into a list
 //! of its own, whose lock it shares with that client alone.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use ugeom_machine::clock;
+use ugeom_machine::mutex::Mutex;
 
 /// Passages of a thread that are kept until they are taken; more are counted as lost.
 const KEPT_MAX: usize = 1 << 16;
@@ -51,18 +52,17 @@ impl Passages {
 
     /// The records since the last call, and the number of lost ones so far.
     pub(crate) fn take(&self) -> (Vec<Passage>, u64) {
-        let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let lists = self.lists.lock();
         let mut all = Vec::new();
         for list in lists.iter() {
-            all.append(&mut list.lock().unwrap_or_else(PoisonError::into_inner));
+            all.append(&mut list.lock());
         }
         (all, self.lost.load(Ordering::Relaxed))
     }
 
     pub(super) fn notes(self: &Arc<Self>) -> Notes {
         let list = Arc::default();
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        lists.push(Arc::clone(&list));
+        self.lists.lock().push(Arc::clone(&list));
         Notes {
             of: Arc::clone(self),
             list,
@@ -90,7 +90,7 @@ impl Notes {
 
     #[cold]
     fn keep(&self, passage: Passage) {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock();
         if list.len() < KEPT_MAX {
             list.push(passage);
         } else {

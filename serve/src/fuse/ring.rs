@@ -10,12 +10,13 @@ use super::link::{Link, Reply, Responder, Ticket};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use ugeom_engine::requests::RequestRing;
 use ugeom_format::wire::fuse::{InHeader, Request, opcode, ring};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::cpu;
+use ugeom_machine::mutex::Mutex;
 
 /// Memory of a place for data, bytes: the longest transfer, and sectors of usual sizes on both
 /// sides of it.
@@ -78,16 +79,13 @@ impl Inbox {
     }
 
     fn take(&self) -> Vec<Late> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut answers)
+        std::mem::take(&mut self.answers.lock())
     }
 }
 
 impl Responder for Inbox {
     fn answer(&self, ticket: Ticket, memory: Option<Buffer>, reply: Result<Vec<u8>, Errno>) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.push((ticket, memory, reply));
-        drop(answers);
+        self.answers.lock().push((ticket, memory, reply));
         self.wake();
     }
 }

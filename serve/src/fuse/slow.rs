@@ -13,14 +13,15 @@ use super::link::{Responder, Ticket};
 use super::new_channel;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use ugeom_format::wire::fuse::{
     Fallocate, Lseek, OpenReply, SetAttributes, Transfer, open_flag, written_reply,
 };
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::mutex::Mutex;
 use ugeom_stack::{Channel, Delta, Unaligned};
 
 /// Threads for operations of several steps.
@@ -266,10 +267,7 @@ struct Helper {
 impl Helper {
     fn run(mut self, helper_requests: &Mutex<Receiver<HelperJob>>) {
         loop {
-            let next = helper_requests
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .recv();
+            let next = helper_requests.lock().recv();
             let Ok(SlowJob { what, ticket, to }) = next else { return };
             let (handle, mut request) = what;
             let answer = self.work(&handle, &mut request);

@@ -2,17 +2,16 @@
 
 use super::http::{self, REQUEST_BYTES_MAX, Received};
 use crate::control::{Exposition, Figures, ServerFacts, Watch, openmetrics};
+use crate::event_loop::{EventLoop, Handler};
 use crate::nbd::{Address, Listening, Log, ServeError};
-use crate::own_thread::OwnThread;
 use crate::shown::Shown;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
 use std::collections::HashMap;
-use std::io::ErrorKind;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
-use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting};
+use ugeom_engine::reactor::{Interest, Reactor, Source, Timer};
 use ugeom_machine::clock;
 use ugeom_stack::Stack;
 
@@ -28,9 +27,6 @@ const LOOK_NS: u64 = 1_000_000_000;
 /// Figures that are younger are sent again, ns.
 const FRESH_NS: u64 = 20_000_000;
 
-/// Pause in accepting when the system has no descriptor left.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// Bytes read behind a request, which would otherwise reset the connection before the client has
 /// read the answer.
 const DISCARDED_BYTES_MAX: usize = 256 << 10;
@@ -38,7 +34,7 @@ const DISCARDED_BYTES_MAX: usize = 256 << 10;
 /// Metrics that are served over HTTP. Dropping it ends that.
 pub struct Metrics {
     url: String,
-    _thread: OwnThread,
+    _running: EventLoop,
 }
 
 impl Metrics {
@@ -61,34 +57,24 @@ impl Metrics {
                  providers; listen on localhost or a Unix socket"
             ));
         }
-        let reactor = Reactor::open(Waiting::Epoll).map_err(std::io::Error::other);
-        let mut reactor = reactor.map_err(|it| ServeError::system("making a reactor", it))?;
-        let watching = |error| ServeError::system("watching the socket of the metrics", error);
-        let fd = listening.socket.watched().map_err(watching)?;
-        let listener = reactor.register(Arc::new(fd), Interest::READ);
-        let listener = listener.map_err(watching)?;
-        let (stop, waker) = reactor.waker().map_err(watching)?;
         let mut watch = Watch::new(stack.clone(), shown.clone());
         // Times are taken from the first request on.
         watch.look(false);
-        let tick = reactor.timer_at(clock::now_ns() + LOOK_NS);
-        let serving = Serving {
-            watch,
-            facts,
-            log: Arc::clone(log),
-            reactor,
-            listening,
-            listener,
-            stop,
-            tick,
-            connections: HashMap::new(),
-            figures: None,
-            stopping: false,
-        };
-        let thread = OwnThread::start("ugeom-metrics", waker, move || serving.run());
+        let running = listening.socket.watched().and_then(|fd| {
+            EventLoop::start(fd, log, |mut reactor| Serving {
+                watch,
+                facts,
+                tick: reactor.timer_at(clock::now_ns() + LOOK_NS),
+                reactor,
+                listening,
+                connections: HashMap::new(),
+                figures: None,
+            })
+        });
+        let failed = |error| ServeError::system("starting the thread of the metrics", error);
         Ok(Self {
             url,
-            _thread: thread.map_err(|error| ServeError::system("starting a thread", error))?,
+            _running: running.map_err(failed)?,
         })
     }
 
@@ -121,74 +107,27 @@ enum Phase {
 struct Serving {
     watch: Watch,
     facts: ServerFacts,
-    log: Log,
     reactor: Reactor,
     listening: Listening,
-    listener: Source,
-    stop: Source,
     tick: Timer,
     connections: HashMap<Source, Connection>,
     /// The last figures, and when they were taken.
     figures: Option<(u64, Figures)>,
-    stopping: bool,
 }
 
-impl Serving {
-    fn run(mut self) {
-        let mut events = Vec::new();
-        while !self.stopping {
-            if let Err(error) = self.reactor.wait(&[], None, &mut events) {
-                (self.log)(&format!("metrics: waiting for clients failed: {error}"));
-                break;
-            }
-            for event in events.drain(..) {
-                match event {
-                    Event::Due(timer) if timer == self.tick => self.look(),
-                    Event::Due(timer) => self.expire(timer),
-                    Event::Ready { source, .. } if source == self.stop => self.stopping = true,
-                    Event::Ready { source, .. } if source == self.listener => self.accept(),
-                    Event::Ready { source, .. } => self.serve(source),
-                }
-            }
-        }
-        self.watch.rest();
+impl Handler for Serving {
+    const NAME: &'static str = "metrics";
+
+    fn reactor(&mut self) -> &mut Reactor {
+        &mut self.reactor
     }
 
-    /// Adapts the share of timed requests to the load.
-    fn look(&mut self) {
-        self.watch.look(false);
-        self.tick = self.reactor.timer_at(clock::now_ns() + LOOK_NS);
+    fn accept(&self) -> io::Result<OwnedFd> {
+        let (fd, _, _) = self.listening.socket.accept()?;
+        Ok(fd)
     }
 
-    fn expire(&mut self, timer: Timer) {
-        let mut all = self.connections.iter();
-        let late = all.find(|(_, it)| it.deadline == timer);
-        if let Some(source) = late.map(|(source, _)| *source) {
-            self.close(source);
-        }
-    }
-
-    fn accept(&mut self) {
-        // Connections that exist get their turn between rounds.
-        for _ in 0..CONNECTIONS_MAX {
-            match self.listening.socket.accept() {
-                Ok((fd, _, _)) => self.begin(fd),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::ConnectionAborted | ErrorKind::Interrupted
-                    ) => {}
-                Err(error) => {
-                    (self.log)(&format!("metrics: accepting a client: {error}"));
-                    std::thread::sleep(PAUSE);
-                    return;
-                }
-            }
-        }
-    }
-
-    fn begin(&mut self, fd: OwnedFd) {
+    fn begin(&mut self, fd: OwnedFd) -> io::Result<()> {
         if self.connections.len() >= CONNECTIONS_MAX {
             let oldest = self.connections.iter().min_by_key(|(_, it)| it.begin_ns);
             if let Some(source) = oldest.map(|(source, _)| *source) {
@@ -196,10 +135,7 @@ impl Serving {
             }
         }
         let fd = Arc::new(fd);
-        let source = match self.reactor.register(Arc::clone(&fd), Interest::READ) {
-            Ok(source) => source,
-            Err(error) => return (self.log)(&format!("metrics: watching a client: {error}")),
-        };
+        let source = self.reactor.register(Arc::clone(&fd), Interest::READ)?;
         let begin_ns = clock::now_ns();
         let connection = Connection {
             fd,
@@ -209,6 +145,7 @@ impl Serving {
         };
         self.connections.insert(source, connection);
         self.serve(source);
+        Ok(())
     }
 
     /// Serves a client as far as possible without waiting.
@@ -224,6 +161,26 @@ impl Serving {
         }
     }
 
+    fn due(&mut self, timer: Timer) {
+        if timer == self.tick {
+            // Adapts the share of timed requests to the load.
+            self.watch.look(false);
+            self.tick = self.reactor.timer_at(clock::now_ns() + LOOK_NS);
+            return;
+        }
+        let mut all = self.connections.iter();
+        let late = all.find(|(_, it)| it.deadline == timer);
+        if let Some(source) = late.map(|(source, _)| *source) {
+            self.close(source);
+        }
+    }
+
+    fn end(&mut self) {
+        self.watch.rest();
+    }
+}
+
+impl Serving {
     /// Goes on until the socket has nothing, or no room (AGAIN), or the connection ends.
     fn advance(&mut self, connection: &mut Connection) -> Result<(), Errno> {
         let fd = &connection.fd;

@@ -3,8 +3,9 @@
 
 use super::Log;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use ugeom_machine::clock;
+use ugeom_machine::mutex::Mutex;
 
 /// Lines in a row before the limit counts.
 const BURST: u64 = 20;
@@ -60,8 +61,7 @@ impl Complaints {
     /// Writes a line about a client, if there is room for it.
     pub fn say(&self, line: fmt::Arguments<'_>) {
         let now_ns = clock::now_ns();
-        let bucket = self.bucket.lock();
-        let taken = bucket.unwrap_or_else(PoisonError::into_inner).take(now_ns);
+        let taken = self.bucket.lock().take(now_ns);
         let Some(left_out) = taken else { return };
         if left_out > 0 {
             let lines = if left_out == 1 { "line" } else { "lines" };

@@ -9,9 +9,10 @@ use super::error::ServeError;
 use super::exports::Exports;
 use super::given::OnlyClient;
 use super::handshake::{Handshake, Security, Session, Step};
-use super::peers::{Census, Peer, Place, Presence};
+use super::peers::{Census, Peer, Presence, SeatDecision};
 use super::worker::{Order, Worker};
 use super::{Limits, Log, Settings, Tls};
+use crate::event_loop::is_passing;
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -356,12 +357,12 @@ impl Control {
         let mut without = VecDeque::new();
         while let Some(arrival) = self.waiting.pop_front() {
             match self.census.place(arrival.peer, clock::now_ns()) {
-                Place::Free => self.greet(arrival),
-                Place::Instead(id) => {
+                SeatDecision::Free => self.greet(arrival),
+                SeatDecision::Instead(id) => {
                     self.make_room(id);
                     self.greet(arrival);
                 }
-                Place::Wait => without.push_back(arrival),
+                SeatDecision::Wait => without.push_back(arrival),
             }
         }
         self.waiting = without;
@@ -600,13 +601,4 @@ fn uris_of(listeners: &[(Source, Listening)], settings: &Settings) -> Vec<String
     };
     let listeners = listeners.iter();
     listeners.map(|(_, listening)| uri(listening)).collect()
-}
-
-/// Errors of accept(2) that are about one client, which is gone.
-fn is_passing(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(
-        error.kind(),
-        ErrorKind::ConnectionAborted | ErrorKind::Interrupted
-    )
 }

@@ -114,7 +114,7 @@ struct Member {
 
 /// The decision about a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SeatDecision {
     /// There is a place.
     Free,
     /// There is one when this one has left.
@@ -147,7 +147,7 @@ impl Census {
     }
 
     /// Where a new connection of a peer finds its place.
-    pub fn place(&self, peer: Peer, now_ns: u64) -> Place {
+    pub fn place(&self, peer: Peer, now_ns: u64) -> SeatDecision {
         let staying = self.members.len() - self.leaving;
         let full = staying >= self.connections_max;
         let from = if self.count(peer) >= self.per_peer_max {
@@ -156,16 +156,17 @@ impl Census {
             let most = self.counts.iter().max_by_key(|(_, count)| **count);
             most.map_or(peer, |(most, _)| *most)
         } else {
-            return Place::Free;
+            return SeatDecision::Free;
         };
         if self.leaving >= LEAVING_MAX {
-            return Place::Wait;
+            return SeatDecision::Wait;
         }
         let members = self.members.iter();
         let idle = members
             .filter(|(_, it)| it.peer == from && !it.leaving)
             .filter_map(|(id, it)| Some((it.presence.idle_since(now_ns)?, *id)));
-        idle.min().map_or(Place::Wait, |(_, id)| Place::Instead(id))
+        idle.min()
+            .map_or(SeatDecision::Wait, |(_, id)| SeatDecision::Instead(id))
     }
 
     /// Takes a connection in.
@@ -236,14 +237,14 @@ mod tests {
         let old = census.add(mine, Presence::new(7));
         census.add(other, presence);
         let young = census.add(mine, Presence::new(8));
-        assert_eq!(census.place(mine, SECOND_NS), Place::Instead(old));
-        assert_eq!(census.place(other, SECOND_NS), Place::Free);
+        assert_eq!(census.place(mine, SECOND_NS), SeatDecision::Instead(old));
+        assert_eq!(census.place(other, SECOND_NS), SeatDecision::Free);
         census.leaves(old);
-        assert_eq!(census.place(mine, SECOND_NS), Place::Free);
+        assert_eq!(census.place(mine, SECOND_NS), SeatDecision::Free);
         census.add(mine, Presence::new(9));
-        assert_eq!(census.place(mine, SECOND_NS), Place::Instead(young));
+        assert_eq!(census.place(mine, SECOND_NS), SeatDecision::Instead(young));
         census.remove(old);
-        assert_eq!(census.place(mine, SECOND_NS), Place::Instead(young));
+        assert_eq!(census.place(mine, SECOND_NS), SeatDecision::Instead(young));
     }
 
     #[test]
@@ -251,11 +252,17 @@ mod tests {
         let mut census = census(10, 1);
         let presence = Presence::new(SECOND_NS);
         let id = census.add(Peer::User(1), Arc::clone(&presence));
-        assert_eq!(census.place(Peer::User(1), SECOND_NS + 1000), Place::Wait);
+        assert_eq!(
+            census.place(Peer::User(1), SECOND_NS + 1000),
+            SeatDecision::Wait
+        );
         let later_ns = 2 * SECOND_NS;
-        assert_eq!(census.place(Peer::User(1), later_ns), Place::Instead(id));
+        assert_eq!(
+            census.place(Peer::User(1), later_ns),
+            SeatDecision::Instead(id)
+        );
         presence.note(SECOND_NS, true);
-        assert_eq!(census.place(Peer::User(1), later_ns), Place::Wait);
+        assert_eq!(census.place(Peer::User(1), later_ns), SeatDecision::Wait);
     }
 
     #[test]
@@ -266,7 +273,7 @@ mod tests {
         census.add(Peer::User(1), old);
         let silent = census.add(Peer::User(1), Presence::new(SECOND_NS));
         let place = census.place(Peer::User(1), 2 * SECOND_NS);
-        assert_eq!(place, Place::Instead(silent));
+        assert_eq!(place, SeatDecision::Instead(silent));
     }
 
     #[test]
@@ -278,7 +285,7 @@ mod tests {
         census.add(many, Presence::new(3));
         census.add(Peer::User(5), Presence::new(0));
         let new = Peer::User(6);
-        assert_eq!(census.place(new, SECOND_NS), Place::Instead(first));
+        assert_eq!(census.place(new, SECOND_NS), SeatDecision::Instead(first));
     }
 
     #[test]

@@ -15,9 +15,9 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
-use sync::{Condvar, Mutex, MutexGuard};
+use sync::{Condvar, Mutex};
 
 #[cfg(all(test, loom))]
 #[path = "range_lock_loom.rs"]
@@ -29,9 +29,9 @@ mod range_lock_tests;
 /// The primitives: those of the model checker when there is one.
 mod sync {
     #[cfg(loom)]
-    pub use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub use ugeom_machine::mutex::modelled::{Condvar, Mutex};
     #[cfg(not(loom))]
-    pub use std::sync::{Condvar, Mutex, MutexGuard};
+    pub use ugeom_machine::mutex::{Condvar, Mutex};
 }
 
 /// The purpose of a claim.
@@ -54,10 +54,10 @@ pub struct RangeLock {
 struct Queue {
     next_ticket: u64,
     /// All claims that live, oldest first, and so in the order of their tickets.
-    claims: VecDeque<Entry>,
+    claims: VecDeque<QueuedClaim>,
 }
 
-struct Entry {
+struct QueuedClaim {
     ticket: u64,
     range: Range<u64>,
     share: Share,
@@ -67,7 +67,7 @@ struct Entry {
     waker: Option<Waker>,
 }
 
-impl Entry {
+impl QueuedClaim {
     fn conflicts_with(&self, range: &Range<u64>, share: Share) -> bool {
         let start = self.range.start.max(range.start);
         let end = self.range.end.min(range.end);
@@ -85,14 +85,14 @@ impl RangeLock {
     /// queue from now on, holds the range once it is granted, and ends when it is dropped.
     #[must_use]
     pub fn claim(self: &Arc<Self>, range: Range<u64>, share: Share) -> Claim {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         let ticket = queue.next_ticket;
         queue.next_ticket += 1;
         let older = queue.claims.iter();
         let in_the_way = older
             .filter(|entry| entry.conflicts_with(&range, share))
             .count();
-        queue.claims.push_back(Entry {
+        queue.claims.push_back(QueuedClaim {
             ticket,
             range,
             share,
@@ -104,11 +104,6 @@ impl RangeLock {
             lock: Arc::clone(self),
             ticket,
         }
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing in here panics while the queue is being changed.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,13 +146,13 @@ pub struct Claim {
 impl Claim {
     /// True once the range may be used.
     pub fn is_granted(&self) -> bool {
-        self.lock.queue().is_granted(self.ticket)
+        self.lock.queue.lock().is_granted(self.ticket)
     }
 
     /// True once the range may be used; else `waker` is woken, once, when it may be, by the thread
     /// that gives the last range up that is in the way.
     pub fn is_granted_or_wakes(&self, waker: &Waker) -> bool {
-        let mut queue = self.lock.queue();
+        let mut queue = self.lock.queue.lock();
         if queue.is_granted(self.ticket) {
             return true;
         }
@@ -170,10 +165,9 @@ impl Claim {
 
     /// Waits until the range may be used.
     pub fn wait(&self) {
-        let mut queue = self.lock.queue();
+        let mut queue = self.lock.queue.lock();
         while !queue.is_granted(self.ticket) {
-            let woken = self.lock.granted.wait(queue);
-            queue = woken.unwrap_or_else(PoisonError::into_inner);
+            queue = self.lock.granted.wait(queue);
         }
     }
 }
@@ -181,7 +175,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         let mut wakers = Vec::new();
-        let grants = self.lock.queue().remove(self.ticket, &mut wakers);
+        let grants = self.lock.queue.lock().remove(self.ticket, &mut wakers);
         if grants {
             self.lock.granted.notify_all();
         }

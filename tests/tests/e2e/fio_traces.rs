@@ -98,7 +98,10 @@ fn requests_of_a_trace_begin_at_their_times_and_late_ones_are_counted() {
 fn a_trace_that_cannot_be_made_names_its_line() {
     let folder = tempfile::tempdir().expect("a folder");
     for (trace, expected) in [
-        ("1,usr,0,Read,0,512,0\n", "use replay_redirect"),
+        (
+            "1,usr,0,Read,0,512,0\n",
+            "its devices are none of this machine: use replay_redirect",
+        ),
         (
             "fio version 2 iolog\nf read 0\n",
             "line 2: the length is missing",
@@ -110,7 +113,7 @@ fn a_trace_that_cannot_be_made_names_its_line() {
         let argument = format!("--read_iolog={}", path.display());
         let ended = crate::run::ugeom(&["run", "--name=a", &argument]);
         assert_eq!(ended.code, 1, "{}", ended.stderr);
-        has(&ended.stderr, &expected);
+        has(&ended.stderr, &format!("ugeom: {argument}: {expected}"));
     }
 }
 

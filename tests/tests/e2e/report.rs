@@ -239,7 +239,7 @@ fn what_is_no_result_is_named_with_its_reason() {
         (
             "empty.json",
             "",
-            "it is empty; expected a result of ugeom, fio",
+            "is empty; expected a result of ugeom, fio",
         ),
         (
             "text.json",

@@ -8,6 +8,8 @@ enum Scope {
     Everywhere,
     /// Everywhere but in modules that several test programs share, and each uses a part of.
     NotShared,
+    /// Everywhere but in the module that replaces it.
+    Replaced(&'static str),
     /// Crates that compute and do no input or output, outside their tests.
     Pure,
 }
@@ -37,6 +39,12 @@ const BANS: &[Ban] = &[
         scope: Scope::Everywhere,
         why: "every use of it is unsafe",
         instead: "use an atomic, a OnceLock or a thread_local",
+    },
+    Ban {
+        tokens: &["PoisonError"],
+        scope: Scope::Replaced("machine/src/mutex.rs"),
+        why: "a panic is a defect that has been reported: other threads go on",
+        instead: "use the locks of ugeom_machine::mutex",
     },
     Ban {
         tokens: &["std", ":", ":", "fs"],
@@ -69,7 +77,7 @@ pub fn check(source: &Source) -> Vec<Finding> {
             continue;
         }
         for token in source.find(ban.tokens) {
-            if matches!(ban.scope, Scope::Everywhere | Scope::NotShared) || !token.test {
+            if ban.scope != Scope::Pure || !token.test {
                 let word = ban.tokens.concat();
                 let what = word.trim_start_matches('(');
                 findings.push(Finding::new(
@@ -106,6 +114,7 @@ fn applies(scope: Scope, source: &Source) -> bool {
             let file = source.path.split_once("/tests/").map(|(_, file)| file);
             !file.is_some_and(|file| file.contains('/'))
         }
+        Scope::Replaced(by) => source.path != by,
         Scope::Pure => {
             PURE.contains(&source.crate_dir())
                 && source.path.contains("/src/")

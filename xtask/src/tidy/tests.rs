@@ -238,6 +238,7 @@ fn banned_words_are_found_everywhere() {
     for (code, what) in [
         ("#[allow(dead_code)]\nfn f() {}", "dead_code"),
         ("static mut N: u8 = 0;", "staticmut"),
+        ("use std::sync::PoisonError;", "PoisonError"),
         (concat!("// TO", "DO: more"), concat!("TO", "DO")),
         (concat!("// FIX", "ME"), concat!("FIX", "ME")),
     ] {

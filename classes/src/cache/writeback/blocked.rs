@@ -32,7 +32,7 @@ pub(super) struct Order {
 }
 
 #[derive(Default)]
-struct State {
+struct BlockedWriters {
     order: Order,
     /// Requests that wait for a buffer that may become dirty.
     writers: Fifo<Bio>,
@@ -60,7 +60,7 @@ fn take_out(list: &mut Fifo<Bio>, id: BioId) -> Option<Bio> {
 
 /// The queue of requests that wait for the flusher, and the state that wakes it.
 pub(super) struct BlockedWrites {
-    state: Mutex<State>,
+    state: Mutex<BlockedWriters>,
     /// The flusher waits here for an order.
     called: Condvar,
     /// Wakes the settling threads.

@@ -38,7 +38,6 @@ use super::dirty::Dirty;
 use super::index::Index;
 use super::{BackOptions, Cache};
 use crate::cache::lost::Lost;
-use crate::own_thread::OwnThread;
 use blocked::BlockedWrites;
 use flusher::Flusher;
 use report::Report;
@@ -46,6 +45,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use ugeom_machine::mutex::Mutex;
+use ugeom_machine::own_thread::OwnThread;
 use ugeom_stack::{BioId, Fact, IoError, Losses, Lower, Unsaved};
 
 /// The state of a cache with write-back.

@@ -28,7 +28,7 @@ enum Mood {
     Holding,
 }
 
-struct State {
+struct DeviceState {
     bytes: Vec<u8>,
     mood: Mood,
     held: Vec<Bio>,
@@ -36,13 +36,13 @@ struct State {
 
 /// A device in the hands of the test.
 struct Device {
-    state: Mutex<State>,
+    state: Mutex<DeviceState>,
 }
 
 impl Device {
     fn new(length: usize, byte: u8) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
+            state: Mutex::new(DeviceState {
                 bytes: vec![byte; length],
                 mood: Mood::Well,
                 held: Vec::new(),

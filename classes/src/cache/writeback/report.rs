@@ -18,7 +18,7 @@ pub(super) struct Failure {
 }
 
 #[derive(Default)]
-struct State {
+struct UnwrittenBlocks {
     /// Where the cache stands, as messages name it.
     name: String,
     /// The blocks that the last pass could not write.
@@ -28,15 +28,15 @@ struct State {
 
 #[derive(Default)]
 pub(super) struct Report {
-    state: Mutex<State>,
+    state: Mutex<UnwrittenBlocks>,
     losses: Arc<Losses>,
 }
 
 impl Report {
     pub fn new(name: &str, losses: &Arc<Losses>) -> Self {
-        let state = State {
+        let state = UnwrittenBlocks {
             name: name.to_owned(),
-            ..State::default()
+            ..UnwrittenBlocks::default()
         };
         Self {
             state: Mutex::new(state),

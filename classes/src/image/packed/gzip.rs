@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// A decoder between two calls: all that it takes to go on from there.
 #[derive(Clone)]
-struct State {
+struct DecoderState {
     file: Arc<File>,
     /// The next byte of the file.
     at: u64,
@@ -33,7 +33,7 @@ struct State {
 
 /// A state, and the data from there to the next one.
 struct Checkpoint {
-    state: State,
+    state: DecoderState,
     length: u64,
 }
 
@@ -55,7 +55,7 @@ struct Buffer {
 }
 
 struct Gzip {
-    state: State,
+    state: DecoderState,
     buffer: Buffer,
     /// Data up to the next checkpoint.
     left: u64,
@@ -63,7 +63,7 @@ struct Gzip {
 
 /// Decodes the file once, and keeps checkpoints.
 pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
-    let state = State {
+    let state = DecoderState {
         file: Arc::clone(file),
         at: 0,
         inflate: InflateState::new_boxed(DataFormat::Raw),
@@ -124,8 +124,8 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
 
 impl Gzip {
     /// The state; the rest of the file is not decoded yet.
-    fn resting(&self) -> State {
-        State {
+    fn resting(&self) -> DecoderState {
+        DecoderState {
             at: self.place(),
             ..self.state.clone()
         }

@@ -2,6 +2,7 @@
 
 use super::input::Position;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
 
 /// The memory that decoders may take together, bytes; one decoder always may run.
@@ -32,6 +33,19 @@ impl Damage {
             is_first: true,
         }
     }
+}
+
+/// Length of a file, bytes.
+pub(super) fn file_bytes(file: &File) -> Result<u64, Damage> {
+    let metadata = file.metadata();
+    Ok(metadata.map_err(|error| Damage::new(0, error))?.len())
+}
+
+/// The offset of the disk behind a section of `length` bytes, which lies at `file_at` of the file.
+pub(super) fn next_offset(offset: u64, length: u64, file_at: u64) -> Result<u64, Damage> {
+    let end = offset.checked_add(length);
+    end.filter(|&end| end <= i64::MAX as u64)
+        .ok_or_else(|| Damage::new(file_at, "more data than a disk can have"))
 }
 
 impl fmt::Display for Damage {

@@ -4,7 +4,9 @@
 //! index of one block behind it. So the decoder checks it like a whole file.
 
 use super::input::{Input, Position, read_up_to};
-use super::section::{Damage, Decoder, Section, Sections, Start, WINDOW_BYTES_MAX};
+use super::section::{
+    Damage, Decoder, Section, Sections, Start, WINDOW_BYTES_MAX, file_bytes, next_offset,
+};
 use lzma_rust2::XzReader;
 use std::fs::File;
 use std::io::{Chain, Cursor, Read};
@@ -27,10 +29,7 @@ struct Block {
 
 /// Reads the indexes, from the end of the file back.
 pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
-    let size = file
-        .metadata()
-        .map_err(|error| Damage::new(0, error))?
-        .len();
+    let size = file_bytes(file)?;
     let mut end = size;
     let mut streams = Vec::new();
     let mut blocks = 0;
@@ -51,13 +50,7 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
         if length == 0 {
             continue;
         }
-        let file_at = block.at;
-        at = at
-            .checked_add(length)
-            .filter(|&end| end <= i64::MAX as u64)
-            .ok_or_else(|| {
-                Damage::new(file_at, "the index states more data than a disk can have")
-            })?;
+        at = next_offset(at, length, block.at)?;
         list.push(Section {
             length: Some(length),
             start: Box::new(block),

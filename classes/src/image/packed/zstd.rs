@@ -2,7 +2,9 @@
 //! blocks; what it decompresses to is in its header, in the seek table, or found by decoding it.
 
 use super::input::{Input, Position, read_up_to};
-use super::section::{Damage, Decoder, Section, Sections, Start, WINDOW_BYTES_MAX};
+use super::section::{
+    Damage, Decoder, Section, Sections, Start, WINDOW_BYTES_MAX, file_bytes, next_offset,
+};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fs::File;
 use std::sync::Arc;
@@ -20,10 +22,7 @@ struct Stored {
 
 /// Reads the headers of all frames.
 pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
-    let size = file
-        .metadata()
-        .map_err(|error| Damage::new(0, error))?
-        .len();
+    let size = file_bytes(file)?;
     let mut found = Vec::new();
     match seek_table(file, size)? {
         Some(entries) => {
@@ -55,10 +54,7 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
         let file = Arc::clone(file);
         let start = Box::new(Stored { file, at, end });
         list.push(Section { length, start });
-        disk_at = disk_at
-            .checked_add(length.unwrap_or(0))
-            .filter(|&end| end <= i64::MAX as u64)
-            .ok_or_else(|| Damage::new(at, "more data than a disk can have"))?;
+        disk_at = next_offset(disk_at, length.unwrap_or(0), at)?;
     }
     Ok(Sections {
         list,

@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::{PoisonError, RwLock};
 use ugeom_engine::{Layout, Rank};
 use ugeom_format::qcow2::Header;
+use ugeom_machine::mutex::RwLock;
 
 /// The offset in an entry of the L1 table, whose other bits are flags.
 const OFFSET_BITS: u64 = 0x00ff_ffff_ffff_fe00;
@@ -49,13 +49,13 @@ impl Map {
 
     /// Whether these bytes are the L1 table, or its beginning.
     pub fn is_l1(&self, offset: u64, length: u64) -> bool {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        let tables = self.tables.read();
         tables.l1.start == offset && offset + length <= tables.l1.end
     }
 
     /// Whether these bytes are an L2 table.
     pub fn is_l2(&self, offset: u64, length: u64) -> bool {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        let tables = self.tables.read();
         length == self.cluster_bytes && tables.l2.contains(&offset)
     }
 
@@ -65,10 +65,7 @@ impl Map {
             return Err(io::Error::other("its L1 table has more than 32 MiB"));
         }
         self.learn(&l1)?;
-        self.tables
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .l1 = l1;
+        self.tables.write().l1 = l1;
         Ok(())
     }
 
@@ -86,7 +83,7 @@ impl Map {
                 count => filled += count,
             }
         }
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.tables.write();
         let (entries, _) = bytes.as_chunks::<8>();
         let offsets = entries
             .iter()
@@ -98,7 +95,7 @@ impl Map {
 
 impl Layout for Map {
     fn rank(&self, offset: u64) -> Rank {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        let tables = self.tables.read();
         if offset < self.cluster_bytes || tables.l1.contains(&offset) {
             Rank::Pointer
         } else if tables.l2.contains(&(offset - offset % self.cluster_bytes)) {
@@ -116,10 +113,7 @@ impl Layout for Map {
             let header = Header::decode(&head).map_err(io::Error::other)?;
             return self.look(header.l1);
         }
-        let l1 = {
-            let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-            tables.l1.clone()
-        };
+        let l1 = self.tables.read().l1.clone();
         let whole = |at: u64| (at.clamp(l1.start, l1.end) - l1.start) / 8 * 8 + l1.start;
         self.learn(&(whole(offset)..whole((offset + length).next_multiple_of(8))))
     }

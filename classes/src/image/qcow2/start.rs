@@ -8,7 +8,7 @@ use std::io;
 use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Flags, Next, Request};
 
 /// Where a request's bytes are.
-enum Place {
+enum DataLocation {
     /// In one piece in a file of the chain: its number, and the offset in it.
     File(usize, u64),
     Zeroes,
@@ -35,8 +35,10 @@ pub(super) fn start(geom: &Qcow2Geom, mut request: Request<'_>, cx: &mut Cx) -> 
     let writes = request.command() == Command::Write;
     match place(geom, offset, length, writes) {
         // Making a write durable may include writing the map.
-        Ok(Place::File(..)) if request.flags().contains(Flags::FUA) => by_worker(geom, request),
-        Ok(Place::File(file, at)) => match cx.local::<ThreadEngine>(geom) {
+        Ok(DataLocation::File(..)) if request.flags().contains(Flags::FUA) => {
+            by_worker(geom, request)
+        }
+        Ok(DataLocation::File(file, at)) => match cx.local::<ThreadEngine>(geom) {
             Ok(engine) => {
                 let (bio, next) = request.park();
                 engine.submit(bio, file, at);
@@ -44,11 +46,11 @@ pub(super) fn start(geom: &Qcow2Geom, mut request: Request<'_>, cx: &mut Cx) -> 
             }
             Err(errno) => request.fail(errno, "this thread has no I/O engine"),
         },
-        Ok(Place::Zeroes) if !writes => {
+        Ok(DataLocation::Zeroes) if !writes => {
             request.fill(|_, piece| piece.fill(0));
             request.done_in_full()
         }
-        Ok(Place::Lost) => request.fail(Errno::IO, bounds::PAST_THE_END),
+        Ok(DataLocation::Lost) => request.fail(Errno::IO, bounds::PAST_THE_END),
         Ok(_) => by_worker(geom, request),
         Err(_) => request.fail(Errno::IO, "the image's map cannot be read"),
     }
@@ -60,10 +62,10 @@ fn by_worker(geom: &Qcow2Geom, request: Request<'_>) -> Next {
     next
 }
 
-fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result<Place> {
+fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result<DataLocation> {
     let (mapping, mapped) = geom.image.get_mapping(offset, length)?;
     if mapped < length {
-        return Ok(Place::Elsewhere);
+        return Ok(DataLocation::Elsewhere);
     }
     Ok(match mapping {
         Mapping::Raw {
@@ -74,7 +76,7 @@ fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result
         } if writable || !writes => {
             let address = std::ptr::from_ref(storage) as usize;
             let Some(number) = geom.files.iter().position(|it| it.address == address) else {
-                return Ok(Place::Elsewhere);
+                return Ok(DataLocation::Elsewhere);
             };
             let is_there = writes
                 || geom.files[number]
@@ -82,13 +84,13 @@ fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result
                     .as_ref()
                     .is_none_or(|bounds| bounds.reach(offset + length));
             if is_there {
-                Place::File(number, offset)
+                DataLocation::File(number, offset)
             } else {
-                Place::Lost
+                DataLocation::Lost
             }
         }
-        Mapping::Zero { .. } => Place::Zeroes,
-        _ => Place::Elsewhere,
+        Mapping::Zero { .. } => DataLocation::Zeroes,
+        _ => DataLocation::Elsewhere,
     })
 }
 

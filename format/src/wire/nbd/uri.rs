@@ -14,7 +14,7 @@ const SCHEMES: &str = "a URI begins with nbd://, nbds://, nbd+unix:// or nbds+un
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum ServerAddress {
     /// A socket in the file system.
     Unix(PathBuf),
     /// A host, by its name or address, and a port.
@@ -26,7 +26,7 @@ pub enum Endpoint {
     },
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "{}", path.display()),
@@ -40,7 +40,7 @@ impl fmt::Display for Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri {
     /// Where the server listens.
-    pub endpoint: Endpoint,
+    pub server: ServerAddress,
     /// Its export, without escapes.
     pub export: String,
     /// The connection is to use TLS.
@@ -72,7 +72,7 @@ pub fn parse(uri: &str, socket: Option<&str>) -> Result<Uri, String> {
                    (rustls) has none; use certificates";
         return Err(why.to_owned());
     }
-    let endpoint = match (unix, socket) {
+    let server = match (unix, socket) {
         (false, Some(_)) => return Err(format!("socket= belongs to {scheme}+unix://")),
         (false, None) => tcp(host)?,
         (true, _) if !host.is_empty() => {
@@ -81,16 +81,16 @@ pub fn parse(uri: &str, socket: Option<&str>) -> Result<Uri, String> {
             ));
         }
         (true, None) => return Err("the server's socket is missing: ?socket=PATH".to_owned()),
-        (true, Some(path)) => Endpoint::Unix(unescaped(path)?.into()),
+        (true, Some(path)) => ServerAddress::Unix(unescaped(path)?.into()),
     };
     Ok(Uri {
-        endpoint,
+        server,
         export,
         tls,
     })
 }
 
-fn tcp(host: &str) -> Result<Endpoint, String> {
+fn tcp(host: &str) -> Result<ServerAddress, String> {
     let (host, port) = match host.rsplit_once(':') {
         // In brackets, the colons are those of an IPv6 address.
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -107,7 +107,7 @@ fn tcp(host: &str) -> Result<Endpoint, String> {
         return Err("the host is missing: nbd://HOST/EXPORT".to_owned());
     }
     let host = host.to_owned();
-    Ok(Endpoint::Tcp { host, port })
+    Ok(ServerAddress::Tcp { host, port })
 }
 
 fn unescaped(text: &str) -> Result<String, String> {
@@ -147,7 +147,7 @@ mod tests {
         ];
         for (uri, socket, at, name, tls) in good {
             let parsed = parse(uri, socket).expect(uri);
-            assert_eq!(parsed.endpoint.to_string(), at);
+            assert_eq!(parsed.server.to_string(), at);
             assert_eq!((parsed.export.as_str(), parsed.tls), (name, tls));
         }
         let bad = [

@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use super::timing::{self as diskinfo, Around, Ended, Settings, Step, StepKind};
-use super::{Attributes, Diskinfo, Info};
+use super::{Attributes, Diskinfo, ProviderFacts};
 use crate::commands::lab::duration_ns;
 use crate::failure::{self, Interrupted, Reported, Usage};
 use crate::{opening, output, safety};
@@ -59,7 +59,7 @@ const NOT_MEASURED: [&str; 3] = ["classic", "physical_path", "ident"];
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    info: &'a Info,
+    info: &'a ProviderFacts,
     complete: bool,
     no_device: Option<String>,
     command_overhead_ns: Option<f64>,
@@ -190,7 +190,7 @@ fn one(
     }
     let delta = Delta::of_user(args.writes);
     let opened = Arc::new(target.open(delta)?);
-    let info = Info::new(
+    let info = ProviderFacts::new(
         &provider,
         Attributes::of(&target.stack, &provider, &opened)?,
         None,
@@ -225,7 +225,7 @@ fn one(
 }
 
 impl<'a> Document<'a> {
-    fn new(info: &'a Info, steps: &[Step], ended: Ended) -> Self {
+    fn new(info: &'a ProviderFacts, steps: &[Step], ended: Ended) -> Self {
         let of = |kind: StepKind| -> Vec<Figures> {
             let steps = steps.iter().filter(|step| step.kind == kind);
             steps.map(Figures::from).collect()

@@ -78,7 +78,7 @@ pub struct Diskinfo {
 
 /// The facts about a provider.
 #[derive(Serialize)]
-struct Info {
+struct ProviderFacts {
     name: String,
     sectorsize_bytes: u32,
     mediasize_bytes: u64,
@@ -149,7 +149,7 @@ impl Diskinfo {
         Ok(())
     }
 
-    fn look_at(&self, text: &str) -> Result<Vec<Info>> {
+    fn look_at(&self, text: &str) -> Result<Vec<ProviderFacts>> {
         let target = opening::open(text, &self.opening.options())?;
         let mut tree = target.stack.tree();
         let contents = match self.verbose || self.json {
@@ -166,14 +166,14 @@ impl Diskinfo {
             let content = contents
                 .get(&provider.id)
                 .and_then(|all| contents::cell(all));
-            infos.push(Info::new(provider, attributes, content));
+            infos.push(ProviderFacts::new(provider, attributes, content));
         }
         Ok(infos)
     }
 
     /// The output about a provider; nothing, after a message on stderr, when it does not know the
     /// requested facts.
-    fn form(&self, info: &Info) -> Option<String> {
+    fn form(&self, info: &ProviderFacts) -> Option<String> {
         let only = |value: &Option<String>, what: &str| match value {
             Some(value) => Some(format!("{}\n", output::printable(value))),
             None => {
@@ -198,7 +198,7 @@ impl Diskinfo {
     }
 }
 
-impl Info {
+impl ProviderFacts {
     fn new(provider: &ProviderView, attributes: Attributes, content: Option<String>) -> Self {
         let sector = u64::from(provider.sectorsize_bytes);
         Self {
@@ -360,8 +360,8 @@ impl Firmware {
 mod tests {
     use super::*;
 
-    fn gzero() -> Info {
-        Info {
+    fn gzero() -> ProviderFacts {
+        ProviderFacts {
             content: None,
             name: "gzero".into(),
             sectorsize_bytes: 512,

@@ -66,7 +66,7 @@ pub struct Recover {
 }
 
 /// Metadata, its origin, and the result with the key.
-struct Found {
+struct MetadataCopy {
     place: String,
     metadata: Metadata,
     slot: Option<usize>,
@@ -150,8 +150,8 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     /// The slots that the key opens, if one was given.
-    fn judged(&self, place: String, metadata: Metadata) -> Result<Found> {
-        let mut found = Found {
+    fn judged(&self, place: String, metadata: Metadata) -> Result<MetadataCopy> {
+        let mut found = MetadataCopy {
             place,
             metadata,
             slot: None,
@@ -281,8 +281,8 @@ impl Recover {
         }
     }
 
-    fn restore(&self, disk: &mut EliDisk<'_>, found: &[Found]) -> Result<()> {
-        let opens: Vec<&Found> = match self.key.is_empty() {
+    fn restore(&self, disk: &mut EliDisk<'_>, found: &[MetadataCopy]) -> Result<()> {
+        let opens: Vec<&MetadataCopy> = match self.key.is_empty() {
             true => found.iter().collect(),
             false => found.iter().filter(|one| one.slot.is_some()).collect(),
         };
@@ -317,7 +317,7 @@ fn place(provider: &ProviderView) -> Option<u64> {
     provider.fact("offset")?.parse().ok()
 }
 
-fn line(one: &Found, disk: &EliDisk<'_>) -> String {
+fn line(one: &MetadataCopy, disk: &EliDisk<'_>) -> String {
     let metadata = &one.metadata;
     let cipher = Cipher::of_number(metadata.cipher_number).map_or("unknown", Cipher::name);
     let size = match metadata.provider_bytes == disk.media_bytes {

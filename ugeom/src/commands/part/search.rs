@@ -12,7 +12,6 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use ugeom_format::content::{self, Content};
 use ugeom_format::ddrescue::{Map, Status};
 use ugeom_format::plan::human_size;
@@ -407,9 +406,7 @@ impl SearchPart {
 fn content_of(medium: &mut Medium<'_>, lost: &Lost) -> Vec<Content> {
     let start = lost.place.start_bytes;
     let length = lost.sectors * medium.sector;
-    let medium = Mutex::new(medium);
     let identified = content::identify(length, &mut |offset, wanted| {
-        let mut medium = medium.lock().unwrap_or_else(PoisonError::into_inner);
         let read = medium.bytes(start + offset, wanted);
         read.map_err(|error| error.to_string())
     });

@@ -1,11 +1,13 @@
-//! A thread that belongs to a geom and ends with it.
+//! A thread that belongs to a value and ends with it.
 
 use std::io;
 use std::thread::{self, JoinHandle};
 
 /// A thread that is joined when this is dropped, except where the thread itself drops it: a geom
 /// may go with the last request, on the thread that completes it.
-pub(crate) struct OwnThread(Option<JoinHandle<()>>);
+#[derive(Debug)]
+#[must_use = "dropping it waits for the thread"]
+pub struct OwnThread(Option<JoinHandle<()>>);
 
 impl OwnThread {
     /// Starts a thread of this name, which the system cuts after 15 bytes.
