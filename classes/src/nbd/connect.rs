@@ -1,10 +1,6 @@
 //! Makes a connection to a server: the socket is connected, and the handshake follows.
 
-<<<<<<< HEAD
 use super::route::{Begun, Route};
-=======
-use super::route::{Begun, Route, ServerAddress};
->>>>>>> size
 use super::shake::{Facts, Shake, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -40,11 +36,7 @@ pub(super) struct FirstConnection {
 
 /// Connects to an export.
 pub(super) fn first(
-<<<<<<< HEAD
     server: ServerAddress,
-=======
-    place: ServerAddress,
->>>>>>> size
     export: &str,
     tls: Option<&ClientTls>,
     timeout: Duration,

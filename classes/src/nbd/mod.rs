@@ -235,9 +235,7 @@ fn build(
         Err(problem) => return Err(arguments.invalid("uri", problem).into()),
     };
     let tls = tls(&parsed, &wanted, &arguments)?;
-    let Uri {
-        server, export, ..
-    } = parsed;
+    let Uri { server, export, .. } = parsed;
     let timeout = Duration::from_nanos(wanted.timeout_ns);
     let retry = Duration::from_nanos(wanted.retry_ns);
     let name = wanted.name.unwrap_or_else(|| context.next_name("nbd"));
