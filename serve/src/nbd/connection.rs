@@ -47,8 +47,8 @@ pub(super) struct Incoming {
     pub filled: usize,
 }
 
-/// Data of a refused WRITE that is still to come. libnbd takes a reply before the end of its message
-/// for a fault of the server, so the error waits for it.
+/// Data of a refused WRITE that is still to come. libnbd takes a reply before the end of its
+/// message for a fault of the server, so the error waits for it.
 pub(super) struct Unwanted {
     pub bytes: u64,
     /// The number of the divided request that it belongs to.

@@ -584,8 +584,8 @@ impl Connections {
         self.home.tell_end(connection.id, connection.chosen);
     }
 
-    /// The server did not run for so long (SIGSTOP, a frozen cgroup, a paused machine): that time is
-    /// not the clients'.
+    /// The server did not run for so long (SIGSTOP, a frozen cgroup, a paused machine): that time
+    /// is not the clients'.
     pub fn excuse(&mut self, late_ns: u64) {
         for connection in self.slots.iter_mut().flatten() {
             connection.progress_ns = self.now_ns.min(connection.progress_ns + late_ns);

@@ -87,7 +87,8 @@ fn an_idle_client_makes_room_where_descriptors_run_out() {
     let folder = tempfile::tempdir().expect("a folder");
     let (name, socket) = (disks::text(folder.path()), folder.path().join("nbd"));
     let line = format!(
-        "ulimit -n 64; exec {UGEOM} serve md:1m --rw --threads 1 --control none --nbd unix:{name}/nbd"
+        "ulimit -n 64; \
+         exec {UGEOM} serve md:1m --rw --threads 1 --control none --nbd unix:{name}/nbd"
     );
     let mut server = process("bash", &["-c", &line]);
     let server = Server(server.stdout(Stdio::null()).spawn().expect("bash"));
