@@ -2,8 +2,10 @@
 //! has read.
 
 use crate::build::BuildError;
+use crate::path::path_of;
 use std::fs::File;
 use std::time::{Duration, Instant};
+use ugeom_machine::in_use::files_behind;
 use ugeom_machine::lock::permission::{READ, RESIZE, WRITE};
 use ugeom_machine::lock::{self, Claim, ClaimError};
 
@@ -25,6 +27,9 @@ pub(crate) enum Holder {
     Writer,
     /// To change what is where: a partition table, the map of an image.
     Changer,
+    /// To write data through a loop device. Another loop device may stand on another part of the
+    /// image.
+    ThroughLoop,
 }
 
 impl Holder {
@@ -34,6 +39,7 @@ impl Holder {
             Self::MapReader => (READ, WRITE | RESIZE),
             Self::Writer => (READ | WRITE, WRITE | RESIZE),
             Self::Changer => (READ | WRITE | RESIZE, WRITE | RESIZE),
+            Self::ThroughLoop => (READ | WRITE, 0),
         };
         Claim { needs, denies }
     }
@@ -63,6 +69,23 @@ pub(crate) fn lock(path: &str, file: &File, holder: Holder) -> Result<(), BuildE
         // A file system without locks; it can be read all the same.
         Err(_) => Ok(()),
     }
+}
+
+/// Locks the images behind a block device that is going to be written to; the locks end with the
+/// files.
+///
+/// # Errors
+/// Another program has one of them open and lets no other write.
+pub(crate) fn lock_behind(device: &str) -> Result<Vec<File>, BuildError> {
+    let mut locked = Vec::new();
+    for image in files_behind(&path_of(device)) {
+        // One that cannot be opened has another name here, or none.
+        let Ok(file) = File::open(&image) else { continue };
+        let name = format!("{device}: its file {}", image.display());
+        lock(&name, &file, Holder::ThroughLoop)?;
+        locked.push(file);
+    }
+    Ok(locked)
 }
 
 /// The use of the image by another program.

@@ -1,22 +1,36 @@
-//! Whether the file that is written to is still where it was opened.
+//! Whether the file that is written to is still where it was opened, and as long.
 //!
 //! A file that is removed while it is open, or replaced by another one that is renamed over it,
 //! takes writes up to its last close, and is gone with that (`unlink(2)`, `rename(2)`). The system
-//! reports no error, so the path is compared with the open file: at each FLUSH, and at the end.
+//! reports no error, so the path is compared with the open file: at each FLUSH, and at the end. Nor
+//! does it when another program cuts the file short (`cp NEW FILE` does).
 
 use crate::path::path_of;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open, stat};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use ugeom_stack::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use ugeom_stack::{Command, Losses};
 
 /// The reason for the loss at the end.
 const REMOVED: &str = "the file was removed, or another one replaced it, while it was open";
 
+/// The reason for the loss where the file has become shorter.
+const CUT: &str = "another program has cut the file short while it was open";
+
+/// A file that nothing makes shorter.
+struct Sized {
+    /// The largest size that it was seen with.
+    bytes: AtomicU64,
+    is_cut: AtomicBool,
+    losses: Arc<Losses>,
+}
+
 /// A regular file that is open for writing.
 pub(crate) struct Presence {
     path: PathBuf,
+    sized: Option<Sized>,
     /// The file without access to its bytes (`O_PATH`).
     file: OwnedFd,
     is_written: AtomicBool,
@@ -33,10 +47,23 @@ impl Presence {
         let is_regular = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
         (is_regular && about.st_nlink > 0).then(|| Self {
             path,
+            sized: None,
             file,
             is_written: AtomicBool::new(false),
             is_reported: AtomicBool::new(false),
         })
+    }
+
+    /// The same for a file that nothing makes shorter: what is lost behind its end is recorded.
+    pub fn watch_size(path: &str, losses: &Arc<Losses>) -> Option<Self> {
+        let mut presence = Self::watch(path)?;
+        let about = fstat(&presence.file).ok()?;
+        presence.sized = Some(Sized {
+            bytes: AtomicU64::new(about.st_size.cast_unsigned()),
+            is_cut: AtomicBool::new(false),
+            losses: Arc::clone(losses),
+        });
+        Some(presence)
     }
 
     /// A request is on its way to the file. A FLUSH looks for the file.
@@ -56,13 +83,14 @@ impl Presence {
         }
     }
 
-    /// Warns once when the file is no longer there.
+    /// Warns once when the file is no longer there, and when it has become shorter.
     #[cold]
     fn look(&self) {
+        let Ok(own) = fstat(&self.file) else { return };
+        self.look_at_size(own.st_size.cast_unsigned());
         if self.is_reported.load(Ordering::Relaxed) {
             return;
         }
-        let Ok(own) = fstat(&self.file) else { return };
         let is_gone = own.st_nlink == 0;
         let is_there = stat(&self.path).is_ok_and(|found| is_same(&found, &own));
         if is_there && !is_gone || self.is_reported.swap(true, Ordering::Relaxed) {
@@ -85,10 +113,33 @@ impl Presence {
         }
     }
 
+    fn look_at_size(&self, bytes: u64) {
+        let Some(sized) = &self.sized else { return };
+        let before = sized.bytes.fetch_max(bytes, Ordering::Relaxed);
+        let is_lost = bytes < before && self.is_written.load(Ordering::Relaxed);
+        if !is_lost || sized.is_cut.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        sized.losses.record_range(bytes..before, CUT);
+        log::warn!(
+            "{}: another program has cut the file short while it is open for writing, to {bytes} \
+             of {before} bytes: what was written behind them is lost",
+            self.path.display()
+        );
+    }
+
     /// Why what was written is lost at the end; `None` where it is not.
     pub fn lost(&self) -> Option<&'static str> {
-        let is_gone = || fstat(&self.file).is_ok_and(|own| own.st_nlink == 0);
-        (self.is_written.load(Ordering::Relaxed) && is_gone()).then_some(REMOVED)
+        let own = fstat(&self.file).ok()?;
+        if !self.is_written.load(Ordering::Relaxed) {
+            return None;
+        }
+        if own.st_nlink == 0 {
+            return Some(REMOVED);
+        }
+        self.look_at_size(own.st_size.cast_unsigned());
+        let is_cut = |it: &Sized| it.is_cut.load(Ordering::Relaxed);
+        self.sized.as_ref().is_some_and(is_cut).then_some(CUT)
     }
 }
 
@@ -129,6 +180,33 @@ mod tests {
             presence.sees(Command::Write);
             assert_eq!(presence.lost().is_some(), is_lost, "{number}");
         }
+    }
+
+    #[test]
+    fn what_was_written_is_lost_where_the_file_becomes_shorter() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        let cut = |bytes: u64| {
+            let file = fs::File::options().write(true).open(&path);
+            file.and_then(|it| it.set_len(bytes)).expect("cut");
+        };
+        fs::write(&path, "xyz").expect("a file");
+        let losses = Arc::<Losses>::default();
+        let text = path.to_str().expect("a path");
+        let presence = Presence::watch_size(text, &losses).expect("a regular file");
+        let recorded = losses.last();
+        cut(2);
+        presence.sees(Command::Flush);
+        assert_eq!(presence.lost(), None, "nothing was written");
+        presence.sees(Command::Write);
+        cut(9);
+        presence.sees(Command::Flush);
+        assert_eq!((presence.lost(), losses.last()), (None, recorded));
+        cut(5);
+        presence.sees(Command::Flush);
+        assert!(losses.last() > recorded, "the FLUSH fails");
+        cut(9);
+        assert_eq!(presence.lost(), Some(CUT));
     }
 
     #[test]

@@ -134,12 +134,3 @@ fn read_all(file: &File) -> std::io::Result<()> {
         }
     }
 }
-
-/// Lets the process have as many files open as it may.
-pub fn raise_open_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let current = limit.maximum;
-    // Where it may not, opening a file says so.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
-}

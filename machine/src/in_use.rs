@@ -53,6 +53,12 @@ pub fn use_of(path: &Path) -> Option<String> {
     Uses::default().use_of(path)
 }
 
+/// The files behind a block device: those of loop devices, also below partitions and below devices
+/// that are made of others. A file of a server that may not answer is left out.
+pub fn files_behind(device: &Path) -> Vec<PathBuf> {
+    Uses::default().files_behind(device)
+}
+
 /// The system's mounts, loop devices and swap areas.
 #[derive(Default)]
 struct Uses(System);
@@ -73,6 +79,43 @@ impl Uses {
                 let name = loops.first()?.file_name()?.to_string_lossy();
                 Some(format!("is attached to /dev/{name}"))
             })
+    }
+
+    fn files_behind(&self, device: &Path) -> Vec<PathBuf> {
+        let Ok(about) = fs::metadata(device) else { return Vec::new() };
+        match about.file_type().is_block_device() {
+            true => self.files_below(number(about.rdev())),
+            false => Vec::new(),
+        }
+    }
+
+    /// The files below a device that is known by its number.
+    fn files_below(&self, device: String) -> Vec<PathBuf> {
+        let mounts = self.mounts();
+        let mut files = Vec::new();
+        let mut found = BTreeSet::new();
+        let mut ahead = vec![device];
+        while let Some(device) = ahead.pop() {
+            if found.len() >= MOST_DEVICES || !found.insert(device.clone()) {
+                continue;
+            }
+            let Some(folder) = self.folder_of(&device) else { continue };
+            if folder.join("partition").exists() {
+                ahead.extend(word(&folder.join("../dev")));
+            }
+            let parts = entries(&folder.join("slaves"));
+            ahead.extend(parts.filter_map(|part| word(&part.join("dev"))));
+            let Some(name) = read(&folder.join("loop/backing_file")) else { continue };
+            let name = name.trim_end_matches('\n');
+            match mounts.look(name, None) {
+                Some(about) if about.file_type().is_block_device() => {
+                    ahead.push(number(about.rdev()));
+                }
+                Some(_) => files.push(PathBuf::from(name)),
+                None => {}
+            }
+        }
+        files
     }
 
     fn mounts(&self) -> Mounts {
@@ -271,6 +314,29 @@ mod tests {
         assert_eq!(found.as_deref(), Some("is attached to /dev/loop7"));
         let other = fake.put("other.img", "x")?;
         assert_eq!(fake.system.use_of(&other), None);
+        Ok(())
+    }
+
+    #[test]
+    fn the_file_behind_a_loop_device_is_found_below_partitions_and_mappings() -> io::Result<()> {
+        let fake = Fake::new()?;
+        let image = fake.put("disk.img", "x")?;
+        fake.put("sys/dev/block/253:0/slaves/loop7p1/dev", "259:1\n")?;
+        fake.put("sys/block/loop7/dev", "7:7\n")?;
+        fake.put("sys/block/loop7/loop7p1/partition", "1\n")?;
+        fake.put("sys/block/loop7/loop7p1/dev", "259:1\n")?;
+        let backing = format!("{}\n", image.display());
+        fake.put("sys/block/loop7/loop/backing_file", &backing)?;
+        let devices = fake.folder.path().join("sys/dev/block");
+        for (number, place) in [("7:7", "loop7"), ("259:1", "loop7/loop7p1")] {
+            let place = fake.folder.path().join("sys/block").join(place);
+            std::os::unix::fs::symlink(place, devices.join(number))?;
+        }
+        for device in ["7:7", "259:1", "253:0"] {
+            assert_eq!(fake.system.files_below(device.into()), [image.as_path()]);
+        }
+        assert!(fake.system.files_below("8:0".into()).is_empty());
+        assert!(fake.system.files_behind(&image).is_empty());
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! SIGINT (Ctrl-C) and SIGTERM (timeout(1)) as a flag: long work looks at it, ends early, and keeps
 //! its results. And the signals that ask a server to end, as a descriptor that a thread can wait
-//! on. And a way to end a wait of another thread of this process.
+//! on. And a way to end a wait of another thread of this process, and writes past the limit of
+//! file sizes as errors.
 
 use crate::call::done;
 use std::io;
@@ -45,24 +46,50 @@ pub fn catch() -> io::Result<&'static AtomicBool> {
 /// # Errors
 /// The error of sigaction(2).
 pub fn catch_hangup() -> io::Result<()> {
+    match is_ignored(libc::SIGHUP)? {
+        true => Ok(()),
+        false => handle(libc::SIGHUP, note),
+    }
+}
+
+/// From now on a write past the limit of file sizes (`RLIMIT_FSIZE`) fails with EFBIG, as any other
+/// write does that finds no room, and does not end the process with SIGXFSZ. Programs that this one
+/// starts get the signal as always: the handler ends with exec(2), an ignored signal would not.
+///
+/// # Errors
+/// The error of sigaction(2).
+pub fn let_long_writes_fail() -> io::Result<()> {
+    match is_ignored(libc::SIGXFSZ)? {
+        true => Ok(()),
+        false => set(libc::SIGXFSZ, ignore, libc::SA_RESTART),
+    }
+}
+
+/// Whether the process was started to ignore a signal.
+fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     // SAFETY: a sigaction of zeroes is a valid one.
     let mut before: libc::sigaction = unsafe { mem::zeroed() };
     // SAFETY: no action is set; the pointer is to room for the present one.
-    done(unsafe { libc::sigaction(libc::SIGHUP, ptr::null(), &raw mut before) })?;
-    if before.sa_sigaction == libc::SIG_IGN {
-        return Ok(());
-    }
-    handle(libc::SIGHUP, note)
+    done(unsafe { libc::sigaction(signal, ptr::null(), &raw mut before) })?;
+    Ok(before.sa_sigaction == libc::SIG_IGN)
 }
 
 /// Lets `handler` run at the first `signal`; the second has its usual effect.
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
+    set(signal, handler, libc::SA_RESETHAND | libc::SA_RESTART)
+}
+
+fn set(
+    signal: libc::c_int,
+    handler: extern "C" fn(libc::c_int),
+    flags: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: a sigaction of zeroes is a valid one: it blocks no other signal.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
-    action.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
-    // SAFETY: the handlers of this file store to an atomic or write to a descriptor, which is safe
-    // at any point of any thread; the old action is not asked for.
+    action.sa_flags = flags;
+    // SAFETY: the handlers of this file do nothing, store to an atomic or write to a descriptor,
+    // which is safe at any point of any thread; the old action is not asked for.
     done(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) })
 }
 
@@ -106,12 +133,8 @@ extern "C" fn ignore(_signal: libc::c_int) {}
 /// # Errors
 /// The error of sigaction(2).
 pub fn allow_nudges() -> io::Result<()> {
-    // SAFETY: a sigaction of zeroes is a valid one: it blocks no other signal, and lets system
-    // calls end with EINTR.
-    let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    action.sa_sigaction = ignore as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    // SAFETY: the handler does nothing; the old action is not asked for.
-    done(unsafe { libc::sigaction(NUDGE, &raw const action, ptr::null_mut()) })
+    // Without SA_RESTART system calls end with EINTR.
+    set(NUDGE, ignore, 0)
 }
 
 /// Ends the system call in which a thread waits, if it does, with EINTR. Does nothing before

@@ -32,6 +32,7 @@ pub mod mapping;
 pub mod memory_policy;
 pub mod mounts;
 pub mod mutex;
+pub mod open_files;
 pub mod own_thread;
 pub mod perf;
 pub mod pinned;

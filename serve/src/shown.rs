@@ -6,7 +6,7 @@
 //!   several targets               those of each; one with a name of its own: its top, as that name
 //! ```
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use ugeom_stack::{ProviderId, ProviderView, Tree};
 
 /// The shown part of a stack: the providers of one target or of several.
@@ -87,17 +87,52 @@ impl Shown {
                 seen.push(Seen { view, read_only });
             }
         };
+        let mut tops: HashMap<&str, &ProviderView> = HashMap::new();
+        for view in tree.providers() {
+            tops.entry(&view.name).or_insert(view);
+        }
         for target in &self.targets {
-            if let Some(view) = tree.provider(&target.top) {
+            if let Some(view) = tops.get(target.top.as_str()) {
                 add(view, target.name(), target.read_only);
             }
         }
-        for target in &self.targets {
-            for view in target.others(tree) {
+        for (target, others) in self.targets.iter().zip(self.others(tree)) {
+            for view in others {
                 add(view, &view.name, target.read_only);
             }
         }
         seen
+    }
+
+    /// The shown providers of each target beside its top, found in one pass: there may be a
+    /// thousand targets. Geoms come in the order in which they were made: each behind those that it
+    /// stands on.
+    fn others<'a>(&self, tree: &'a Tree) -> Vec<Vec<&'a ProviderView>> {
+        let mut others = vec![Vec::new(); self.targets.len()];
+        let mut targets_of: HashMap<ProviderId, BTreeSet<usize>> = HashMap::new();
+        for (number, target) in self.targets.iter().enumerate() {
+            match target.extent {
+                Extent::All => others[number] = tree.providers().collect(),
+                Extent::Above(bottom) => {
+                    targets_of.entry(bottom).or_default().insert(number);
+                }
+                Extent::Top | Extent::Named(_) => {}
+            }
+        }
+        for geom in &tree.geoms {
+            let below = geom.consumers.iter().filter_map(|it| it.provider);
+            let below = below.filter_map(|id| targets_of.get(&id));
+            let below: BTreeSet<usize> = below.flatten().copied().collect();
+            for view in &geom.providers {
+                if !below.is_empty() {
+                    targets_of.entry(view.id).or_default().extend(&below);
+                }
+                for number in targets_of.get(&view.id).into_iter().flatten() {
+                    others[*number].push(view);
+                }
+            }
+        }
+        others
     }
 }
 
@@ -119,30 +154,6 @@ impl ShownTarget {
             _ => &self.top,
         }
     }
-
-    /// The shown providers beside the top.
-    fn others<'a>(&self, tree: &'a Tree) -> Vec<&'a ProviderView> {
-        match self.extent {
-            Extent::All => tree.providers().collect(),
-            Extent::Above(bottom) => standing_on(tree, bottom),
-            Extent::Top | Extent::Named(_) => Vec::new(),
-        }
-    }
-}
-
-/// A provider, and all that stand on it. Geoms come in the order in which they were made: each
-/// behind those that it stands on.
-fn standing_on(tree: &Tree, bottom: ProviderId) -> Vec<&ProviderView> {
-    let mut ids = HashSet::from([bottom]);
-    let mut found = Vec::new();
-    for geom in &tree.geoms {
-        let mut below = geom.consumers.iter().filter_map(|it| it.provider);
-        if below.any(|id| ids.contains(&id)) {
-            ids.extend(geom.providers.iter().map(|view| view.id));
-        }
-        found.extend(geom.providers.iter().filter(|view| ids.contains(&view.id)));
-    }
-    found
 }
 
 #[cfg(test)]

@@ -126,6 +126,9 @@ pub fn run() -> ExitCode {
     if let Err(error) = ugeom_machine::stdout::refuse_where_closed() {
         return failure::report(&error.into());
     }
+    if let Err(error) = ugeom_machine::interrupt::let_long_writes_fail() {
+        return failure::report(&error.into());
+    }
     let parsed = command()
         .try_get_matches()
         .and_then(|matches| Arguments::from_arg_matches(&matches));

@@ -61,6 +61,8 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
 /// The geom of an image or block device.
 pub struct FileGeom {
     file: Arc<File>,
+    /// The images behind a loop device that is open for writing; their locks end with them.
+    _behind: Vec<File>,
     facts: Facts,
     engines: Engines,
     key: LocalKey,
@@ -181,6 +183,11 @@ fn plan(
     let mediasize_bytes = opened.size.next_multiple_of(sectorsize);
     let padding_bytes = (mediasize_bytes - opened.size) as u32;
     let mark = (padding_bytes > 0).then(|| mark_of_padding(opened.size, padding_bytes));
+    let losses = Arc::<Losses>::default();
+    let watched = opened
+        .writable
+        .then(|| Presence::watch_size(path, &losses))
+        .flatten();
     let facts = Facts {
         path: path_of(path),
         size_bytes: Arc::new(AtomicU64::new(opened.size)),
@@ -188,7 +195,7 @@ fn plan(
         sector_bytes: sectorsize,
         may_grow: !opened.has_footer,
         writable: opened.writable,
-        presence: opened.writable.then(|| Presence::watch(path)).flatten(),
+        presence: watched,
         shows_holes: may_skip && !opened.block_device,
         align_bytes: opened.align_bytes,
         fwsectors,
@@ -216,9 +223,9 @@ fn plan(
             ),
         ],
     };
-    let losses = Arc::<Losses>::default();
     let geom = FileGeom {
         file: Arc::new(opened.file),
+        _behind: opened.behind,
         facts,
         engines,
         key: LocalKey::new(),

@@ -27,6 +27,8 @@ pub(super) struct Wanted {
 /// A file that is open.
 pub(super) struct Opened {
     pub file: File,
+    /// The images behind a block device that is open for writing, locked.
+    pub behind: Vec<File>,
     pub name: String,
     pub size: u64,
     pub sectorsize: u32,
@@ -66,6 +68,10 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
         };
         locking::lock(path, &file, holder)?;
     }
+    let behind = match block_device && wanted.writable && !wanted.unlocked {
+        true => locking::lock_behind(path)?,
+        false => Vec::new(),
+    };
     let size = size_of(&file).map_err(BuildError::os("finding the size of", path))?;
     let size = wanted.disk_bytes.map_or(size, |bytes| bytes.min(size));
     let (sectorsize, stripesize) = if block_device {
@@ -92,6 +98,7 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
     };
     Ok(Opened {
         file,
+        behind,
         name: name_of(path),
         size,
         sectorsize,
@@ -135,7 +142,8 @@ pub fn refuse_open_elsewhere(path: &Path, name: &str) -> Result<(), BuildError> 
             name,
             "is in use: held by another process".to_owned(),
         )),
-        Ok(file) if !is_device => locking::lock(name, &File::from(file), Holder::Writer),
+        Ok(_) if is_device => locking::lock_behind(&text_of(path.as_os_str())).map(drop),
+        Ok(file) => locking::lock(name, &File::from(file), Holder::Writer),
         _ => Ok(()),
     }
 }

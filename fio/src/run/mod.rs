@@ -18,7 +18,6 @@ use ugeom_classes::Target;
 use ugeom_stack::LostAtTheEnd;
 
 use super::draws::Seeds;
-use super::files::raise_open_files;
 use super::outcome::{JobOutcome, Outcome};
 use super::places::Region;
 use super::tally::Phase;
@@ -127,7 +126,7 @@ fn run_waves(
     stacks: &mut Stacks,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, JobError> {
-    raise_open_files();
+    ugeom_machine::open_files::raise();
     let entries = entries(jobs);
     let mut early = Vec::new();
     for entry in &entries {

@@ -47,6 +47,25 @@ pub(super) struct Incoming {
     pub filled: usize,
 }
 
+/// Data of a refused WRITE that is still to come. libnbd takes a reply before the end of its
+/// message for a fault of the server, so the error waits for it.
+pub(super) struct Unwanted {
+    pub bytes: u64,
+    /// The number of the divided request that it belongs to.
+    pub of: Option<u32>,
+    /// The error, once nothing of the request is in flight.
+    pub refusal: Option<Refusal>,
+}
+
+/// The error of a request, to be sent.
+pub(super) struct Refusal {
+    pub request: ExtendedRequest,
+    pub errno: u32,
+    pub why: String,
+    /// Bytes that the request is charged for.
+    pub charge: usize,
+}
+
 /// A connection in the transmission phase.
 pub(super) struct Connection {
     /// Its number among all connections of the server.
@@ -68,8 +87,7 @@ pub(super) struct Connection {
     pub divided: Vec<Divided>,
     /// How many there have been.
     pub divided_count: u32,
-    /// Bytes of data that belong to a refused WRITE.
-    pub discard: u64,
+    pub unwanted: Option<Unwanted>,
     pub output: Output,
     pub account: Account,
     /// Operations in the stack.
@@ -103,7 +121,7 @@ impl Connection {
             dividing: None,
             divided: Vec::new(),
             divided_count: 0,
-            discard: 0,
+            unwanted: None,
             output: Output::default(),
             account: Account::new(),
             operations: 0,
@@ -140,7 +158,7 @@ impl Connection {
         let silent_ns = u128::from(now_ns.saturating_sub(self.progress_ns));
         let stalled = silent_ns > limits.stall.as_nanos();
         let half = self.incoming.is_some()
-            || self.discard > 0
+            || self.unwanted.is_some()
             || (!self.leftover.is_empty() && !self.held_back);
         if stalled && !self.output.is_empty() {
             return Some("it does not read its replies");
@@ -231,15 +249,40 @@ impl Connection {
         }
     }
 
-    /// Answers a request with an error.
-    pub fn refuse(
+    /// Reads past data of a refused WRITE, and answers the WRITE behind it; returns the bytes of
+    /// `input` that belonged to it.
+    pub fn skip_unwanted(&mut self, input: &[u8], complaints: &Complaints) -> usize {
+        let Some(unwanted) = &mut self.unwanted else { return 0 };
+        let now = unwanted.bytes.min(input.len() as u64);
+        unwanted.bytes -= now;
+        let come = self.unwanted.take_if(|it| it.bytes == 0);
+        if let Some(refusal) = come.and_then(|it| it.refusal) {
+            self.refuse(&refusal, complaints);
+        }
+        now as usize
+    }
+
+    /// Answers a request with an error, or lets the error wait for the rest of the request.
+    pub fn refuse_when_read(
         &mut self,
-        request: &ExtendedRequest,
-        errno: u32,
-        why: &str,
-        charge: usize,
+        refusal: Refusal,
+        part_of: Option<u32>,
         complaints: &Complaints,
     ) {
+        match &mut self.unwanted {
+            Some(unwanted) if unwanted.of == part_of => unwanted.refusal = Some(refusal),
+            _ => self.refuse(&refusal, complaints),
+        }
+    }
+
+    /// Answers a request with an error.
+    pub fn refuse(&mut self, refusal: &Refusal, complaints: &Complaints) {
+        let Refusal {
+            request,
+            errno,
+            why,
+            charge,
+        } = refusal;
         self.failures += 1;
         if self.failures <= FAILURES_LOGGED {
             let ExtendedRequest {
@@ -267,8 +310,8 @@ impl Connection {
             let why = why.strip_prefix(&request).unwrap_or(why);
             complaints.say(format_args!("{}: {request}{why}{last}", self.who));
         }
-        let error = (errno, why);
-        put_error(&mut self.output, request, self.style, error, charge);
+        let error = (*errno, why.as_str());
+        put_error(&mut self.output, request, self.style, error, *charge);
     }
 
     /// Sends as much of the replies as the socket takes.

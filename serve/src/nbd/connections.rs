@@ -11,7 +11,7 @@ use super::Settings;
 use super::at_once::AtOnce;
 use super::budget::{Budget, REQUEST_COST_BYTES, cost};
 use super::complaints::Complaints;
-use super::connection::{Admission, Connection, Incoming};
+use super::connection::{Admission, Connection, Incoming, Refusal, Unwanted};
 use super::exports::Chosen;
 use super::handshake::ReplyStyle;
 use super::operation::Ended;
@@ -248,11 +248,9 @@ impl Connections {
                 self.finish_incoming(index, operations);
                 continue;
             }
-            if connection.discard > 0 {
-                let now = connection.discard.min(rest.len() as u64);
-                connection.discard -= now;
-                at += now as usize;
-                if connection.discard > 0 {
+            if connection.unwanted.is_some() {
+                at += connection.skip_unwanted(rest, &self.home.complaints);
+                if connection.unwanted.is_some() {
                     return at;
                 }
                 continue;
@@ -305,8 +303,12 @@ impl Connections {
         let mut waiting = std::mem::take(&mut self.held_back);
         waiting.retain(|&index| {
             let Some(connection) = self.slots[index].as_mut() else { return false };
-            // Nothing of its own has ended, and there is no room for more yet.
-            if !connection.closing && !self.budget.has_any_room(&connection.account) {
+            // Nothing of its own has ended, and there is no room for more yet. Data of a refused
+            // WRITE needs none.
+            if !connection.closing
+                && connection.unwanted.is_none()
+                && !self.budget.has_any_room(&connection.account)
+            {
                 return true;
             }
             connection.held_back = false;
@@ -337,10 +339,22 @@ impl Connections {
             if !self.budget.admits(&connection.account, charge) {
                 return false;
             }
-            connection.discard = connection.payload_bytes(&request);
+            let bytes = connection.payload_bytes(&request);
+            connection.unwanted = (bytes > 0).then_some(Unwanted {
+                bytes,
+                of: None,
+                refusal: None,
+            });
             self.begun += 1;
             self.budget.charge(&mut connection.account, charge);
-            connection.refuse(&request, errno, why, charge, &self.home.complaints);
+            let why = why.to_owned();
+            let refusal = Refusal {
+                request,
+                errno,
+                why,
+                charge,
+            };
+            connection.refuse_when_read(refusal, None, &self.home.complaints);
             self.touched.push(index);
             return true;
         }
@@ -446,7 +460,13 @@ impl Connections {
         } else if let Some(number) = ended.part_of {
             self.answer_part((index, number), ended, failure, charge, operations);
         } else if let Some((errno, why)) = failure {
-            connection.refuse(&request, errno, &why, charge, &self.home.complaints);
+            let refusal = Refusal {
+                request,
+                errno,
+                why,
+                charge,
+            };
+            connection.refuse(&refusal, &self.home.complaints);
         } else {
             let how = (connection.style, connection.contexts);
             put_reply(&mut connection.output, ended, how, charge);
@@ -524,7 +544,11 @@ impl Connections {
         }
         connection.closing = true;
         connection.leftover = Vec::new();
-        connection.discard = 0;
+        let unwanted = connection.unwanted.take();
+        if let Some(refusal) = unwanted.and_then(|it| it.refusal) {
+            self.budget
+                .release(&mut connection.account, 1, refusal.charge);
+        }
         // A READ that was read is answered; the rest of a WRITE will not come.
         connection
             .dividing
@@ -558,6 +582,14 @@ impl Connections {
         self.reactor.deregister(connection.source);
         connection.stream.shutdown();
         self.home.tell_end(connection.id, connection.chosen);
+    }
+
+    /// The server did not run for so long (SIGSTOP, a frozen cgroup, a paused machine): that time
+    /// is not the clients'.
+    pub fn excuse(&mut self, late_ns: u64) {
+        for connection in self.slots.iter_mut().flatten() {
+            connection.progress_ns = self.now_ns.min(connection.progress_ns + late_ns);
+        }
     }
 
     /// Ends connections whose clients have not moved for too long.

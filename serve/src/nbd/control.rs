@@ -48,6 +48,11 @@ struct Arrival {
     peer: Peer,
 }
 
+/// How long a handshake, and each question in it, may take.
+fn limit_ns(limits: &Limits) -> u64 {
+    u64::try_from(limits.handshake.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A client that shakes hands.
 struct Pending {
     /// Its number in the census.
@@ -60,6 +65,7 @@ struct Pending {
     input: Vec<u8>,
     output: Vec<u8>,
     deadline: Timer,
+    deadline_ns: u64,
     /// The agreed session, once the last answer is on its way.
     session: Option<Box<Session>>,
     /// TLS begins when the last answer is sent.
@@ -311,8 +317,17 @@ impl Control {
             self.seat_again = None;
             return;
         }
-        let late = self.pending.iter().find(|(_, it)| it.deadline == timer);
-        if let Some(source) = late.map(|(source, _)| *source) {
+        let late = self.pending.iter_mut().find(|(_, it)| it.deadline == timer);
+        if let Some((source, pending)) = late {
+            let now_ns = clock::now_ns();
+            let late_ns = now_ns.saturating_sub(pending.deadline_ns);
+            if u128::from(late_ns) > PAUSE.as_nanos() {
+                // The server did not run (SIGSTOP): that time is not the client's.
+                pending.deadline_ns = now_ns.saturating_add(late_ns);
+                pending.deadline = self.reactor.timer_at(pending.deadline_ns);
+                return;
+            }
+            let source = *source;
             let seconds = self.limits.handshake.as_secs_f64();
             self.leave(
                 source,
@@ -342,9 +357,18 @@ impl Control {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) if is_passing(&error) => {}
                 Err(error) => {
-                    let line = format_args!("accepting a client: {error}; trying again");
-                    self.complaints.say(line);
-                    let until_ns = clock::now_ns() + PAUSE.as_nanos() as u64;
+                    let now_ns = clock::now_ns();
+                    let idle = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                        Some(Errno::MFILE | Errno::NFILE) => self.census.dispensable(now_ns),
+                        _ => None,
+                    };
+                    match idle {
+                        Some(id) => self.make_room(id),
+                        None => self
+                            .complaints
+                            .say(format_args!("accepting a client: {error}; trying again")),
+                    }
+                    let until_ns = now_ns + PAUSE.as_nanos() as u64;
                     self.pause = Some(self.reactor.timer_at(until_ns));
                     return;
                 }
@@ -416,10 +440,8 @@ impl Control {
             Ok(source) => source,
             Err(error) => return (self.log)(&format!("nbd: watching {who}: {error}")),
         };
-        let limit_ns = u64::try_from(self.limits.handshake.as_nanos()).unwrap_or(u64::MAX);
-        let deadline = self
-            .reactor
-            .timer_at(clock::now_ns().saturating_add(limit_ns));
+        let deadline_ns = clock::now_ns().saturating_add(limit_ns(&self.limits));
+        let deadline = self.reactor.timer_at(deadline_ns);
         let security = match &self.tls {
             None => Security::None,
             Some(tls) if tls.required => Security::Required,
@@ -440,6 +462,7 @@ impl Control {
             input: Vec::new(),
             output,
             deadline,
+            deadline_ns,
             session: None,
             securing: false,
             named: !self.exports.ask_for_names(),
@@ -474,9 +497,19 @@ impl Control {
             handshake,
             input,
             output,
+            deadline,
+            deadline_ns,
             ..
         } = pending;
-        match handshake.advance(input, &self.exports.seen_by(client), output) {
+        let unsent = output.len();
+        let step = handshake.advance(input, &self.exports.seen_by(client), output);
+        if output.len() > unsent {
+            // A client may ask for a thousand exports: the limit is that of each question.
+            self.reactor.cancel_timer(*deadline);
+            *deadline_ns = clock::now_ns().saturating_add(limit_ns(&self.limits));
+            *deadline = self.reactor.timer_at(*deadline_ns);
+        }
+        match step {
             Step::More if output.len() > UNREAD_BYTES_MAX => {
                 self.leave(source, Some("it does not read its replies".to_owned()));
             }

@@ -1,7 +1,7 @@
 //! Requests for which there is no room as a whole: how their parts begin and are answered.
 
 use super::budget::cost;
-use super::connection::Incoming;
+use super::connection::{Incoming, Refusal, Unwanted};
 use super::connections::Connections;
 use super::divided::{Divided, PartEnd};
 use super::handshake::ReplyStyle;
@@ -98,8 +98,12 @@ impl Connections {
         let (whole, in_order, failed) = (divided.request, divided.in_order, failure.is_some());
         let (end, dropped) = divided.end(failure);
         let is_write = whole.command == command::WRITE;
-        if is_write {
-            connection.discard += dropped;
+        if is_write && dropped > 0 {
+            connection.unwanted = Some(Unwanted {
+                bytes: dropped,
+                of: Some(number),
+                refusal: None,
+            });
         }
         connection.settle_dividing();
         if end != PartEnd::More {
@@ -116,7 +120,13 @@ impl Connections {
                 self.cut(index, Some(why), operations);
             }
             PartEnd::Failed(errno, why) => {
-                connection.refuse(&whole, errno, &why, charge, &self.home.complaints);
+                let refusal = Refusal {
+                    request: whole,
+                    errno,
+                    why,
+                    charge,
+                };
+                connection.refuse_when_read(refusal, Some(number), &self.home.complaints);
             }
             PartEnd::More | PartEnd::Last if !is_write && in_order => {
                 put_stretch(output, &whole, ended, style, charge);

@@ -153,20 +153,35 @@ impl Census {
         let from = if self.count(peer) >= self.per_peer_max {
             peer
         } else if full {
-            let most = self.counts.iter().max_by_key(|(_, count)| **count);
-            most.map_or(peer, |(most, _)| *most)
+            self.with_most().unwrap_or(peer)
         } else {
             return SeatDecision::Free;
         };
+        self.instead(from, now_ns)
+            .map_or(SeatDecision::Wait, SeatDecision::Instead)
+    }
+
+    /// The connection that makes room where the system has no descriptor for a new one.
+    pub fn dispensable(&self, now_ns: u64) -> Option<u64> {
+        self.instead(self.with_most()?, now_ns)
+    }
+
+    /// The peer with most connections.
+    fn with_most(&self) -> Option<Peer> {
+        let most = self.counts.iter().max_by_key(|(_, count)| **count);
+        most.map(|(peer, _)| *peer)
+    }
+
+    /// The connection of a peer that leaves for a new one: the longest idle.
+    fn instead(&self, peer: Peer, now_ns: u64) -> Option<u64> {
         if self.leaving >= LEAVING_MAX {
-            return SeatDecision::Wait;
+            return None;
         }
         let members = self.members.iter();
         let idle = members
-            .filter(|(_, it)| it.peer == from && !it.leaving)
+            .filter(|(_, it)| it.peer == peer && !it.leaving)
             .filter_map(|(id, it)| Some((it.presence.idle_since(now_ns)?, *id)));
-        idle.min()
-            .map_or(SeatDecision::Wait, |(_, id)| SeatDecision::Instead(id))
+        idle.min().map(|(_, id)| id)
     }
 
     /// Takes a connection in.
@@ -245,6 +260,16 @@ mod tests {
         assert_eq!(census.place(mine, SECOND_NS), SeatDecision::Instead(young));
         census.remove(old);
         assert_eq!(census.place(mine, SECOND_NS), SeatDecision::Instead(young));
+    }
+
+    #[test]
+    fn where_the_system_has_no_descriptor_the_peer_with_most_gives_one() {
+        let mut census = census(10, 10);
+        assert_eq!(census.dispensable(SECOND_NS), None);
+        census.add(Peer::User(1), Presence::new(1));
+        let old = census.add(Peer::User(2), Presence::new(2));
+        census.add(Peer::User(2), Presence::new(3));
+        assert_eq!(census.dispensable(SECOND_NS), Some(old));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The server from the outside: a client that can say anything, polite or not.
 
 use super::*;
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;

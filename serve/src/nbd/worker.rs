@@ -16,7 +16,7 @@ use super::{Log, Settings};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
-use ugeom_engine::reactor::{Event, Interest, Reactor, Timer, Waiting, Waker};
+use ugeom_engine::reactor::{Event, Interest, Reactor, Waiting, Waker};
 use ugeom_machine::adaptive_polling::AdaptivePolling;
 use ugeom_machine::clock;
 use ugeom_stack::Stack;
@@ -69,7 +69,8 @@ pub(super) struct Worker {
     /// The connection that was read last, which is likely to send again.
     hot: usize,
     hot_turns: u32,
-    tick: Option<Timer>,
+    /// When it is looked next, if at all.
+    tick_ns: Option<u64>,
     /// How often it is looked for clients that have fallen silent.
     tick_every: Duration,
     draining: bool,
@@ -108,7 +109,7 @@ impl Worker {
             ),
             hot: 0,
             hot_turns: 0,
-            tick: None,
+            tick_ns: None,
             tick_every: (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1)),
             draining: false,
         };
@@ -144,8 +145,10 @@ impl Worker {
     fn take_event(&mut self, event: Event) {
         match event {
             Event::Due(_) => {
-                self.tick = None;
+                let due_ns = self.tick_ns.take();
                 if !self.connections.is_empty() {
+                    let late_ns = due_ns.map(|due| self.connections.now_ns.saturating_sub(due));
+                    self.connections.excuse(late_ns.unwrap_or(0));
                     self.connections.cut_silent(&mut self.operations);
                     self.wind_up();
                 }
@@ -238,7 +241,7 @@ impl Worker {
             match self.orders.try_recv() {
                 Ok(Order::Admit(admission)) => {
                     self.connections.admit(*admission, &mut self.operations);
-                    if self.tick.is_none() {
+                    if self.tick_ns.is_none() {
                         self.wind_up();
                     }
                     if self.draining {
@@ -264,6 +267,7 @@ impl Worker {
     /// Starts the timer that looks for clients which have fallen silent.
     fn wind_up(&mut self) {
         let due_ns = clock::now_ns() + self.tick_every.as_nanos() as u64;
-        self.tick = Some(self.connections.reactor.timer_at(due_ns));
+        self.connections.reactor.timer_at(due_ns);
+        self.tick_ns = Some(due_ns);
     }
 }

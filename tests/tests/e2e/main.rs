@@ -70,6 +70,7 @@ mod rescue_steps;
 mod run;
 mod serve;
 mod serve_killed;
+mod serve_limits;
 mod serve_others;
 mod session;
 mod show;

@@ -4,6 +4,7 @@ use crate::disks;
 use crate::run::{
     UGEOM, command, end, has, other, part, run, ugeom, ugeom_with, wait_for, words_of,
 };
+use crate::serve::Served;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -174,6 +175,30 @@ fn an_image_behind_a_loop_device_is_not_written_to() {
     // Through the device itself all is as before.
     part(&["modify", "-i", "1", "-t", "efi", &over.text()]);
     assert!(std::fs::read(&path).expect("the image") != before);
+}
+
+/// losetup(8) takes an image that is locked, so the writer of the device looks at the lock.
+#[test]
+fn a_loop_device_over_an_image_that_is_written_to_is_not_written_to() {
+    let (_folder, path) = disks::empty_image(8 << 20);
+    let image = disks::text(&path);
+    ugeom(&["part", "create", "-s", "gpt", &image]).quiet();
+    let own = tempfile::tempdir().expect("a folder");
+    let mut served = Served::start(own, &image, &["--rw"]);
+    let Some(over) = LoopDevice::over(&path, &[]) else { return };
+    let device = over.text();
+    let locked = "another program has it open and lets no other write (it is locked)";
+    let expected = format!("ugeom: {device}: its file {image}: {locked}\n");
+    for line in ["serve --rw --run true IMAGE", "part add -t efi IMAGE"] {
+        assert_eq!(ugeom(&words(line, &device)).failed(1), expected, "{line}");
+    }
+    assert_eq!(ugeom(&["show", &device]).code, 0, "reading is harmless");
+    served.signal("-TERM");
+    // Two devices may stand on two parts of one image.
+    let Some(beside) = LoopDevice::over(&path, &["--offset", "4194304"]) else { return };
+    let held = ["serve", "--rw", &device, "--no-taste", "--run"];
+    let inner = format!("{UGEOM} serve --rw {} --no-taste --run true", beside.text());
+    assert_eq!(ugeom(&[&held[..], &[&inner]].concat()).code, 0);
 }
 
 /// The data of a VMDK image may be in files beside it.

@@ -70,6 +70,26 @@ fn served(format: &str) {
     }
 }
 
+/// `cp NEW IMAGE` and `> IMAGE` cut the image that the server has open.
+#[test]
+fn a_server_reports_that_its_image_was_cut_short() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = "printf changed | $UGEOM write --offset 512k".replace("$UGEOM", UGEOM);
+    for (change, code) in [("truncate -s 256k a.img", 1), ("truncate -s 2M a.img", 0)] {
+        let script = format!("{write} $uri && {change}; {write} $uri");
+        let line = format!("{UGEOM} serve a.img --rw --run '{script}; true'");
+        let ended = beside(folder.path(), "raw", &line);
+        assert_eq!(ended.code, code, "{change}: {}", ended.stderr);
+        if code == 1 {
+            has(&ended.stderr, "has cut the file short");
+            has(
+                &ended.stderr,
+                "a.img: data is lost: another program has cut",
+            );
+        }
+    }
+}
+
 #[test]
 fn a_server_reports_that_its_image_is_gone() {
     served("raw");

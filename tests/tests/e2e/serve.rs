@@ -53,6 +53,10 @@ impl Served {
         disks::at(&self.folder, name)
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
         self.child.signal(signal)
     }

@@ -20,7 +20,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::mpsc;
 use ugeom_machine::temporary::PrivateFolder;
-use ugeom_machine::{cpu, interrupt};
+use ugeom_machine::{cpu, interrupt, open_files};
 use ugeom_serve::control::Control;
 use ugeom_serve::metrics::Metrics;
 use ugeom_serve::nbd::{Address, Given, OnlyClient, Rule, Server, Settings};
@@ -152,6 +152,7 @@ impl Serve {
         if let Some(folder) = &folder {
             addresses.push(Address::Unix(folder.socket("nbd")?));
         }
+        let files_before = open_files::raise();
         let open = self.targets.open(self.rw)?;
         let signals = interrupt::end_signals().context("listening for signals")?;
         let (tell, ends) = mpsc::channel();
@@ -188,6 +189,7 @@ impl Serve {
             return opening::ended(&open.stack, Ok(()));
         };
         let child = running::start(command, &servers)?;
+        files_before.give_to(&child);
         let status = running::wait(child, &tell, &ends);
         servers.stop();
         let outcome = status.and_then(|(end, status)| running::judge(command, &end, status));

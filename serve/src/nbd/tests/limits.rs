@@ -18,6 +18,20 @@ fn half_a_handshake_and_silence_ends_in_time() {
 }
 
 #[test]
+fn a_client_that_asks_for_many_exports_has_the_time_for_each() {
+    let running = serve("md:1m", |settings| {
+        settings.limits.handshake = Duration::from_millis(600);
+    });
+    let mut asks = Peer::greeted(running.connect());
+    for _ in 0..8 {
+        std::thread::sleep(Duration::from_millis(150));
+        asks.option(option::LIST, &[]);
+        assert_eq!(asks.replies().len(), 2);
+    }
+    assert!(asks.go("").is_ok(), "after twice the limit");
+}
+
+#[test]
 fn half_a_message_and_silence_ends_in_time_and_idleness_does_not() {
     let running = serve("md:1m", |settings| {
         settings.limits.stall = Duration::from_millis(100);

@@ -283,3 +283,35 @@ fn pages_of_a_cache_are_sent_as_they_lie_and_stay_what_they_were() {
         client.write(0, 8192, &[0; 4096]);
     }
 }
+
+/// Sends the beginning of a WRITE of 12 MiB, and returns whether it is answered before its end.
+fn answered_in_the_middle(client: &mut Client, flags: u16) -> bool {
+    const PART: usize = 6 << 20;
+    let cookie = client.send(command::WRITE, flags, 0, 2 * PART as u32);
+    let data = vec![7; PART];
+    client.stream.write_all(&data).expect("half of the data");
+    let soon = Some(Duration::from_millis(300));
+    client.stream.set_read_timeout(soon).expect("a time-out");
+    let early = rustix::net::recv(&client.stream, &mut [0; 1][..], RecvFlags::PEEK).is_ok();
+    let late = Some(Duration::from_secs(60));
+    client.stream.set_read_timeout(late).expect("a time-out");
+    client.stream.write_all(&data).expect("the rest");
+    let (answered, reply) = client.receive(0, 0);
+    assert_eq!(answered, cookie);
+    assert_ne!(reply.error, 0);
+    assert_eq!(client.ask(command::FLUSH, 0, 0, 0).error, 0, "it goes on");
+    early
+}
+
+#[test]
+fn a_refused_write_is_answered_when_its_data_has_come() {
+    for (requests, structured) in [(1024, false), (1024, true), (1, true)] {
+        let running = serve("md:16m | nop:wfail=100%", |settings| {
+            settings.limits.requests = requests;
+        });
+        let mut client = running.client("", structured);
+        assert!(!answered_in_the_middle(&mut client, 0), "parts failed");
+        let unknown = 1 << 9;
+        assert!(!answered_in_the_middle(&mut client, unknown), "refused");
+    }
+}

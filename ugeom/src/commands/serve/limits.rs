@@ -37,7 +37,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = bytes_in_flight)]
     max_bytes: u64,
 
-    /// Time limit of a handshake
+    /// Time limit of each option of a handshake
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = limit_ns)]
     handshake_timeout: u64,
 
