@@ -57,7 +57,7 @@ fn alone(document: &Document, rows: &[Judgement]) -> String {
         let time = amount(&spread.interval(), Unit::Ns);
         return format!("{base} takes {time}.");
     }
-    let (there_are, flag) = observations(document);
+    let (there_are, verb, flag) = observations(document);
     let needed = observations_needed(&document.subject);
     match row {
         Some(row) if rows.len() == 1 => {
@@ -69,23 +69,26 @@ fn alone(document: &Document, rows: &[Judgement]) -> String {
             format!("{base} takes {ends} in {there_are}.")
         }
         _ => format!(
-            "No verdict: {there_are} are too few, a comparison needs {needed} ({flag} {needed})."
+            "No verdict: {there_are} {verb} too few, a comparison needs {needed} ({flag} {needed})."
         ),
     }
 }
 
-/// The observations that there are, and the flag that sets how many.
-fn observations(document: &Document) -> (String, &'static str) {
-    match document.subject.is_of_commands() {
-        true => (counted(document.rounds(), "round"), "--rounds"),
+/// The observations that there are with the verb behind them, and the flag that sets how many.
+fn observations(document: &Document) -> (String, &'static str, &'static str) {
+    let (number, [one, many], flag) = match document.subject.is_of_commands() {
+        true => (document.rounds(), ["round", "rounds"], "--rounds"),
         false => {
-            let there_are = match document.processes.len() {
-                1 => "1 process".to_owned(),
-                many => format!("{many} processes"),
-            };
-            (there_are, "--processes")
+            let processes = document.processes.len() as u64;
+            (processes, ["process", "processes"], "--processes")
         }
-    }
+    };
+    let (what, verb) = if number == 1 {
+        (one, "is")
+    } else {
+        (many, "are")
+    };
+    (format!("{number} {what}"), verb, flag)
 }
 
 fn told(document: &Document, contest: &Contest, others: &[&Judgement]) -> String {
@@ -94,10 +97,10 @@ fn told(document: &Document, contest: &Contest, others: &[&Judgement]) -> String
         .any(|row| row.change.is_some_and(|change| !change.covers))
     {
         let needed = observations_needed(&document.subject);
-        let (there_are, flag) = observations(document);
+        let (there_are, verb, flag) = observations(document);
         let comparisons = counted(others.len() as u64, "comparison");
         return format!(
-            "No verdict: {there_are} are too few for {comparisons}: {needed} are needed ({flag} \
+            "No verdict: {there_are} {verb} too few for {comparisons}: {needed} are needed ({flag} \
              {needed})."
         );
     }

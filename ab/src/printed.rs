@@ -49,6 +49,12 @@ impl Printed {
     /// # Errors
     /// The defect of the text: it holds no number, or one that is no such time.
     pub fn read(self, output: &str) -> Result<f64, String> {
+        if let Some(text) = with_comma(output) {
+            return Err(format!(
+                "it printed {text}: a comma between digits may group them or divide two numbers; \
+                 print the number without one"
+            ));
+        }
         let Some(number) = last_number(output) else {
             let shown = if output.trim().is_empty() {
                 "nothing".to_owned()
@@ -63,11 +69,39 @@ impl Printed {
         }
         Err(match self {
             Self::PerSecond => {
+                let number = short(number);
                 format!("it printed {number}: a rate lies between 1 per hour and 10^12 per second")
             }
-            _ => format!("it printed {number}: a time lies between a picosecond and an hour"),
+            _ => {
+                let number = short(number);
+                format!("it printed {number}: a time lies between a picosecond and an hour")
+            }
         })
     }
+}
+
+/// A number as people write it: very large and very small ones with an exponent.
+fn short(number: f64) -> String {
+    match number == 0.0 || (1e-6..1e15).contains(&number.abs()) {
+        true => number.to_string(),
+        false => format!("{number:e}"),
+    }
+}
+
+/// The digits, points and commas at the last number of a text, if a comma stands between two of its
+/// digits.
+fn with_comma(text: &str) -> Option<&str> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let end = text.rfind(is_digit)? + 1;
+    let from = text[..end].rfind(|c: char| !is_digit(c) && !".,eE".contains(c));
+    let from = from.map_or(0, |at| {
+        at + text[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    let number = text[from..end].trim_start_matches(|c: char| !is_digit(c));
+    let divided = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1] == b',';
+    let followed = |pair: &[u8]| pair[0] == b',' && pair[1].is_ascii_digit();
+    let bytes = number.as_bytes();
+    (bytes.windows(2).any(divided) && bytes.windows(2).any(followed)).then_some(number)
 }
 
 /// The end of a text on one line, without control characters.
@@ -128,6 +162,33 @@ mod tests {
         }
         assert_eq!(Printed::PerSecond.read("1e12"), Ok(0.001));
         assert_eq!(Printed::S.read("3600"), Ok(3.6e12));
+    }
+
+    #[test]
+    fn a_comma_between_digits_is_refused_because_it_has_two_meanings() {
+        for (text, number) in [
+            ("1,234", "1,234"),
+            ("rate: 5,234.5 IOPS", "5,234.5"),
+            ("12,5 ms\n", "12,5"),
+            ("seq,4096,12.5,13.5", "4096,12.5,13.5"),
+        ] {
+            let problem = Printed::Ms.read(text).unwrap_err();
+            assert!(
+                problem.starts_with(&format!("it printed {number}: ")),
+                "{problem}"
+            );
+        }
+        for text in [
+            "1,234 reads, 56 ms",
+            "12.5, done",
+            "read, 12.5",
+            "ä12.5",
+            "1, 12.5",
+        ] {
+            assert!(Printed::Ms.read(text).is_ok(), "{text}");
+        }
+        let long = Printed::S.read("1e300").unwrap_err();
+        assert!(long.starts_with("it printed 1e300: "), "{long}");
     }
 
     const UNITS: [Printed; 5] = [

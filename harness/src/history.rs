@@ -31,7 +31,7 @@ const HEAD_BYTES: usize = 9;
 
 /// The results of one commit, or of one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct CommitResults {
     /// The measured state: a commit, a version, a day.
     pub commit: String,
     /// When, seconds since 1970.
@@ -44,12 +44,12 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     /// An entry for each commit, oldest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CommitResults>,
     /// Whether an incomplete last line was left out.
     pub torn: bool,
 }
 
-impl Entry {
+impl CommitResults {
     fn line(&self) -> Result<String, HarnessError> {
         let json = serde_json::to_string(self);
         let json = json.map_err(|error| HarnessError::Document(error.to_string()))?;
@@ -69,8 +69,8 @@ pub fn parse(name: &str, text: &[u8]) -> Result<History, HarnessError> {
 
 /// One entry for each commit, with the values of all entries of that commit, at the place of the
 /// first: a commit that was added twice is one observation.
-fn by_commit(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut merged: Vec<Entry> = Vec::new();
+fn by_commit(entries: Vec<CommitResults>) -> Vec<CommitResults> {
+    let mut merged: Vec<CommitResults> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for entry in entries {
         match places.get(&entry.commit) {
@@ -115,7 +115,7 @@ fn whole_lines(name: &str, text: &[u8]) -> Result<(History, usize), HarnessError
     Ok((history, at))
 }
 
-fn entry(line: &[u8]) -> Result<Entry, String> {
+fn entry(line: &[u8]) -> Result<CommitResults, String> {
     let Some(line) = line.strip_suffix(b"\n") else {
         return Err("it has no end".to_owned());
     };
@@ -169,7 +169,7 @@ fn bytes(file: &mut File, name: &str) -> Result<Vec<u8>, HarnessError> {
 ///
 /// # Errors
 /// [`HarnessError::Os`] when it cannot be written, as [`parse`] when it is damaged.
-pub fn add(folder: &Path, entry: &Entry) -> Result<bool, HarnessError> {
+pub fn add(folder: &Path, entry: &CommitResults) -> Result<bool, HarnessError> {
     let folder_name = folder.display().to_string();
     std::fs::create_dir_all(folder).map_err(HarnessError::os(folder_name, "making"))?;
     let path = path(folder);
@@ -313,8 +313,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn entry_of(commit: &str, value: f64) -> Entry {
-        Entry {
+    fn entry_of(commit: &str, value: f64) -> CommitResults {
+        CommitResults {
             commit: commit.to_owned(),
             time_unix_s: 1,
             series: vec![Series {

@@ -14,7 +14,7 @@ use ugeom_harness::{Control, HarnessError, Meter};
 use ugeom_report::{Page, Saved};
 
 /// An experiment, of which only the name is known.
-struct Entry {
+struct ListedExperiment {
     name: &'static str,
     page: fn(&str) -> Result<Page, HarnessError>,
     worker: Worker,
@@ -22,7 +22,7 @@ struct Entry {
 
 type Worker = fn(&str, &[ServerKind], &dyn Meter, &mut Control<'_>) -> Result<String, HarnessError>;
 
-impl Entry {
+impl ListedExperiment {
     const fn of<E: Experiment>() -> Self {
         Self {
             name: E::NAME,
@@ -48,12 +48,12 @@ fn work<E: Experiment>(
 }
 
 /// All experiments of which reports are made; `ab` measures in a way of its own.
-const EXPERIMENTS: &[Entry] = &[
-    Entry::of::<layers::Layers>(),
-    Entry::of::<scaling::Scaling>(),
-    Entry::of::<cached::Cached>(),
-    Entry::of::<sweep::Sweep>(),
-    Entry::of::<engines::Engines>(),
+const EXPERIMENTS: &[ListedExperiment] = &[
+    ListedExperiment::of::<layers::Layers>(),
+    ListedExperiment::of::<scaling::Scaling>(),
+    ListedExperiment::of::<cached::Cached>(),
+    ListedExperiment::of::<sweep::Sweep>(),
+    ListedExperiment::of::<engines::Engines>(),
 ];
 
 /// The work of a process that `run` of the module `experiment` started: reads a request, measures,

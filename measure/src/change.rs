@@ -99,6 +99,28 @@ impl Change {
         }
     }
 
+    /// The words for a quantity that is no speed: `2.0 x more (1.8 to 2.2)`, `25 % less`.
+    pub fn of_an_amount(&self) -> String {
+        let Interval {
+            estimate,
+            low,
+            high,
+            ..
+        } = self.ratio;
+        match self.claim() {
+            Claim::Equivalent | Claim::Open => self.to_string(),
+            _ if estimate > 1.0 => {
+                let ratios = [estimate, low, high];
+                in_words("more", ratios, ratios.map(gain))
+            }
+            _ => {
+                let less = [estimate, high, low];
+                let percents = less.map(|ratio| (1.0 - ratio) * 100.0);
+                in_words("less", less.map(|ratio| 1.0 / ratio), percents)
+            }
+        }
+    }
+
     /// How many times as fast the changed side is, with the ends of the interval in that order.
     fn speeds(&self) -> [f64; 3] {
         let Interval {
@@ -118,13 +140,20 @@ impl Change {
 /// `not significant (differences below 4 % would not be seen)`.
 impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (word, sides) = match self.claim() {
+        let speeds = self.speeds();
+        match self.claim() {
+            Claim::Faster => write!(out, "{}", in_words("faster", speeds, speeds.map(gain))),
+            Claim::Slower => {
+                let [estimate, low, high] = speeds;
+                let times = [1.0 / estimate, 1.0 / high, 1.0 / low];
+                write!(out, "{}", in_words("slower", times, times.map(gain)))
+            }
             Claim::Equivalent => {
                 let within = percent(self.same_within * 100.0, 2);
-                return write!(out, "equivalent within {within} %");
+                write!(out, "equivalent within {within} %")
             }
             Claim::Open if !self.covers => {
-                return write!(out, "no verdict: too few observations for this confidence");
+                write!(out, "no verdict: too few observations for this confidence")
             }
             Claim::Open => {
                 let detectable = self.detectable();
@@ -135,34 +164,34 @@ impl fmt::Display for Change {
                     share if share.is_finite() => format!("{} x", digits(share + 1.0)),
                     _ => return write!(out, "not significant (no difference would be seen)"),
                 };
-                return write!(
+                write!(
                     out,
                     "not significant (differences below {words} would not be seen)"
-                );
+                )
             }
-            Claim::Faster => ("faster", self.speeds()),
-            Claim::Slower => {
-                let [estimate, low, high] = self.speeds();
-                ("slower", [1.0 / estimate, 1.0 / high, 1.0 / low])
-            }
-        };
-        let [estimate, low, high] = sides;
-        if estimate >= FACTOR_MIN {
-            let [estimate, low, high] = [estimate, low, high].map(digits);
-            return write!(out, "{estimate} x {word} ({low} to {high})");
         }
-        let change = |factor: f64| (factor - 1.0) * 100.0;
-        let step = (change(high) - change(low)).abs();
-        let decimals = match step {
-            step if step >= 10.0 => 0,
-            step if step >= 1.0 => 1,
-            step if step >= 0.1 => 2,
-            _ => 3,
-        };
-        let [estimate, low, high] =
-            [estimate, low, high].map(|factor| format!("{:.decimals$}", change(factor)));
-        write!(out, "{estimate} % {word} ({low} to {high})")
     }
+}
+
+/// What a factor adds, in per cent.
+fn gain(factor: f64) -> f64 {
+    (factor - 1.0) * 100.0
+}
+
+/// A factor from [`FACTOR_MIN`] on, else per cent, each with the ends of its interval.
+fn in_words(word: &str, factors: [f64; 3], percents: [f64; 3]) -> String {
+    if factors[0] >= FACTOR_MIN {
+        let [estimate, low, high] = factors.map(digits);
+        return format!("{estimate} x {word} ({low} to {high})");
+    }
+    let decimals = match (percents[2] - percents[1]).abs() {
+        step if step >= 10.0 => 0,
+        step if step >= 1.0 => 1,
+        step if step >= 0.1 => 2,
+        _ => 3,
+    };
+    let [estimate, low, high] = percents.map(|percent| format!("{percent:.decimals$}"));
+    format!("{estimate} % {word} ({low} to {high})")
 }
 
 /// A factor with two digits that count.
@@ -228,6 +257,20 @@ mod tests {
         few.covers = false;
         assert_eq!(few.claim(), Claim::Open);
         assert!(few.to_string().starts_with("no verdict"));
+    }
+
+    #[test]
+    fn an_amount_is_more_or_less_and_its_percentage_is_of_the_base() {
+        let lower = |estimate, low, high| change(estimate, low, high, Better::Lower);
+        for (one, words) in [
+            (lower(2.0, 1.8, 2.2), "2.0 x more (1.8 to 2.2)"),
+            (lower(0.75, 0.7, 0.8), "25 % less (20 to 30)"),
+            (lower(0.25, 0.2, 0.4), "4.0 x less (2.5 to 5.0)"),
+            (lower(1.12, 1.1, 1.14), "12.0 % more (10.0 to 14.0)"),
+            (lower(1.001, 0.995, 1.005), "equivalent within 1 %"),
+        ] {
+            assert_eq!(one.of_an_amount(), words);
+        }
     }
 
     proptest! {

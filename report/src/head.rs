@@ -16,7 +16,7 @@ const UNDISTURBED_SHARE: f64 = 0.97;
 
 /// One line of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct HeadLine {
     /// The subject, in one word.
     pub word: &'static str,
     /// The text.
@@ -24,9 +24,9 @@ pub struct Entry {
 }
 
 /// The head of a document. `left_out` names the omitted measurements, with reasons.
-pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
+pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<HeadLine> {
     let mut entries = Vec::new();
-    let mut add = |word, text: String| entries.push(Entry { word, text });
+    let mut add = |word, text: String| entries.push(HeadLine { word, text });
     add("machine", document.host.to_string());
     if let Some(target) = &document.target {
         add("target", format!("{}: {target}", target.path));
@@ -320,7 +320,7 @@ mod tests {
         Document::new("sweep", Host::now(), Settings::default(), (), measured)
     }
 
-    fn said<'a>(entries: &'a [Entry], word: &str) -> Option<&'a str> {
+    fn said<'a>(entries: &'a [HeadLine], word: &str) -> Option<&'a str> {
         let entry = entries.iter().find(|entry| entry.word == word)?;
         Some(&entry.text)
     }

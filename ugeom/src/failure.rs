@@ -1,6 +1,6 @@
 //! Errors: their text on stderr, and the exit code.
 
-use crate::output;
+use crate::{hyperfine, output};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -111,6 +111,13 @@ pub fn of_arguments(error: &clap::Error, command: &clap::Command) -> ExitCode {
         return ExitCode::from(USAGE);
     }
     let words = plain(words.strip_prefix("error: ").unwrap_or(&words));
+    if let Some(tip) = of_hyperfine(error, command) {
+        let first = words.lines().next().unwrap_or_default();
+        output::complain(&format!(
+            "{first}\n\n  tip: {tip}\n\nFor more information, try '--help'."
+        ));
+        return ExitCode::from(USAGE);
+    }
     let words = match meant(error, command) {
         Some(tip) => words.replacen('\n', &format!("\n\n  tip: {tip}\n"), 1),
         None => words,
@@ -148,6 +155,18 @@ fn path_of_arguments(command: &clap::Command) -> Vec<&clap::Command> {
         );
     }
     path
+}
+
+/// The tip for an option of hyperfine that `ab` has in another form.
+fn of_hyperfine(error: &clap::Error, command: &clap::Command) -> Option<&'static str> {
+    let is_ab = path_of_arguments(command).last()?.get_name() == "ab";
+    if error.kind() != ErrorKind::UnknownArgument || !is_ab {
+        return None;
+    }
+    match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(wrong) => hyperfine::instead_of(wrong),
+        _ => None,
+    }
 }
 
 /// A tip for a wrong option where clap has none: it counts exchanged letters (`--ndb`) as two

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | which commands are there? | [`commands`] |
 //! | what becomes of an error? | `failure.rs` |
+//! | what does `ab` have for an option of hyperfine? | `hyperfine.rs` |
 //! | where do sockets and mounts of our own go? | `folder.rs` |
 //! | how is anything printed? | `output.rs` |
 //! | how is a target opened? | `opening.rs` |
@@ -22,6 +23,7 @@ mod commands;
 mod contents;
 mod control;
 mod failure;
+mod hyperfine;
 mod opening;
 mod output;
 mod progress;

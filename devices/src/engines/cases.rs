@@ -3,7 +3,7 @@
 use super::EnginesOptions;
 use super::account::Account;
 use super::cost;
-use super::job::{BLOCK_BYTES, EngineJob, Part};
+use super::job::{BLOCK_BYTES, EngineJob, FilePart};
 use super::methods::Method;
 use super::plan::{self, Depth, EnginesPlan};
 use super::schedulers::Schedulers;
@@ -75,7 +75,7 @@ pub(super) struct Matrix {
     pub measuring: Rc<std::cell::Cell<bool>>,
     direct: Arc<File>,
     cached: Arc<File>,
-    part: Part,
+    part: FilePart,
     device: Option<Arc<dyn Counters>>,
     doing: Vec<Doing>,
     notes: Vec<Noted>,
@@ -107,7 +107,7 @@ impl Matrix {
             measuring: Rc::default(),
             direct,
             cached,
-            part: Part { first, blocks },
+            part: FilePart { first, blocks },
             device: KernelDevice::below(path).map(|device| Arc::new(device) as Arc<dyn Counters>),
             doing: Vec::new(),
             notes: Vec::new(),

@@ -36,13 +36,13 @@ pub(super) fn memory(depth: u32, random: &mut fastrand::Rng) -> Vec<Buffer> {
 
 /// The part of a file that is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FilePart {
     pub first: u64,
     /// How many blocks it has.
     pub blocks: u64,
 }
 
-impl Part {
+impl FilePart {
     /// Random blocks of it, half of which are written.
     pub fn requests(self, mut random: fastrand::Rng) -> Mixed<Random> {
         let kinds = random.fork();
@@ -107,7 +107,7 @@ impl EngineJob {
         engine: Box<dyn Engine<Memory>>,
         file: &Arc<File>,
         depth: u32,
-        part: Part,
+        part: FilePart,
         seed: u64,
     ) -> Result<Self, Errno> {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -2,7 +2,7 @@
 //! after another.
 
 use super::account::Account;
-use super::job::{BLOCK_BYTES, Part};
+use super::job::{BLOCK_BYTES, FilePart};
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ugeom_harness::HarnessError;
@@ -22,7 +22,7 @@ const STACK_BYTES: usize = 64 << 10;
 /// State shared by the threads of a run.
 struct Shared<'a> {
     file: &'a File,
-    part: Part,
+    part: FilePart,
     /// Requests that no thread has taken yet.
     left: AtomicU64,
     gate: Gate,
@@ -38,7 +38,7 @@ struct Shared<'a> {
 pub(super) fn by_threads(
     case: &str,
     file: &File,
-    (threads, part, seed): (u32, Part, u64),
+    (threads, part, seed): (u32, FilePart, u64),
     count: u64,
     account: &mut Account,
 ) -> Result<RunResult, HarnessError> {

@@ -176,7 +176,7 @@ pub fn run(
     control: &mut Control<'_>,
 ) -> Result<KernelLayers, HarnessError> {
     let (host, start_ns) = (Host::now(), clock::now_ns());
-    let mut place = Place::new(options)?;
+    let mut place = ChainPlace::new(options)?;
     let (mut chain, _) = readable(place.top())?;
     let mut left_out = std::mem::take(&mut chain.left_out);
     let mut faithful = None;
@@ -228,12 +228,12 @@ pub fn run(
 }
 
 /// Where the chain is.
-enum Place<'a> {
+enum ChainPlace<'a> {
     Device(&'a str),
     Memory(InMemory),
 }
 
-impl<'a> Place<'a> {
+impl<'a> ChainPlace<'a> {
     fn new(options: &'a KernelLayersOptions) -> Result<Self, HarnessError> {
         Ok(match &options.bottom {
             Bottom::Device => Self::Device(&options.target),
@@ -306,7 +306,7 @@ fn plan(chain: &Chain, left_out: &mut Vec<String>) -> Vec<(u64, usize, bool)> {
 /// Measures all cases in turn, again and again.
 fn passes(
     options: &KernelLayersOptions,
-    (place, plan): (&mut Place<'_>, &[(u64, usize, bool)]),
+    (place, plan): (&mut ChainPlace<'_>, &[(u64, usize, bool)]),
     start_ns: u64,
     control: &mut Control<'_>,
 ) -> Result<Vec<Case>, HarnessError> {

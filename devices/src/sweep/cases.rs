@@ -2,7 +2,7 @@
 
 use super::SweepOptions;
 use super::blocks::{self, Moving, Named};
-use super::subject::{CacheMode, CaseFacts, Part, Role, SetLimits, Subject};
+use super::subject::{CacheMode, CaseFacts, Role, SetLimits, Subject, SweepTarget};
 use rustix::fs::{Advice, Mode, OFlags};
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
@@ -46,7 +46,7 @@ enum Ready {
 }
 
 /// A target, and its known properties.
-struct Found {
+struct TargetFacts {
     text: String,
     /// The file at its bottom, if there is one.
     file: Option<PathBuf>,
@@ -58,16 +58,16 @@ struct Found {
 
 /// The path that a target is, when it is nothing else: no layer, no option, no address.
 pub fn is_path(text: &str) -> Option<PathBuf> {
-    let found = Found::of(text);
+    let found = TargetFacts::of(text);
     found.file.filter(|_| found.plain)
 }
 
 /// Whether a target is a file or a block device that is read by system calls.
 pub fn is_file(text: &str) -> bool {
-    Found::of(text).file.is_some()
+    TargetFacts::of(text).file.is_some()
 }
 
-impl Found {
+impl TargetFacts {
     fn of(text: &str) -> Self {
         let target = spec::parse(text, &registry::names()).ok();
         let bottom = target.as_ref().and_then(|target| target.layers.first());
@@ -248,7 +248,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// A target without cases yet.
-    pub fn part(&mut self, part: Part) -> usize {
+    pub fn part(&mut self, part: SweepTarget) -> usize {
         self.subject.parts.push(part);
         self.subject.parts.len() - 1
     }
@@ -265,7 +265,7 @@ impl<'a> Matrix<'a> {
     /// # Errors
     /// [`HarnessError`] when it cannot be opened in any of the ways that were asked for.
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), HarnessError> {
-        let found = Found::of(text);
+        let found = TargetFacts::of(text);
         found.can_be_read()?;
         let ways: Vec<CacheMode> = match found.file {
             None => vec![CacheMode::Stack],
@@ -303,7 +303,12 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    fn part_of(&mut self, name: &str, found: &Found, ready: &Ready) -> Result<usize, HarnessError> {
+    fn part_of(
+        &mut self,
+        name: &str,
+        found: &TargetFacts,
+        ready: &Ready,
+    ) -> Result<usize, HarnessError> {
         let device = ready.device().map(|device| device.name().to_owned());
         let below = found.file.as_deref().map(block_device::below);
         let below = below.and_then(Result::ok).unwrap_or_default();
@@ -311,7 +316,7 @@ impl<'a> Matrix<'a> {
             Ready::Stack(target) => set_limits(target),
             Ready::Calls(_) => None,
         };
-        let part = Part {
+        let part = SweepTarget {
             name: name.to_owned(),
             target: found.text.clone(),
             region_bytes: ready.bytes()?.min(self.options.bytes),
@@ -328,7 +333,7 @@ impl<'a> Matrix<'a> {
         &mut self,
         part: usize,
         way: CacheMode,
-        found: &Found,
+        found: &TargetFacts,
         ready: &Ready,
     ) -> Result<(), HarnessError> {
         let region_bytes = self.subject.parts[part].region_bytes;
@@ -397,7 +402,7 @@ impl<'a> Matrix<'a> {
     fn add_step(
         &mut self,
         facts: CaseFacts,
-        found: &Found,
+        found: &TargetFacts,
         ready: &Ready,
     ) -> Result<(), HarnessError> {
         let name = facts.name(&self.subject.parts[facts.part].name);
@@ -438,7 +443,7 @@ impl<'a> Matrix<'a> {
         part: usize,
         way: CacheMode,
         block_bytes: u64,
-        found: &Found,
+        found: &TargetFacts,
     ) -> Result<(), HarnessError> {
         let threads = found.plain && !has_queue();
         for depth in DEPTHS {

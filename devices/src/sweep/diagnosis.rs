@@ -3,7 +3,7 @@
 //! Each rule has its threshold as a constant with its reason.
 
 use super::findings::{Limited, Sums, WayFindings};
-use super::subject::{CacheMode, Part, Subject};
+use super::subject::{CacheMode, Subject, SweepTarget};
 use ugeom_harness::figure::{Unit, amount, value};
 use ugeom_harness::total;
 use ugeom_measure::Interval;
@@ -81,7 +81,7 @@ impl Reached {
 }
 
 /// Everything there is to say about one way to one target.
-pub(super) fn of(subject: &Subject, part: &Part, found: &WayFindings) -> Vec<String> {
+pub(super) fn of(subject: &Subject, part: &SweepTarget, found: &WayFindings) -> Vec<String> {
     let mut said = vec![limits(found)];
     said.extend(set(part, found));
     said.extend(depth(found));
@@ -93,7 +93,7 @@ pub(super) fn of(subject: &Subject, part: &Part, found: &WayFindings) -> Vec<Str
 
 /// The limits that a sweep has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct LimitsReached {
     /// The smallest blocks are bound by the number of transactions.
     pub transactions: bool,
     /// The largest blocks are bound by the bandwidth.
@@ -102,13 +102,13 @@ pub(super) struct Seen {
 
 /// The limits that were reached; none where the model does not fit the measurement, or where
 /// processes disagree about a limit.
-pub(super) fn seen(found: &WayFindings) -> Option<Seen> {
+pub(super) fn seen(found: &WayFindings) -> Option<LimitsReached> {
     let seen = by_fit(found)?;
     disagreement(found, seen).is_none().then_some(seen)
 }
 
 /// A limit that was reached, and whose spread is too wide to be one.
-fn disagreement(found: &WayFindings, seen: Seen) -> Option<String> {
+fn disagreement(found: &WayFindings, seen: LimitsReached) -> Option<String> {
     let Limited::Processes(limits) = &found.limits else { return None };
     let rate = seen.transactions.then(|| limits.transaction_rate());
     let bandwidth = seen.bandwidth.then(|| limits.bandwidth());
@@ -126,7 +126,7 @@ fn disagreement(found: &WayFindings, seen: Seen) -> Option<String> {
 }
 
 /// The same by the typical times of all processes.
-fn by_fit(found: &WayFindings) -> Option<Seen> {
+fn by_fit(found: &WayFindings) -> Option<LimitsReached> {
     let fitted = found.limits.fitted()?;
     if fitted.rms > POOR_RMS {
         return None;
@@ -136,7 +136,7 @@ fn by_fit(found: &WayFindings) -> Option<Seen> {
             fitted.limits.transaction_share(*block as f64)
         })
     };
-    Some(Seen {
+    Some(LimitsReached {
         transactions: share(found.steps.first()) >= 0.5,
         bandwidth: share(found.steps.last()) <= 0.5,
     })
@@ -298,7 +298,7 @@ fn whole(number: f64) -> String {
 }
 
 /// The configured limits of a simulated disk, beside the measured ones.
-fn set(part: &Part, found: &WayFindings) -> Option<String> {
+fn set(part: &SweepTarget, found: &WayFindings) -> Option<String> {
     let (set, limits) = (part.set?, found.limits.fitted()?.limits);
     seen(found)?;
     let rate = 1e9 / set.transaction_ns.max(1) as f64;
@@ -386,7 +386,7 @@ fn processor(found: &WayFindings) -> Option<String> {
 }
 
 /// Asked for X transfers, the device did Y.
-fn transfers(part: &Part, found: &WayFindings) -> Option<String> {
+fn transfers(part: &SweepTarget, found: &WayFindings) -> Option<String> {
     let device = part.device.as_ref()?;
     let mut groups: Vec<(Reached, Vec<&(u64, Sums)>)> = Vec::new();
     for step in &found.steps {

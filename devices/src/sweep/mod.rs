@@ -30,7 +30,9 @@ pub use cases::{direct_reads, is_file, is_path};
 pub use dd::dd;
 pub use findings::{Findings, compute};
 pub use report::page;
-pub use subject::{CacheMode, CaseFacts, Document, EXPERIMENT, Part, Role, SetLimits, Subject};
+pub use subject::{
+    CacheMode, CaseFacts, Document, EXPERIMENT, Role, SetLimits, Subject, SweepTarget,
+};
 
 /// The user's options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

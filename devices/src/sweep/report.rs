@@ -4,7 +4,7 @@
 use super::diagnosis::{self, Reached};
 use super::findings::{Findings, Sums, WayFindings};
 use super::published;
-use super::subject::{CacheMode, Document, Part, Subject};
+use super::subject::{CacheMode, Document, Subject, SweepTarget};
 use ugeom_harness::figure::{Unit, value};
 use ugeom_harness::total;
 use ugeom_measure::Interval;
@@ -246,7 +246,7 @@ fn summary(document: &Document, findings: &Findings) -> Table {
     table
 }
 
-fn title(subject: &Subject, part: &Part, found: &WayFindings) -> String {
+fn title(subject: &Subject, part: &SweepTarget, found: &WayFindings) -> String {
     let what = match (subject.write, subject.random) {
         (false, false) => "sequential reads",
         (false, true) => "random reads",
@@ -303,7 +303,7 @@ fn block_cell(block_bytes: u64) -> Cell {
 }
 
 /// The load of the device during the runs, in the columns of BSD's iostat.
-fn device(part: &Part, found: &WayFindings) -> Table {
+fn device(part: &SweepTarget, found: &WayFindings) -> Table {
     let columns = [
         "block",
         "requests",
@@ -365,7 +365,7 @@ fn picture(document: &Document, findings: &Findings) -> Curves {
 }
 
 /// Rate against block size, with the fitted limits: bytes a second, or transactions a second.
-fn rates(part: &Part, found: &WayFindings, bytes: bool) -> Curves {
+fn rates(part: &SweepTarget, found: &WayFindings, bytes: bool) -> Curves {
     let way = found.way.word();
     let (title, unit) = match bytes {
         true => (

@@ -12,7 +12,7 @@ pub const EXPERIMENT: &str = "sweep";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The targets: the one that was asked for, or a temporary file and a simulated disk.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SweepTarget>,
     /// The work of each case, in the order of the cases.
     #[serde(rename = "cells")]
     pub cases: Vec<CaseFacts>,
@@ -28,7 +28,7 @@ pub struct Subject {
 
 /// A target: the file or device, or the simulated disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct SweepTarget {
     /// Its name in the names of cases: `file`, `disk`, `target`.
     pub name: String,
     /// The target as the user wrote it, or its substitute.

@@ -59,7 +59,7 @@ fn swept(parameters: Parameters, options: &SweepOptions) -> Document {
     let clock = Simulated::default();
     let drive = Rc::new(RefCell::new(Drive::new(parameters)));
     let mut matrix = Matrix::new(options, 1, &GO_ON);
-    let part = matrix.part(Part {
+    let part = matrix.part(SweepTarget {
         name: "disk".to_owned(),
         target: "simulated".to_owned(),
         region_bytes: options.bytes,

@@ -265,18 +265,18 @@ impl Pending {
         let (change, p_value, mut words) = match found {
             Ok((ratio, p_value)) => {
                 let change = Change::new(ratio, confidence, self.better, options.same_within);
-                (Some(change), Some(p_value), change.to_string())
+                (Some(change), Some(p_value), self.in_words(&change))
             }
             Err((words, p_value)) => (None, p_value, words),
         };
         let mut claim = change.map_or(Claim::Open, |change| change.claim());
         let drift = self.drift();
-        if let Some(change) = change.filter(|change| !exceeds(&change.ratio, drift)) {
+        if change.is_some_and(|change| !exceeds(&change.ratio, drift)) {
             claim = match claim {
                 Claim::Faster | Claim::Slower => {
                     let percent = (drift - 1.0) * 100.0;
                     words = format!(
-                        "not significant: {change}, but halves of one side differ by {percent:.0} %"
+                        "not significant: {words}, but halves of one side differ by {percent:.0} %"
                     );
                     Claim::Open
                 }
@@ -297,6 +297,14 @@ impl Pending {
 }
 
 impl Pending {
+    /// A change in the words for its quantity: only times and rates are faster or slower.
+    fn in_words(&self, change: &Change) -> String {
+        match self.unit == "ns" || self.unit.ends_with("/s") {
+            true => change.to_string(),
+            false => change.of_an_amount(),
+        }
+    }
+
     /// By which factor the halves of a side differ, the larger of both sides: what differs within a
     /// measurement differs between two as well. 1 where the sides ran in the same rounds.
     fn drift(&self) -> f64 {
@@ -473,6 +481,12 @@ pub(super) fn between(
             );
             return Err(HarnessError::Compare(problem));
         }
+        let [base, other] = [
+            (base.name.as_str(), &old[..]),
+            (side.name.as_str(), &new[..]),
+        ];
+        let alone = [alone(base, other, wanted), alone(other, base, wanted)];
+        compared.left_out.extend(alone.into_iter().flatten());
     }
     let known: Vec<String> = metrics.iter().map(|one| one.0.clone()).collect();
     for (metric, pending) in metrics {
@@ -499,13 +513,29 @@ const NAMED_MAX: usize = 8;
 
 /// The cases of results, each once.
 fn cases(series: &[Series]) -> String {
+    in_words(&names(series))
+}
+
+fn names(series: &[Series]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for one in series {
         if !names.contains(&one.case.as_str()) {
             names.push(&one.case);
         }
     }
-    in_words(&names)
+    names
+}
+
+/// The wanted cases that the first of two results has and the second has not, in words.
+fn alone(
+    (name, series): (&str, &[Series]),
+    (other_name, other): (&str, &[Series]),
+    wanted: impl Fn(&String) -> bool,
+) -> Option<String> {
+    let is_alone = |case: &&str| !other.iter().any(|one| one.case == *case);
+    let mut names = names(series);
+    names.retain(|case| is_alone(case) && wanted(&(*case).to_owned()));
+    (!names.is_empty()).then(|| format!("in {name}, not in {other_name}: {}", in_words(&names)))
 }
 
 /// `A, B`; of many the first ones and how many more there are.

@@ -33,9 +33,21 @@ pub(super) fn parse(value: &Value) -> Result<Vec<Series>, String> {
     Ok(series)
 }
 
-/// The first columns; the others follow.
-const FIRST: [&str; 8] = [
-    "r/s", "rkB/s", "r_await", "w/s", "wkB/s", "w_await", "aqu-sz", "util",
+/// The first columns of `iostat` and `iostat -x`; the others follow.
+const FIRST: [&str; 13] = [
+    "tps",
+    "kB_read/s",
+    "kB_wrtn/s",
+    "MB_read/s",
+    "MB_wrtn/s", // without -x
+    "r/s",
+    "rkB/s",
+    "r_await",
+    "w/s",
+    "wkB/s",
+    "w_await",
+    "aqu-sz",
+    "util",
 ];
 
 fn of_disk(disk: &Value, path: &str, series: &mut Vec<Series>) -> Result<(), String> {
@@ -51,6 +63,15 @@ fn of_disk(disk: &Value, path: &str, series: &mut Vec<Series>) -> Result<(), Str
         };
         let (unit, better) = match column.as_str() {
             "r_await" | "w_await" | "d_await" | "f_await" => ("ms", Better::Lower),
+            "tps" => ("1/s", Better::Higher),
+            column if column.starts_with("kB_") && column.ends_with("/s") => {
+                ("kB/s", Better::Higher)
+            }
+            column if column.starts_with("MB_") && column.ends_with("/s") => {
+                ("MB/s", Better::Higher)
+            }
+            column if column.starts_with("kB_") => ("kB", Better::Lower),
+            column if column.starts_with("MB_") => ("MB", Better::Lower),
             column if column.ends_with("kB/s") => ("kB/s", Better::Higher),
             column if column.ends_with("MB/s") => ("MB/s", Better::Higher),
             column if column.ends_with("/s") => ("1/s", Better::Higher),

@@ -54,6 +54,20 @@ fn iostat_s_devices_without_requests_are_left_out_and_its_columns_have_units() {
         ("rareq-sz", "kB"),
     ];
     assert_eq!(columns.collect::<Vec<_>>(), expected);
+    let plain = r#"{"disk": [{"disk_device": "sda", "tps": 9.0, "kB_read/s": 36.0,
+        "kB_wrtn/s": 0.0, "kB_dscd/s": 0.0, "kB_read": 36, "kB_wrtn": 0}]}"#;
+    let plain = text.replace(report, plain);
+    let (_, series) = read("d.json", "d", &plain).unwrap();
+    let columns = series.iter().map(|one| (&one.metric[..], &one.unit[..]));
+    let expected = [
+        ("tps", "1/s"),
+        ("kB_read/s", "kB/s"),
+        ("kB_wrtn/s", "kB/s"),
+        ("kB_dscd/s", "kB/s"),
+        ("kB_read", "kB"),
+        ("kB_wrtn", "kB"),
+    ];
+    assert_eq!(columns.collect::<Vec<_>>(), expected);
     let idle = text.replace("\"sda\"", "\"loop1\"");
     let idle = idle
         .replace("2.5", "0")

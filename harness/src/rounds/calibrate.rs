@@ -37,6 +37,14 @@ const DOUBT_NS: u64 = 40_000_000;
 const PROBE: u64 = 4;
 const PROBES_MAX: u32 = 8;
 
+/// The same where trials are late: half as many runs reach as far.
+const PROBE_LATE: u64 = PROBE * PROBE;
+const PROBES_LATE_MAX: u32 = PROBES_MAX / 2;
+
+/// A late trial that takes this long is believed, ns: a longer one would take too much of what is
+/// left.
+const PROBED_LATE_NS_MAX: u64 = 100_000_000;
+
 /// No trial has more iterations, so that work that takes no time at all ends.
 const ITERATIONS_MAX: u64 = 1 << 40;
 
@@ -158,6 +166,49 @@ struct Cost {
     around_ns: f64,
 }
 
+/// Longer trials of work that several threads share. Threads that start apart on a busy machine
+/// take long for nothing: several times the work then takes hardly longer, and the trial has to be
+/// longer to be believed.
+struct Probes {
+    /// How many times the iterations of the trial before.
+    factor: u64,
+    /// So many more at most.
+    left: u32,
+}
+
+impl Probes {
+    /// Those of a case whose trials need `enough_ns`: fewer and longer ones where trials are late.
+    fn of(enough_ns: u64) -> Self {
+        let (factor, left) = match enough_ns {
+            0 => (PROBE_LATE, PROBES_LATE_MAX),
+            _ => (PROBE, PROBES_MAX),
+        };
+        Self { factor, left }
+    }
+
+    /// The wall time of a longer trial, ns. One that may be long by accident alone is repeated, and
+    /// the shorter counts: the trial before was `doubted`, or this one is not as much longer as its
+    /// work is.
+    fn run_ns(
+        &self,
+        case: &mut Case<'_>,
+        iterations: u64,
+        before_ns: u64,
+        doubted: bool,
+        meter: &dyn Meter,
+    ) -> Result<u64, Box<Stopped>> {
+        let longer_ns = sample(case, iterations, meter, false)?.wall_ns;
+        let quarter_ns = self.factor * before_ns / 4;
+        let as_expected = (3 * quarter_ns..=5 * quarter_ns).contains(&longer_ns);
+        let believed = longer_ns >= self.factor / 2 * before_ns;
+        if believed && (doubted || !as_expected) {
+            let again_ns = sample(case, iterations, meter, false)?.wall_ns;
+            return Ok(longer_ns.min(again_ns));
+        }
+        Ok(longer_ns)
+    }
+}
+
 /// Finds the cost in trials that grow until one takes `enough_ns` by the case's own clock.
 fn cost(
     case: &mut Case<'_>,
@@ -174,7 +225,7 @@ fn cost(
     let most = in_steps(most, case.step);
     let mut iterations = case.step;
     let (mut shortest_ns, mut doubts, mut doubted_ns) = (u64::MAX, 0, 0);
-    let mut probes = 0;
+    let mut probes = Probes::of(enough_ns);
     loop {
         let before_ns = meter.now_ns();
         let trial = sample(case, iterations, meter, false)?;
@@ -192,20 +243,22 @@ fn cost(
             continue;
         }
         if shortest_ns >= enough_ns || iterations >= most {
-            // Threads that start apart on a busy machine take long for nothing: four times the work
-            // then takes hardly longer, and the trial has to be longer to be believed.
-            let probe = in_steps(iterations.saturating_mul(PROBE), case.step);
-            if case.step > 1 && probes < PROBES_MAX && enough_ns > 0 && probe <= most {
-                probes += 1;
-                let longer = sample(case, probe, meter, false)?;
-                if longer.wall_ns < PROBE / 2 * shortest_ns {
+            let per_iteration_ns = |ns: u64, iterations: u64| ns as f64 / iterations as f64;
+            let mut iteration_ns = per_iteration_ns(shortest_ns, iterations);
+            let probe = in_steps(iterations.saturating_mul(probes.factor), case.step);
+            let affordable = enough_ns > 0 || shortest_ns < PROBED_LATE_NS_MAX;
+            if case.step > 1 && probes.left > 0 && probe <= most && affordable {
+                probes.left -= 1;
+                let longer_ns = probes.run_ns(case, probe, shortest_ns, doubts > 0, meter)?;
+                if longer_ns < probes.factor / 2 * shortest_ns {
                     iterations = probe;
-                    (shortest_ns, doubts, doubted_ns) = (longer.wall_ns, 1, 0);
+                    (shortest_ns, doubts, doubted_ns) = (longer_ns, 1, 0);
                     continue;
                 }
+                iteration_ns = iteration_ns.min(per_iteration_ns(longer_ns, probe));
             }
             let cost = Cost {
-                iteration_ns: (shortest_ns as f64 / iterations as f64).max(1e-3),
+                iteration_ns: iteration_ns.max(1e-3),
                 around_ns: around_ns as f64,
             };
             return Ok((cost, trial));

@@ -469,6 +469,49 @@ fn threads_that_start_apart_do_not_shorten_the_runs() {
     assert!(iterations > 20_000, "{iterations} of 300,000");
 }
 
+/// Threads that start 8 or 20 ms apart: a longer trial that falls on the 20 ms is no proof that its
+/// work takes longer.
+#[test]
+fn threads_that_start_apart_by_different_times_do_not_shorten_the_runs() {
+    let (short, long) = (8_000_000, 20_000_000);
+    let patterns = [
+        vec![short, long],
+        vec![short, short, long],
+        vec![short, short, short, long],
+        vec![long, short, short, short, short],
+    ];
+    let all = patterns
+        .iter()
+        .flat_map(|pattern| [(pattern, false), (pattern, true)]);
+    for (pattern, late) in all {
+        let fake = Fake::default();
+        let mut starts_ns = pattern.iter().cycle();
+        let two_threads = Case::new("two threads", |iterations| {
+            let ns = starts_ns.next().unwrap() + iterations * 10;
+            fake.now_ns.set(fake.now_ns.get() + ns);
+            Ok(RunResult::taking(ns))
+        });
+        let settings = Settings {
+            run_ns: 3_000_000,
+            run_ns_min: 1_000_000,
+            rounds_min: 1,
+            rounds_max: 1,
+            // Late: half of it is gone before the trials of the threads.
+            budget_ns: late.then_some(60_000_000),
+            ..settings()
+        };
+        let slow = fake.case(0, 40_000_000, 0);
+        let mut cases = [slow, two_threads.in_steps_of(2)];
+        let measured = fake.run(&mut cases, &settings);
+        let iterations = measured.lengths[1].iterations;
+        let of = measured.shortened.run_ns / 10;
+        assert!(
+            iterations > of / 15,
+            "{pattern:?}, late: {late}: {iterations} of {of}"
+        );
+    }
+}
+
 #[test]
 fn work_that_has_an_end_leaves_its_time_to_the_others() {
     let fake = Fake::default();

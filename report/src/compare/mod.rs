@@ -196,9 +196,10 @@ fn table(compared: &Compared, judged: &Judged) -> Table {
         Column::text("benchmark"),
         Column::number(&heading(&compared.base, "base"), ""),
         Column::number(&changed, ""),
-        Column::text("change"),
         Column::number("p", ""),
         Column::number("n", ""),
+        // The longest text is last: there it goes on below where the terminal is narrow.
+        Column::text("change"),
     ];
     let mut table = Table::new("", columns);
     for row in &judged.rows {
@@ -206,9 +207,9 @@ fn table(compared: &Compared, judged: &Judged) -> Table {
             Cell::text(label(compared, row)),
             middle(judged, &row.base),
             middle(judged, &row.changed),
-            Cell::text(words(row)),
             row.p_value.map_or_else(Cell::empty, probability),
             Cell::text(format!("{}+{}", row.base.n, row.changed.n)),
+            Cell::text(words(row)),
         ]);
     }
     if let Some(mean) = judged.geometric_mean.filter(|_| judged.compared > 1) {
@@ -216,9 +217,9 @@ fn table(compared: &Compared, judged: &Judged) -> Table {
             Cell::text("geometric mean"),
             Cell::empty(),
             Cell::empty(),
+            Cell::empty(),
+            Cell::empty(),
             Cell::text(change_of(mean, 2)),
-            Cell::empty(),
-            Cell::empty(),
         ]);
     }
     table
@@ -242,11 +243,12 @@ fn middle(judged: &Judged, middle: &Middle) -> Cell {
     let (text, value) = match middle.spread {
         Some(spread) => {
             let ends = [spread.low, spread.high].map(|end| show(&judged.unit, end));
-            let ends = ends.map(|end| match unit_of(&end) == unit_of(&value) {
-                true => end.trim_end_matches(unit_of(&value)).to_owned(),
-                false => end,
-            });
-            let [low, high] = ends;
+            let unit = unit_of(&value);
+            // A bare end beside one with another unit would be read in that unit.
+            let [low, high] = match ends.iter().all(|end| unit_of(end) == unit) {
+                true => ends.map(|end| end.trim_end_matches(unit).to_owned()),
+                false => ends,
+            };
             let text = format!("{value} {}", spread.ends(low, high));
             (text, Value::Interval(spread))
         }

@@ -75,6 +75,8 @@ fn two_results_are_compared_case_by_case_and_metric_by_metric() {
     assert_eq!(ids, ["time", "bytes_per_second", "transactions_per_second"]);
     let time = compared.metric("time").unwrap();
     assert_eq!(time.rows.len(), 2, "what is in both");
+    let left_out = "Left out: in before.json, not in after.json: only before.";
+    assert!(told(&compared).contains(left_out), "{}", told(&compared));
     // The largest effect first.
     let slower = &time.rows[0];
     assert_eq!(
@@ -357,4 +359,80 @@ fn a_result_of_ab_is_compared_by_its_candidates() {
     assert_eq!(cases(&options), ["B"]);
     options.cases = vec!["A again".to_owned()];
     assert_eq!(cases(&options), ["A again"]);
+}
+
+/// A side of Go's benchmarks with these results, six times each.
+fn of_go(name: &str, lines: &str) -> Side {
+    let text = format!("goos: linux\n{}PASS\n", lines.repeat(6));
+    Side {
+        name: name.to_owned(),
+        files: vec![Source::read(name, "", &text).unwrap()],
+    }
+}
+
+#[test]
+fn an_amount_is_more_or_less_and_no_speed() {
+    let old = of_go("old.txt", "BenchmarkRead-2 1000 100 ns/op 32 B/op\n");
+    let new = of_go("new.txt", "BenchmarkRead-2 1000 300 ns/op 24 B/op\n");
+    let compared = between(&old, &[new], &CompareOptions::default()).unwrap();
+    let page = told(&compared);
+    has(&page, "3.0 x slower");
+    has(&page, "25.000 % less");
+    assert!(!page.contains("faster"), "{page}");
+}
+
+#[test]
+fn cases_of_either_result_alone_are_named() {
+    let old = of_go(
+        "old.txt",
+        "BenchmarkA 9 100 ns/op\nBenchmarkGone 9 100 ns/op\n",
+    );
+    let new = of_go(
+        "new.txt",
+        "BenchmarkA 9 100 ns/op\nBenchmarkNew 9 100 ns/op\n",
+    );
+    let page = |cases: &[&str]| {
+        let options = CompareOptions {
+            cases: cases.iter().map(|case| (*case).to_owned()).collect(),
+            ..CompareOptions::default()
+        };
+        told(&between(&old, std::slice::from_ref(&new), &options).unwrap())
+    };
+    let all = page(&[]);
+    has(&all, "Left out: in old.txt, not in new.txt: Gone.");
+    has(&all, "Left out: in new.txt, not in old.txt: New.");
+    let chosen = page(&["A"]);
+    assert!(!chosen.contains("Left out"), "{chosen}");
+}
+
+#[test]
+fn ends_of_an_interval_have_units_unless_all_are_in_that_of_the_value() {
+    let judged = Judged {
+        metric: "time".to_owned(),
+        unit: "ns".to_owned(),
+        rows: Vec::new(),
+        geometric_mean: None,
+        compared: 0,
+        restates_time: false,
+    };
+    let text = |median: f64, low: f64, high: f64| {
+        let spread = Some(Interval {
+            estimate: median,
+            low,
+            high,
+            confidence: 0.0,
+        });
+        middle(
+            &judged,
+            &Middle {
+                n: 6,
+                median,
+                spread,
+            },
+        )
+        .text
+    };
+    assert_eq!(text(85.4e3, 48e3, 23.9e6), "85.4 us [48.0 us to 23.9 ms]");
+    assert_eq!(text(1.6e6, 113e3, 19.9e6), "1.60 ms [113 us to 19.9 ms]");
+    assert_eq!(text(85.4e3, 48e3, 95e3), "85.4 us [48.0 to 95.0]");
 }

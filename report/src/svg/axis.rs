@@ -203,12 +203,21 @@ fn thinned(low: f64, high: f64, most: usize) -> Vec<f64> {
         .collect()
 }
 
+/// [`nice`] of this share of a nice step is the nice step below it.
+const SMALLER: f64 = 0.39;
+
 /// Steps of 1, 2 or 5 times a power of ten, none below `least`.
 fn linear((low, high): (f64, f64), unit: f64, most: usize, least: f64) -> Vec<Tick> {
     let (low, high) = (low / unit, high / unit);
-    let step = nice((high - low) / most.saturating_sub(2).max(2) as f64).max(least / unit);
+    let least = least / unit;
+    let mut step = nice((high - low) / most.saturating_sub(2).max(2) as f64).max(least);
+    let behind_first = |step: f64| (high / step).floor() - (low / step).ceil();
+    // One tick is no scale: an axis around zero may have no other multiple of its step.
+    while behind_first(step) < 1.0 && SMALLER * step >= least {
+        step = nice(SMALLER * step);
+    }
     let first = (low / step).ceil();
-    let count = ((high / step).floor() - first).clamp(0.0, TICKS_MAX as f64) as usize + 1;
+    let count = behind_first(step).clamp(0.0, TICKS_MAX as f64) as usize + 1;
     let places: Vec<f64> = (0..count).map(|n| (first + n as f64) * step).collect();
     let largest = places
         .iter()
@@ -348,6 +357,18 @@ mod tests {
     fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
         let spread = Spread::of(axis, values.iter().copied(), [], 10).unwrap();
         spread.ticks.iter().map(|tick| tick.label.clone()).collect()
+    }
+
+    #[test]
+    fn an_axis_around_zero_has_more_than_one_tick() {
+        for (low, high) in [(-16.0, 31.0), (-1e-9, 2e-9), (-0.3, 0.9), (-49.0, 49.0)] {
+            let ticks = linear((low, high), 1.0, 3, 0.0);
+            let labels: Vec<&str> = ticks.iter().map(|tick| tick.label.as_str()).collect();
+            assert!(
+                (2..=5).contains(&ticks.len()),
+                "{low} to {high}: {labels:?}"
+            );
+        }
     }
 
     #[test]

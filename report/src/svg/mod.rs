@@ -12,7 +12,7 @@ mod tests;
 use super::plot::{Plot, Seen};
 use crate::digits::in_words;
 use axis::Spread;
-use pen::{Anchor, End, LINE, Layout, MARGIN, NARROW, Pen, Spot, WIDE, text_width};
+use pen::{Anchor, IntervalEnd, LINE, Layout, MARGIN, NARROW, Pen, Spot, WIDE, text_width};
 
 /// The width of the sample of a series in a legend, with the room behind it.
 const SAMPLE: f64 = 40.0;
@@ -74,8 +74,8 @@ fn titled(title: &str, layout: Layout) -> (Pen, f64) {
 }
 
 /// The ends of an interval on a canvas, `pixel` being the place of a value there.
-fn ends(seen: &Seen, axis: &Spread, pixel: impl Fn(f64) -> f64) -> [End; 2] {
-    [seen.interval.low, seen.interval.high].map(|value| End {
+fn ends(seen: &Seen, axis: &Spread, pixel: impl Fn(f64) -> f64) -> [IntervalEnd; 2] {
+    [seen.interval.low, seen.interval.high].map(|value| IntervalEnd {
         at: pixel(value),
         leaves: axis.leaves(value),
     })

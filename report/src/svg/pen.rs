@@ -69,7 +69,7 @@ pub(super) enum Along {
 
 /// An end of an interval on the canvas.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct End {
+pub(super) struct IntervalEnd {
     /// Where it is along the axis of the values.
     pub at: f64,
     /// Whether the interval goes on behind the end of the axis.
@@ -179,7 +179,7 @@ impl Pen {
 
     /// An interval: a line from end to end, with a stroke across each end, or an arrow where it
     /// leaves the axis. `beside` is where it is on the other axis.
-    pub fn interval(&mut self, class: &str, along: Along, beside: f64, ends: [End; 2]) {
+    pub fn interval(&mut self, class: &str, along: Along, beside: f64, ends: [IntervalEnd; 2]) {
         let spot = |at: f64, off: f64| match along {
             Along::X => (at, beside + off),
             Along::Y => (beside + off, at),

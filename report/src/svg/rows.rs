@@ -2,7 +2,7 @@
 
 use super::axis::Spread;
 use super::pen::{
-    Along, Anchor, CHARACTER, End, LINE, Layout, MARGIN, Pen, SERIES, Spot, cut, spread,
+    Along, Anchor, CHARACTER, IntervalEnd, LINE, Layout, MARGIN, Pen, SERIES, Spot, cut, spread,
     text_width, wrapped,
 };
 use super::{Legend, SAMPLE, ends, titled, words};
@@ -82,7 +82,7 @@ fn sample(pen: &mut Pen, shape: RowShape, position: usize, (x, y): Spot) {
     match shape {
         RowShape::Bars => pen.bar(position, [(x, y - BAR / 3.0), (end, y + BAR / 3.0)]),
         RowShape::Points => {
-            let ends = [x, end].map(|at| End { at, leaves: false });
+            let ends = [x, end].map(|at| IntervalEnd { at, leaves: false });
             let class = format!("s{}", position % SERIES);
             pen.interval(&format!("{class} legend"), Along::X, y, ends);
             pen.marker(position, (x.midpoint(end), y), "");
@@ -91,7 +91,7 @@ fn sample(pen: &mut Pen, shape: RowShape, position: usize, (x, y): Spot) {
 }
 
 /// Where a row is drawn, from above.
-struct Place {
+struct RowLayout {
     name: Vec<String>,
     /// The first line of its name.
     name_top: f64,
@@ -101,7 +101,7 @@ struct Place {
 }
 
 /// The places of rows below `head`; names have a `room` beside the values or above them.
-fn placed(rows: &[PlotRow], series: usize, head: f64, room: f64, above: bool) -> Vec<Place> {
+fn placed(rows: &[PlotRow], series: usize, head: f64, room: f64, above: bool) -> Vec<RowLayout> {
     let values = series.max(1) as f64 * BAR;
     let mut top = head + GAP / 2.0;
     let place = |row: &PlotRow| {
@@ -116,7 +116,7 @@ fn placed(rows: &[PlotRow], series: usize, head: f64, room: f64, above: bool) ->
             }
         };
         top += height + GAP;
-        Place {
+        RowLayout {
             name,
             name_top,
             values_top,
@@ -184,7 +184,7 @@ impl Frame<'_> {
         pen.text("w", &name, (x, y - LINE / 2.0), anchor);
     }
 
-    fn row(&self, pen: &mut Pen, row: &PlotRow, place: &Place) {
+    fn row(&self, pen: &mut Pen, row: &PlotRow, place: &RowLayout) {
         for (number, line) in place.name.iter().enumerate() {
             let y = place.name_top + (number as f64 + 0.5) * LINE;
             match pen.layout.is_narrow {

@@ -296,3 +296,54 @@ fn commands_are_scanned_gated_and_saved_as_a_table() {
     assert_eq!(undecided.code, 4, "{}", undecided.stderr);
     has(&undecided.text(), "UNDECIDED: ");
 }
+
+#[test]
+fn options_of_hyperfine_are_taken_or_their_error_names_what_to_write() {
+    for (option, value, instead) in [
+        ("--min-runs", "5", "--rounds N"),
+        ("-M", "5", "--budget TIME"),
+        ("--parameter-scan", "n", "--scan NAME=FROM..TO:STEP"),
+        ("--input", "a.txt", "'sort < a.txt'"),
+        ("--time-unit", "ms", "--json FILE"),
+        ("--export-asciidoc", "a.adoc", "--markdown FILE"),
+    ] {
+        let ended = ugeom(&["ab", option, value, "true", "true"]);
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        let message = format!("unexpected argument '{option}' found\n\n  tip: ");
+        has(&ended.stderr, &message);
+        has(&ended.stderr, instead);
+    }
+    // Another command has no such tips.
+    has(
+        &ugeom(&["show", "--style", "full", "zero"]).stderr,
+        "'--style' found",
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = disks::at(&folder, "page.md");
+    let quick = ["ab", "-N", "--runs", "6", "--command", "true", "true"];
+    let ended = ugeom(&[&quick[..], &["--export-markdown", &page]].concat());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let page = std::fs::read_to_string(&page).expect("the page");
+    assert!(page.starts_with("# ugeom ab "), "{page}");
+    has(&page, "| wall time");
+}
+
+#[test]
+fn one_round_is_too_few() {
+    let ended = ugeom(&["ab", "-N", "--command", "--rounds", "1", "true", "true"]);
+    has(
+        &ended.text(),
+        "No verdict: 1 round is too few, a comparison needs 6 (--rounds 6).",
+    );
+}
+
+#[test]
+fn a_printed_number_with_a_comma_is_refused() {
+    let quick = ["ab", "--command", "--runs", "6", "--printed", "per-second"];
+    let ended = ugeom(&[&quick[..], &["echo 1,234", "echo 5,234"]].concat());
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    has(
+        &ended.stderr,
+        "`echo 1,234`: it printed 1,234: a comma between digits",
+    );
+}

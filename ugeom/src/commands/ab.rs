@@ -208,6 +208,11 @@ struct ResultArgs {
           value_hint = ValueHint::FilePath)]
     csv: Option<PathBuf>,
 
+    /// Write the whole page as Markdown; `-` prints it instead of the answer
+    #[arg(long, visible_alias = "export-markdown", value_name = "FILE",
+          value_hint = ValueHint::FilePath)]
+    markdown: Option<PathBuf>,
+
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
@@ -493,10 +498,11 @@ fn one_of(flag: &str, texts: &[String], at: usize, count: usize) -> Result<Optio
 }
 
 impl ResultArgs {
-    fn outputs(&self) -> [Output<'_>; 3] {
+    fn outputs(&self) -> [Output<'_>; 4] {
         [
             Output::json(self.json.as_ref()),
             Output::new("--csv", self.csv.as_ref(), Written::Csv),
+            Output::new("--markdown", self.markdown.as_ref(), Written::Markdown),
             Output::report(self.report.as_ref()),
         ]
     }
@@ -508,12 +514,13 @@ impl ResultArgs {
         page.saved = saved_to(self.json.as_ref());
         let answer = || Ok(output::page_or_screen(&page, self.all));
         let html = || Ok(to_html(&[Saved::new(document.to_json()?, page.clone())?]));
-        let [json, csv, report] = self.outputs();
+        let [json, csv, markdown, report] = self.outputs();
         files::deliver(
             answer,
             &[
                 (json, &|| Ok(document.to_json()?)),
                 (csv, &|| Ok(ugeom_harness::tidy::table(document).to_csv())),
+                (markdown, &|| Ok(page.to_markdown())),
                 (report, &html),
             ],
         )

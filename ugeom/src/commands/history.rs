@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use ugeom_ab::EXPERIMENT;
 use ugeom_harness::compare::show;
-use ugeom_harness::history::{self, Checked, Entry, History, Track};
+use ugeom_harness::history::{self, Checked, CommitResults, History, Track};
 use ugeom_harness::tidy::{Observation, Table as Tidy};
 use ugeom_measure::Interval;
 use ugeom_measure::change::Better;
@@ -166,7 +166,7 @@ impl Add {
             return Err(Usage("--commit: a name of one line".to_owned()).into());
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let entry = Entry {
+        let entry = CommitResults {
             commit: self.commit.clone(),
             time_unix_s: now.map_or(0, |now| now.as_secs()),
             series,
