@@ -22,7 +22,7 @@ pub enum LayoutError {
     #[error(
         "partition {number} ends with sector {last}, \
          the backup GPT has to begin with sector {backup}: without the partition's line, the text \
-         of `ugeom part backup` makes a table that fits (`ugeom part restore -F`)"
+         of `ugeom part backup` makes a table that fits (`ugeom part restore -F --uuids`)"
     )]
     InTheWay {
         /// Number of the entry, from 1.

@@ -160,7 +160,7 @@ fn a_table_with_a_partition_past_the_end_is_made_anew_without_it() {
         .lines()
         .filter(|line| !line.starts_with("2 "))
         .collect();
-    let restored = ["part", "restore", "-F", disk.as_str()];
+    let restored = ["part", "restore", "-F", "--uuids", disk.as_str()];
     ugeom_with(&restored, saved.join("\n").as_bytes()).quiet();
     let verdict = String::from_utf8(other(&sgdisk, &["-v", &disk])).expect("text");
     has(&verdict, "No problems found");
