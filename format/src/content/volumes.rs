@@ -1,8 +1,9 @@
 //! Members of volume groups, arrays and pools, encrypted containers, swap, caches: rows of the
 //! table, and LVM2 and DRBD, whose places are searched.
 //!
-//! Sources: libfvde's documentation (Core Storage), gus33000's StorageSpace; the LUKS, LVM2, bcache, dm-verity, dm-integrity and Stratis on-disk formats, Linux
-//! `include/linux/swap.h`, DRBD `drbd_int.h`, and libblkid's list of places of firmware RAIDs.
+//! Sources: the LUKS, LVM2, bcache, dm-verity, dm-integrity and Stratis on-disk formats, Linux
+//! `include/linux/swap.h`, DRBD `drbd_int.h`, libblkid's list of places of firmware RAIDs,
+//! libfvde's documentation (Core Storage), and gus33000's StorageSpace.
 
 use super::ContentUse::{Encrypted, Other, Volume};
 use super::file_systems::vmfs_uuid;
