@@ -113,6 +113,12 @@ const OTHERS: &[Maker] = &[
     maker("parted", 16, "parted -s $img mklabel atari mkpart primary 1MiB 2MiB", "atari"),
     maker("parted", 16, "parted -s $img mklabel pc98 mkpart primary ext2 1MiB 8MiB", "pc98"),
     maker("parted", 16, "parted -s $img mklabel bsd", "bsd"),
+    maker("mkimage", 0, "mkimage -A arm -O linux -T kernel -n linux -d $dir/two $img", "uimage"),
+    maker("mkenvimage", 0, "echo bootcmd=boot | mkenvimage -s 16384 -o $img -", "uboot_env"),
+    maker("mkenvimage", 0, "echo bootcmd=boot | mkenvimage -r -s 131072 -o $img -", "uboot_env"),
+    maker("dtc", 0, "echo '/dts-v1/; / { model = \"board\"; };' | dtc -q -o $img", "fdt"),
+    maker("img2simg", 0, "truncate -s 64K $dir/two; img2simg $dir/two $img", "android_sparse"),
+    maker("mkbootimg", 0, "mkbootimg --kernel $dir/two -o $img", "android_boot"),
 ];
 
 /// Runs a maker in a folder of its own; the image, or why there is none.

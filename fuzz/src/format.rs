@@ -52,6 +52,17 @@ pub fn qcow2(data: &[u8]) {
         let bytes = name.as_bytes();
         assert!(data.windows(bytes.len()).any(|there| there == bytes));
     }
+    let mut read = |at: u64, length: usize| {
+        let start = usize::try_from(at).unwrap_or(usize::MAX).min(data.len());
+        let end = start.saturating_add(length).min(data.len());
+        let mut bytes = data[start..end].to_vec();
+        bytes.resize(length, 0);
+        Ok(bytes)
+    };
+    if let Ok(structures) = qcow2::Structures::read(&header, &mut read) {
+        assert!(structures.in_range(0, 1).is_some());
+        let _ = structures.uncounted(&header, &mut read);
+    }
 }
 
 /// The descriptor of a VMDK image: the files that `qemu-nbd` opens are those that were found.

@@ -20,6 +20,7 @@
 use crate::entry::Miss;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
+use ugeom_format::Media;
 use ugeom_format::bsd::{self, ByteOrder, Extent, Label, RAW_PARTITION, Slice, System};
 use ugeom_format::mbr::PartType;
 use ugeom_stack::{Plan, Taster};
@@ -34,8 +35,8 @@ pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
     let media = look::ground(NAME, taster)?;
     let unit = u64::from(media.sector_size_bytes);
     let head = look::two_sectors(taster)?;
-    let (location, label) = bsd::find(&head, media.sector_size_bytes)
-        .map_err(|error| Miss::absent_if(matches!(error, bsd::Error::NotFound), error))?;
+    let (location, label) =
+        bsd::find(&head, media.sector_size_bytes).map_err(|error| miss(taster, media, error))?;
     let system = system(taster, &label);
     let base = base(taster, &label, system);
     let parts: Vec<Part> = label
@@ -60,6 +61,22 @@ pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
         parts,
     };
     slicer::plan(taster, table)
+}
+
+/// No label; or one that was made for a disk with other sectors, which is named.
+fn miss(taster: &mut Taster<'_>, media: Media, error: bsd::Error) -> Miss {
+    match error {
+        bsd::Error::SectorSize { offset, found, .. } if found >= 512 && found.is_power_of_two() => {
+            Miss::unusable(look::made_for("label", offset, found, media))
+        }
+        bsd::Error::NotFound if !look::is_nested(taster) => {
+            match bsd::other_sector_size(media, &mut look::reader(taster)) {
+                Some(size) => Miss::unusable(look::made_for("label", size.into(), size, media)),
+                None => Miss::absent(error),
+            }
+        }
+        error => Miss::absent_if(matches!(error, bsd::Error::NotFound), error),
+    }
 }
 
 /// Whose label it is: the slice's type tells, and the version that only OpenBSD has.

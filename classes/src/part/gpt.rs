@@ -17,7 +17,6 @@
 use crate::entry::Miss;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
-use ugeom_format::Media;
 use ugeom_format::gpt::{Damage, Entry, Error, Finding, Gpt, Guid, Side, other_sector_size, types};
 use ugeom_format::mbr::{Mbr, MbrKind};
 use ugeom_stack::{Plan, Taster};
@@ -69,7 +68,9 @@ pub(crate) fn taste(taster: &mut Taster<'_>) -> Result<Plan, Miss> {
         if mbr != MbrKind::Protective && !present && other.is_none() && !taster.insists() {
             return Err(Miss::Elsewhere);
         }
-        let hint = other.map_or_else(String::new, |size| sectors_of(size, media));
+        let hint = other.map_or_else(String::new, |size| {
+            format!("; {}", look::made_for("header", size.into(), size, media))
+        });
         return Err(Miss::unusable(neither(&gpt, mbr) + &hint));
     };
     let findings = gpt.findings();
@@ -140,15 +141,6 @@ fn neither(gpt: &Gpt, mbr: MbrKind) -> String {
         }
         _ => "no copy was chosen".to_owned(),
     }
-}
-
-/// A header of a disk with other sectors, in words.
-pub(in crate::part) fn sectors_of(size: u32, media: Media) -> String {
-    let own = media.sector_size_bytes;
-    format!(
-        "; the header at byte {size} was made for sectors of {size} bytes, not of {own} as here: \
-         ?sectorsize={size} opens it"
-    )
 }
 
 fn part(below: &str, mbr: MbrKind, number: usize, entry: &Entry, findings: &[Finding]) -> Part {

@@ -65,6 +65,15 @@ fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
     below.refuses(scheme).is_none() && (scheme == super::names::EBR || few(taster))
 }
 
+/// A table of a disk with other sectors, in words.
+pub(super) fn made_for(part: &str, offset_bytes: u64, size: u32, media: Media) -> String {
+    let own = media.sector_size_bytes;
+    format!(
+        "the {part} at byte {offset_bytes} was made for sectors of {size} bytes, not of {own} as \
+         here: ?sectorsize={size} opens it"
+    )
+}
+
 /// Sector 0, where a table that counts in sectors of 512 bytes may stand.
 pub(super) fn sector0_of_512(class: &str, taster: &mut Taster<'_>) -> Result<Vec<u8>, Miss> {
     ground_of_512(class, taster)?;

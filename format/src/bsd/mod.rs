@@ -26,7 +26,7 @@ mod types;
 
 pub use error::Error;
 pub use order::ByteOrder;
-pub use place::{Location, alpha_checksum, find, put};
+pub use place::{Location, alpha_checksum, find, other_sector_size, put};
 pub use types::{FsType, System};
 
 use crate::bytes;

@@ -2,6 +2,7 @@
 
 use super::{Error, HEADER_SIZE_BYTES, Label, MAX_PARTITIONS, PARTITION_SIZE_BYTES};
 use crate::bytes;
+use crate::media::{Media, SectorRead};
 
 /// Where a label stands, in the order in which GEOM looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,9 @@ pub enum Location {
     /// At byte 64 of sector 0: Alpha.
     Alpha,
 }
+
+/// Sizes of sectors that are tried where a label may be for a disk with larger ones.
+const LARGER_SECTORS_BYTES: [u32; 3] = [1024, 2048, 4096];
 
 impl Location {
     /// All places, in GEOM's order.
@@ -65,6 +69,20 @@ pub fn find(head: &[u8], sector_size_bytes: u32) -> Result<(Location, Label), Er
         }
     }
     second_best
+}
+
+/// Tries larger sectors: of which size the label is in sector 1, with a right checksum.
+pub fn other_sector_size(media: Media, read: &mut SectorRead<'_>) -> Option<u32> {
+    let own = media.sector_size_bytes.max(1);
+    let fits = |size: &u32| {
+        let Ok(bytes) = read(u64::from(size / own), u64::from(size.div_ceil(own))) else {
+            return false;
+        };
+        let label = Label::decode(&bytes, u64::from(*size), *size);
+        label.is_ok_and(|it| it.sector_size_bytes == *size && it.wrong_checksum.is_none())
+    };
+    let larger = LARGER_SECTORS_BYTES.into_iter().filter(|size| *size > own);
+    larger.into_iter().find(fits)
 }
 
 /// The checksum of sector 0 that the Alpha's console wants at byte 504: the

@@ -13,6 +13,7 @@ mod bsd;
 mod ext;
 mod fat;
 mod file_systems;
+mod firmware;
 mod geom;
 mod hfs;
 mod images;
@@ -190,6 +191,7 @@ pub fn identify(size_bytes: u64, read: &mut ByteRead<'_>) -> Identified {
         volumes::SIGNATURES,
         file_systems::SIGNATURES,
         images::SIGNATURES,
+        firmware::SIGNATURES,
     ] {
         contents.extend(table.iter().filter_map(|row| row.find(&mut view)));
     }
@@ -224,6 +226,7 @@ const PROBES: &[Probe] = &[
     volumes::probe_drbd,
     xfs_log::probe,
     images::probe_lzma,
+    firmware::probe_uboot_environment,
     geom::probe,
     tables::probe_mbr,
     tables::probe_gpt,

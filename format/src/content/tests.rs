@@ -54,6 +54,7 @@ fn rows() -> impl Iterator<Item = &'static Signature> {
     file_systems
         .chain(volumes::SIGNATURES)
         .chain(images::SIGNATURES)
+        .chain(firmware::SIGNATURES)
 }
 
 /// The bytes that a row's check needs besides the magic number, at an offset from the start of the
@@ -79,6 +80,22 @@ fn besides(row: &Signature, magic: &[u8]) -> Vec<(u64, Vec<u8>)> {
         "a bzip2 file" => vec![(3, b"9\x31\x41\x59\x26\x53\x59".to_vec())],
         "an LVM1 physical volume" => vec![(2, vec![1, 0])],
         "a member of an Adaptec RAID" => vec![(256, b"DPTM".to_vec())],
+        "metadata of Android Verified Boot" => vec![(4, vec![0, 0, 0, 1])],
+        "an Android super partition" => vec![(4, vec![52, 0, 0, 0])],
+        "a Core Storage volume" => vec![(8, vec![1, 0, 16, 0])],
+        // Of a header of zeroes behind the magic number.
+        "a U-Boot image" => {
+            let mut header = [0; 64];
+            header[..4].copy_from_slice(magic);
+            vec![(4, crc32fast::hash(&header).to_be_bytes().to_vec())]
+        }
+        "a device tree or FIT image" => {
+            let words = [4096_u32, 56, 64, 40, 17, 16];
+            vec![(
+                4,
+                words.iter().flat_map(|word| word.to_be_bytes()).collect(),
+            )]
+        }
         "a BitLocker volume" => vec![
             (176, 8192_u64.to_le_bytes().to_vec()),
             (440, 8192_u64.to_le_bytes().to_vec()),
@@ -270,6 +287,7 @@ const PROBED: &[&str] = &[
     "drbd",
     "xfs_external_log",
     "lzma",
+    "uboot_env",
     "geom",
     "dos",
     "gpt",
@@ -417,4 +435,59 @@ fn files_of_the_first_lzma_format_are_told_by_their_header() {
     assert!(!carries(225, 1 << 23, u64::MAX, 0));
     assert!(!carries(0x5d, 1 << 23, 1 << 38, 0));
     assert!(!carries(0x5d, 1 << 23, u64::MAX, 1));
+}
+
+/// The size of an environment is not written in it: the checksum tells.
+#[test]
+fn an_environment_of_u_boot_is_told_by_its_checksum() {
+    let text = b"bootcmd=run distro_bootcmd\0baudrate=115200\0";
+    for start in [4, 5] {
+        for size in [4 << 10, 16 << 10, 128 << 10, 256 << 10] {
+            let mut bytes = vec![0; size - start];
+            bytes[..text.len()].copy_from_slice(text);
+            let crc = crc32fast::hash(&bytes);
+            let medium = |crc: u32| {
+                let medium = Medium::new(1 << 20).with(0, &crc.to_le_bytes());
+                medium.with(start as u64, &bytes).identify()
+            };
+            let found = medium(crc);
+            assert_eq!(found[0].name, "uboot_env", "{start} {size}");
+            assert!(found[0].stands_in(&(size as u64 - 1..size as u64)));
+            assert_eq!(medium(!crc), []);
+        }
+    }
+}
+
+/// The list of names has an end of its own, which is left when the uberblocks are not.
+#[test]
+fn a_label_of_zfs_without_uberblocks_is_recognised() {
+    let magic = 0x0210_da7a_b10c_7a11_u64;
+    for bytes in [magic.to_le_bytes(), magic.to_be_bytes()] {
+        for label in [
+            0,
+            256 << 10,
+            (64 << 20) - (512 << 10),
+            (64 << 20) - (256 << 10),
+        ] {
+            let medium = Medium::new(64 << 20).with(label + (128 << 10) - 40, &bytes);
+            let found = medium.identify();
+            assert_eq!(found[0].name, "zfs_member", "{label}");
+        }
+    }
+}
+
+/// BitLocker keeps three copies of its metadata; libblkid looks at the first one only.
+#[test]
+fn a_bitlocker_volume_with_damaged_metadata_is_recognised() {
+    let named = Medium::new(64 << 20).with(0, b"\xeb\x58\x90-FVE-FS-");
+    assert_eq!(named.identify()[0].name, "BitLocker");
+    for (field, other) in [(440, 448), (448, 456), (456, 440)] {
+        let medium = Medium::new(64 << 20).with(0, b"\xeb\x58\x90MSWIN4.1");
+        let medium = medium.with(field, &(1_u64 << 20).to_le_bytes());
+        let medium = medium.with(other, &(2_u64 << 20).to_le_bytes());
+        assert_eq!(
+            medium.with(1 << 20, b"-FVE-FS-").identify()[0].name,
+            "BitLocker"
+        );
+    }
 }

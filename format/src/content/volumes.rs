@@ -2,7 +2,8 @@
 //! table, and LVM2 and DRBD, whose places are searched.
 //!
 //! Sources: the LUKS, LVM2, bcache, dm-verity, dm-integrity and Stratis on-disk formats, Linux
-//! `include/linux/swap.h`, DRBD `drbd_int.h`, and libblkid's list of places of firmware RAIDs.
+//! `include/linux/swap.h`, DRBD `drbd_int.h`, libblkid's list of places of firmware RAIDs,
+//! libfvde's documentation (Core Storage), and gus33000's StorageSpace.
 
 use super::ContentUse::{Encrypted, Other, Volume};
 use super::file_systems::vmfs_uuid;
@@ -69,6 +70,10 @@ pub const SIGNATURES: &[Signature] = &[
         })),
     volume("vinum", "a Vinum drive", "Vinum", &[magic(4 * KIB, 0, b"VINUM-1\0"),
         magic(4 * KIB, 0, b"IN VINO\0")]).label(Field::Text(48, 32)),
+    volume("core_storage", "a Core Storage volume", "Core Storage",
+        &[magic(0, 88, b"CS"), magic_from_end(1, 88, b"CS")]).check(is_core_storage),
+    volume("storage_spaces", "a member of a Windows storage pool", "Storage Spaces",
+        &[magic(0, 0, b"SPACEDB")]),
     volume("vdo", "a VDO device", "VDO", &[magic(0, 0, b"dmvdo001")]).uuid(Field::Uuid(40)),
     volume("ubi", "a UBI device", "UBI", &[magic(0, 0, b"UBI#")])
         .uuid(Field::Made(|view, base| Some(view.u32_be(base + 24).to_string()))),
@@ -143,14 +148,19 @@ const SUSPEND: &[Magic] = &[
     magic(0, 0xfff6, b"LINHIB0001"),
 ];
 
-/// Vista's volumes have no more than the name; later ones name the place of their metadata.
+/// The name is enough: the volume may be the last one that still has a key. What looks like a FAT
+/// is BitLocker To Go if one of the three copies of the metadata is there.
 fn is_bitlocker(view: &mut View<'_>, _base: u64) -> bool {
-    let at = match () {
-        () if view.has(0, b"\xeb\x52\x90") => return true,
-        () if view.has(3, b"-FVE-FS-") => view.u64_le(176),
-        () => view.u64_le(440),
-    };
-    at != 0 && view.has(at, b"-FVE-FS-")
+    view.has(3, b"-FVE-FS-")
+        || [440, 448, 456].into_iter().any(|field| {
+            let at = view.u64_le(field);
+            at != 0 && view.has(at, b"-FVE-FS-")
+        })
+}
+
+/// A physical volume of Core Storage: version 1, and a block of the type of its header.
+fn is_core_storage(view: &mut View<'_>, base: u64) -> bool {
+    view.u16_le(base + 8) == 1 && view.u16_le(base + 10) == 0x10
 }
 
 /// A label in one of the first four sectors. One whose CRC is wrong is still the only way to a

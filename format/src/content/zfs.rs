@@ -10,6 +10,9 @@ const LIST_OFFSET: u64 = 16 << 10;
 const LIST_BYTES: usize = 112 << 10;
 const RING_STEP_BYTES: u64 = 1 << 10;
 const MAGIC: u64 = 0x00ba_b10c;
+/// Ends the list, behind its checksum, also where no uberblock is left.
+const LIST_END_MAGIC: u64 = 0x0210_da7a_b10c_7a11;
+const LIST_END_BYTES: u64 = 40;
 
 const TYPE_UINT64: u32 = 8;
 const TYPE_STRING: u32 = 9;
@@ -40,6 +43,13 @@ pub fn probe(view: &mut View<'_>) -> Option<Content> {
             offset_bytes: label + LABEL_BYTES / 2 + number * RING_STEP_BYTES,
             length_bytes: 8,
         }));
+        let end = label + LABEL_BYTES / 2 - LIST_END_BYTES;
+        if [view.u64_le(end), view.u64_be(end)].contains(&LIST_END_MAGIC) {
+            places.push(ContentPlace {
+                offset_bytes: end,
+                length_bytes: 8,
+            });
+        }
         if named.is_none() && places.len() > before {
             named = pool(&view.bytes(label + LIST_OFFSET, LIST_BYTES));
         }

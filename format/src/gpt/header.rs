@@ -10,7 +10,7 @@ pub const REVISION: u32 = 0x0001_0000;
 /// Bytes of a header of revision 1.0.
 pub const HEADER_SIZE_BYTES: usize = 92;
 
-const SIGNATURE: [u8; 8] = *b"EFI PART";
+pub(crate) const SIGNATURE: [u8; 8] = *b"EFI PART";
 const CRC_OFFSET_BYTES: usize = 16;
 
 /// A decoded header; signature, size and its own CRC are checked on the way in

@@ -21,7 +21,8 @@ pub enum LayoutError {
     /// A partition that would lie over the backup copy or past the media.
     #[error(
         "partition {number} ends with sector {last}, \
-         the backup GPT has to begin with sector {backup}"
+         the backup GPT has to begin with sector {backup}: without the partition's line, the text \
+         of `ugeom part backup` makes a table that fits (`ugeom part restore -F --uuids`)"
     )]
     InTheWay {
         /// Number of the entry, from 1.

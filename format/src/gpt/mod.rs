@@ -32,6 +32,7 @@ pub use entry::{
 pub use error::Error;
 pub use guid::{Guid, GuidError};
 use header::Crc;
+pub(crate) use header::SIGNATURE;
 pub use header::{HEADER_SIZE_BYTES, Header, REVISION};
 pub use layout::LayoutError;
 pub use protective::MbrDamage;

@@ -76,7 +76,8 @@ fn pc(sector0: &[u8], code: &[u8], keep_serial: bool) -> SectorWrite {
     let mut data = sector0.to_vec();
     let mut area = [0; PC_CODE_BYTES];
     bytes::put(&mut area, 0, &code[..code.len().min(PC_CODE_BYTES)]);
-    if keep_serial {
+    // A number of zero is none: those bytes are the code's, as in gpart (boot0 has flags there).
+    if keep_serial && sector0[SERIAL] != [0; 4] {
         area[SERIAL].copy_from_slice(&sector0[SERIAL]);
     }
     bytes::put(&mut data, 0, &area);

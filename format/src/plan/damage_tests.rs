@@ -207,3 +207,23 @@ fn free_space_ends_with_a_disk_that_was_cut() {
     });
     assert_eq!(ends.max(), Some(CUT));
 }
+
+/// The media grew, and its last sector belongs to something else, or to a table of before.
+#[test]
+fn the_last_sector_of_a_media_that_grew_is_wiped_only_where_it_holds_a_header() {
+    let media = Media::of_512(20_500);
+    for (last, is_wiped) in [(b"GEOM::MIRROR".as_slice(), false), (b"EFI PART", true)] {
+        let mut disk = disk();
+        disk.resize(20_500 * 512, 0);
+        disk[20_499 * 512..][..last.len()].copy_from_slice(last);
+        let mut read =
+            |lba: u64, count: u64| Ok(disk[lba as usize * 512..][..count as usize * 512].to_vec());
+        let table = Table::load(Scheme::Gpt, media, &mut read).unwrap();
+        let places: Vec<u64> = table.destroy().iter().map(|write| write.lba).collect();
+        let expected: &[u64] = match is_wiped {
+            true => &[0, 20_499, 20_479, 1],
+            false => &[0, 20_479, 1],
+        };
+        assert_eq!(places, expected);
+    }
+}

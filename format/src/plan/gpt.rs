@@ -3,8 +3,8 @@
 use super::{Change, Create, DiskId, Edit, Error, Ids, NewPart, Part, PartId, Scheme, Span};
 use crate::gpt::{ATTR_BOOTFAILED, ATTR_BOOTME, ATTR_BOOTONCE};
 use crate::gpt::{
-    DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, MbrDamage, Side, Table, protective,
-    types,
+    DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, MbrDamage, SIGNATURE, Side, Table,
+    protective, types,
 };
 use crate::mbr::{Mbr, MbrKind, PartType};
 use crate::media::{Media, SectorRead, SectorWrite};
@@ -20,6 +20,9 @@ pub struct GptTable {
     read: Option<Gpt>,
     /// Sector 0 becomes a protective MBR, whether it is empty or not.
     mends_sector0: bool,
+    /// The last sector holds a header that is not of this table: the media grew, was used, and
+    /// has the table of before.
+    old_header_last: bool,
 }
 
 impl GptTable {
@@ -47,6 +50,7 @@ impl GptTable {
             findings: Vec::new(),
             read: None,
             mends_sector0: true,
+            old_header_last: false,
         })
     }
 
@@ -63,6 +67,9 @@ impl GptTable {
             });
         };
         let unreadable = vec![0; media.sector_len()];
+        let last = media.last_lba();
+        let old_header_last = backup_lba(table) != last
+            && read(last, 1).is_ok_and(|sector| sector.starts_with(&SIGNATURE));
         Ok(GptTable {
             media,
             sector0: gpt.sector0.clone().unwrap_or(unreadable),
@@ -70,6 +77,7 @@ impl GptTable {
             findings: gpt.findings(),
             read: Some(gpt),
             mends_sector0: false,
+            old_header_last,
         })
     }
 
@@ -157,6 +165,11 @@ impl GptTable {
         crate::bytes::put(&mut data, 0, &mbr.encode());
         SectorWrite { lba: 0, data }
     }
+}
+
+/// The sector of the header at the end, by either of the two headers.
+fn backup_lba(table: &Table) -> u64 {
+    table.header.my_lba.max(table.header.alternate_lba)
 }
 
 /// gpart's names of attributes and the bits that they set; clearing one clears
@@ -327,15 +340,11 @@ impl Edit for GptTable {
 
     /// Backup header, primary header, and sector 0 where it belongs to the GPT.
     fn own_sectors(&self) -> Vec<u64> {
-        let header = &self.table.header;
-        let backup = header.my_lba.max(header.alternate_lba);
-        let mut sectors = vec![self.media.last_lba(), backup, 1];
         let foreign =
             Mbr::decode(&self.sector0).is_ok_and(|mbr| mbr.kind() == MbrKind::Partitioned);
-        if !foreign {
-            sectors.push(0);
-        }
-        sectors.dedup();
-        sectors
+        let sector0 = (!foreign).then_some(0);
+        let last = self.old_header_last.then(|| self.media.last_lba());
+        let headers = [backup_lba(&self.table), 1];
+        sector0.into_iter().chain(last).chain(headers).collect()
     }
 }

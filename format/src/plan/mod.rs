@@ -556,9 +556,10 @@ impl Table {
     }
 
     /// The writes that remove the table, as `gpart destroy` does: the sectors
-    /// that hold it, of a GPT the backup first and sector 0 last, so that what
-    /// an interruption leaves can be destroyed again. Sector 0 stays where it
-    /// holds an MBR with partitions of its own.
+    /// that hold it, of a GPT sector 0 first and the primary header last, so
+    /// that what an interruption leaves can be destroyed again, and other
+    /// programs, which want a protective MBR, see no table from the first write
+    /// on. Sector 0 stays where it holds an MBR with partitions of its own.
     pub fn destroy(&self) -> Vec<SectorWrite> {
         let media = self.media();
         let sectors = self.edit().own_sectors();

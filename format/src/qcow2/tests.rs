@@ -152,3 +152,67 @@ proptest! {
         }
     }
 }
+
+/// An image of a header, a refcount table and one block, whose first bytes are given.
+fn uncounted(bits: u32, block: &[u8]) -> Option<(u64, &'static str)> {
+    let mut header = Header::decode(&made(3, None, None)).expect("a header");
+    (header.refcount_bits, header.refcounts) = (bits, 0x1_0000..0x2_0000);
+    (header.l1, header.snapshots) = (0x3_0000..0x3_0000, (0, 0));
+    let mut read = |at: u64, length: usize| {
+        let mut bytes = vec![0; length];
+        match at {
+            0x1_0000 => bytes[..8].copy_from_slice(&0x2_0000_u64.to_be_bytes()),
+            0x2_0000 => bytes[..block.len()].copy_from_slice(block),
+            _ => {}
+        }
+        Ok(bytes)
+    };
+    let structures = Structures::read(&header, &mut read).expect("tables");
+    assert_eq!(structures.in_range(0x1_ffff, 1), Some("its refcount table"));
+    assert_eq!(structures.in_range(0x1_ffff, 2), Some("its refcount table"));
+    assert_eq!(structures.in_range(0x3_0000, 1 << 40), None);
+    let found = structures.uncounted(&header, &mut read);
+    found.expect("a block of counts")
+}
+
+/// QEMU docs/interop/qcow2.rst: counts of less than a byte begin with its lowest bits.
+#[test]
+fn a_structure_that_counts_as_free_is_found_with_counts_of_every_width() {
+    let wide = |bytes: usize, counts: [u8; 3]| {
+        let mut block = vec![0; 3 * bytes];
+        for (number, count) in counts.into_iter().enumerate() {
+            block[(number + 1) * bytes - 1] = count;
+        }
+        block
+    };
+    for (bits, sound, wrong) in [
+        (1, vec![0b111], vec![0b101]),
+        (2, vec![0b01_10_11], vec![0b01_00_11]),
+        (4, vec![0x21, 0x03], vec![0x01, 0x03]),
+        (8, wide(1, [1, 2, 1]), wide(1, [1, 0, 1])),
+        (16, wide(2, [1, 2, 1]), wide(2, [1, 0, 1])),
+        (64, wide(8, [1, 2, 1]), wide(8, [1, 0, 1])),
+    ] {
+        assert_eq!(uncounted(bits, &sound), None, "{bits}");
+        let expected = Some((0x1_0000, "its refcount table"));
+        assert_eq!(uncounted(bits, &wrong), expected, "{bits}");
+        assert_eq!(uncounted(bits, &[]), Some((0, "its header")), "{bits}");
+    }
+}
+
+#[test]
+fn tables_of_snapshots_without_end_are_refused() {
+    let mut header = Header::decode(&made(3, None, None)).expect("a header");
+    header.snapshots = (1 << 16, 65_536);
+    let mut read = |_: u64, length: usize| {
+        let mut bytes = vec![0; length];
+        // Each one names an L1 table of the largest size.
+        bytes
+            .get_mut(8..12)
+            .into_iter()
+            .for_each(|size| size.fill(0xff));
+        Ok(bytes)
+    };
+    let refused = Structures::read(&header, &mut read).expect_err("too many");
+    assert!(refused.to_string().contains("more tables"), "{refused}");
+}

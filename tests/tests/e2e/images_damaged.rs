@@ -1,7 +1,7 @@
 //! Damaged images of virtual machines: missing data is not read as zeroes, sound data is read,
 //! headers that qemu refuses are refused.
 
-use crate::run::{Ended, UGEOM, command, has, other, run, ugeom};
+use crate::run::{Ended, UGEOM, command, has, other, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -146,5 +146,69 @@ fn headers_that_qemu_refuses_are_not_opened_in_silence() {
         );
         let refused = ugeom(&["write", "--destroy", &target]).failed(1);
         has(&refused, what);
+    }
+}
+
+const L2_OFFSET_BITS: u64 = 0x00ff_ffff_ffff_fe00;
+const COPIED: u64 = 1 << 63;
+
+/// qemu refuses such a write, too, and marks the image as corrupt.
+#[test]
+fn data_is_not_written_over_the_structures_of_an_image() {
+    let Some((folder, _)) = image("qcow2") else { return };
+    let target = path(&folder, "a.qcow2");
+    let sound = std::fs::read(&target).expect("the image");
+    let (l1, table) = (word(&target, 40), word(&target, 48));
+    let (l2, block) = (word(&target, l1) & L2_OFFSET_BITS, word(&target, table));
+    for place in [l1, l2, table, block] {
+        std::fs::write(&target, &sound).expect("the image");
+        overwrite(&target, l2 + 100 * 8, &(COPIED | place).to_be_bytes());
+        let before = std::fs::read(&target).expect("the image");
+        // Within the cluster, and from the one before it on: another thread does that.
+        for (offset, length) in [(100 * CLUSTER, 512), (99 * CLUSTER + 512, CLUSTER)] {
+            let offset = offset.to_string();
+            let arguments = ["write", "--destroy", "--offset", &offset, &target];
+            let refused = ugeom_with(&arguments, &vec![7; length]).failed(1);
+            has(&refused, "places it over the image's own tables");
+            let after = std::fs::read(&target).expect("the image");
+            for place in [0, l1, l2, table, block] {
+                let cluster = place as usize..place as usize + CLUSTER;
+                assert!(after[cluster.clone()] == before[cluster], "{place:x}");
+            }
+        }
+    }
+}
+
+/// The next allocation would take the header for free space.
+#[test]
+fn an_image_whose_counts_miss_its_structures_is_not_written() {
+    let Some((folder, disk)) = image("qcow2") else { return };
+    let (raw, target) = (path(&folder, "raw.img"), path(&folder, "b.qcow2"));
+    for options in [
+        "refcount_bits=1",
+        "refcount_bits=16",
+        "refcount_bits=64,cluster_size=4k",
+    ] {
+        let arguments = ["convert", "-O", "qcow2", "-o", options, &raw, &target];
+        other("qemu-img", &arguments);
+        let write = ["write", "--destroy", "--offset", "1m", &target];
+        ugeom_with(&write, b"sound").quiet();
+        let block = word(&target, word(&target, 48));
+        overwrite(&target, block, &[0; 512]);
+        let before = std::fs::read(&target).expect("the image");
+        let refused = ugeom_with(&write, b"wrong").failed(1);
+        has(
+            &refused,
+            "its reference counts take its header at byte 0 of the file",
+        );
+        assert!(
+            std::fs::read(&target).expect("the image") == before,
+            "{options}"
+        );
+        other("qemu-img", &["check", "-q", "-r", "all", &target]);
+        ugeom_with(&write, b"right").quiet();
+        let read = ugeom(&["read", &target]).stdout;
+        assert!(read[1 << 20..].starts_with(b"right"));
+        assert!(read[..1 << 20] == disk[..1 << 20], "{options}");
     }
 }

@@ -2,7 +2,7 @@
 //! xxd as judges.
 
 use crate::disks;
-use crate::run::{UGEOM, has, json_of, other, part, run_in, ugeom, words_of};
+use crate::run::{UGEOM, has, json_of, other, part, run_in, ugeom, ugeom_with, words_of};
 use std::path::{Path, PathBuf};
 use ugeom_testkit::program;
 
@@ -129,6 +129,42 @@ fn other_sector_sizes_are_tried_and_named() {
     part(&["create", "-s", "gpt", &large]);
     part(&["add", "-t", "efi", &large]);
     report_other_sectors(&disk, 4096, 512);
+    for (made_for, here) in [(4096, 512), (2048, 512), (512, 4096)] {
+        let (_folder, path) = disks::empty_image(16 << 20);
+        let disk = disks::text(&path);
+        part(&[
+            "create",
+            "-s",
+            "bsd",
+            &format!("{disk}?sectorsize={made_for}"),
+        ]);
+        report_other_sectors(&format!("{disk}?sectorsize={here}"), made_for, here);
+    }
+}
+
+/// The partition past the end can be in no table for this disk: the others go into a new one.
+#[test]
+fn a_table_with_a_partition_past_the_end_is_made_anew_without_it() {
+    let Some(sgdisk) = program("sgdisk") else { return };
+    let (_folder, path, _) = gpt();
+    let disk = disks::text(&path);
+    let file = std::fs::File::options().write(true).open(&path);
+    file.and_then(|file| file.set_len(4500 * 512))
+        .expect("an image of whole sectors");
+    has(
+        &ugeom(&["part", "recover", &disk]).failed(1),
+        "without the partition's line, the text of `ugeom part backup` makes a table that fits",
+    );
+    let saved = ugeom(&["part", "backup", &disk]).text();
+    let saved: Vec<&str> = saved
+        .lines()
+        .filter(|line| !line.starts_with("2 "))
+        .collect();
+    let restored = ["part", "restore", "-F", "--uuids", disk.as_str()];
+    ugeom_with(&restored, saved.join("\n").as_bytes()).quiet();
+    let verdict = String::from_utf8(other(&sgdisk, &["-v", &disk])).expect("text");
+    has(&verdict, "No problems found");
+    has(&part(&["show", &disk]), "  2048  2048  1  linux-data");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! clusters that lie apart, allocation, zeroes, FLUSH.
 
 mod bounds;
+mod guard;
 mod layout;
 mod start;
 mod state;
@@ -19,6 +20,7 @@ use crate::locking::{self, Holder};
 use crate::path::text_of;
 use crate::presence::Presence;
 use bounds::{Bounds, Damage};
+use guard::Guard;
 use imago::qcow2::Qcow2;
 use imago::raw::Raw;
 use imago::{FormatAccess, Storage, StorageOpenOptions};
@@ -58,6 +60,8 @@ struct Qcow2Geom {
     losses: Arc<Losses>,
     failures: Arc<Failures>,
     unclosed: Arc<Option<Unclosed>>,
+    /// Nothing where the image is only read.
+    guard: Arc<Option<Guard>>,
     pool: Pool,
     presence: Option<Presence>,
 }
@@ -147,17 +151,17 @@ pub(super) fn plan(
         return Err(BuildError::refused(path, problem));
     }
     let below: Vec<String> = chain[1..].iter().map(|link| text_of(&link.path)).collect();
-    let unclosed = match writable {
-        true => {
-            Some(Unclosed::new(chain[0].file.try_clone().map_err(
-                |error| BuildError::refused(path, error.to_string()),
-            )?))
+    let refused = |error: io::Error| BuildError::refused(path, error.to_string());
+    let (unclosed, guard) = match (writable, header) {
+        (true, Some(header)) => {
+            let file = || chain[0].file.try_clone().map_err(refused);
+            let guard = Guard::new(file()?, header).map_err(refused)?;
+            (Some(Unclosed::new(file()?)), Some(guard))
         }
-        false => None,
+        _ => (None, None),
     };
-    let unclosed = Arc::new(unclosed);
-    let opened = open(chain, writable);
-    let (image, files) = opened.map_err(|error| BuildError::refused(path, error.to_string()))?;
+    let (unclosed, guard) = (Arc::new(unclosed), Arc::new(guard));
+    let (image, files) = open(chain, writable).map_err(refused)?;
     let image = Arc::new(image);
     let losses = Arc::<Losses>::default();
     let failures = Arc::new(Failures::new(&losses, work::BESIDE));
@@ -166,6 +170,7 @@ pub(super) fn plan(
         cluster_bytes,
         failures: Arc::clone(&failures),
         unclosed: Arc::clone(&unclosed),
+        guard: Arc::clone(&guard),
     };
     let pool = Pool::start(move |bio| worked.work(bio));
     let pool = pool.map_err(BuildError::system("file", "starting a thread"))?;
@@ -180,6 +185,7 @@ pub(super) fn plan(
         losses,
         failures,
         unclosed,
+        guard,
         pool,
         presence: writable.then(|| Presence::watch(path)).flatten(),
     };

@@ -2,6 +2,7 @@
 
 use super::Qcow2Geom;
 use super::bounds;
+use super::guard;
 use super::state::ThreadEngine;
 use imago::Mapping;
 use std::io;
@@ -14,6 +15,8 @@ enum DataLocation {
     Zeroes,
     /// Past the end of a file of the chain.
     Lost,
+    /// Where the image keeps a structure: nothing is written there.
+    Structure,
     /// In several pieces, compressed, or nowhere yet.
     Elsewhere,
 }
@@ -50,6 +53,7 @@ pub(super) fn start(geom: &Qcow2Geom, mut request: Request<'_>, cx: &mut Cx) -> 
             request.fill(|_, piece| piece.fill(0));
             request.done_in_full()
         }
+        Ok(DataLocation::Structure) => request.fail(Errno::IO, guard::OVER_A_STRUCTURE),
         Ok(DataLocation::Lost) => request.fail(Errno::IO, bounds::PAST_THE_END),
         Ok(_) => by_worker(geom, request),
         Err(_) => request.fail(Errno::IO, "the image's map cannot be read"),
@@ -78,6 +82,10 @@ fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result
             let Some(number) = geom.files.iter().position(|it| it.address == address) else {
                 return Ok(DataLocation::Elsewhere);
             };
+            let guard = geom.guard.as_ref().as_ref().filter(|_| writes);
+            if guard.is_some_and(|guard| !guard.allows(offset, length)) {
+                return Ok(DataLocation::Structure);
+            }
             let is_there = writes
                 || geom.files[number]
                     .bounds

@@ -1,6 +1,7 @@
 //! The work of a worker thread on a request.
 
 use super::Image;
+use super::guard::{self, Guard};
 use super::unclosed::Unclosed;
 use crate::failures::Failures;
 use imago::Mapping;
@@ -16,11 +17,18 @@ pub(super) struct Worked {
     pub failures: Arc<Failures>,
     /// `None` where nothing is written.
     pub unclosed: Arc<Option<Unclosed>>,
+    /// `None` where nothing is written.
+    pub guard: Arc<Option<Guard>>,
 }
 
 impl Worked {
     /// Does a request and completes it.
     pub fn work(&self, mut bio: Bio) {
+        let (offset, end) = (bio.offset(), bio.offset() + bio.length());
+        let guard = self.guard.as_ref().as_ref().filter(|_| is_change(&bio));
+        if guard.is_some_and(|guard| !guard.allows_mapped(&self.image, offset, end)) {
+            return bio.fail(Errno::IO, guard::OVER_A_STRUCTURE);
+        }
         match self.act(&mut bio) {
             Ok(()) => {
                 let length = bio.length();
@@ -38,10 +46,7 @@ impl Worked {
     }
 
     fn act(&self, bio: &mut Bio) -> io::Result<()> {
-        let is_change = matches!(
-            bio.command(),
-            Command::Write | Command::Zero | Command::Delete
-        );
+        let is_change = is_change(bio);
         let before = self.failures.count();
         if let (true, Some(unclosed)) = (is_change, self.unclosed.as_ref()) {
             unclosed.set()?;
@@ -98,6 +103,11 @@ impl Worked {
         }
         Ok(())
     }
+}
+
+fn is_change(bio: &Bio) -> bool {
+    let changes = [Command::Write, Command::Zero, Command::Delete];
+    changes.contains(&bio.command())
 }
 
 /// The zeroes that overwrite a part of a cluster, piece by piece.

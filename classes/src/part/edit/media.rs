@@ -2,7 +2,7 @@
 
 use super::EditError;
 use crate::part::rules::Below;
-use crate::part::{ebr, mbr, names};
+use crate::part::{ebr, look, mbr, names};
 use std::ops::Range;
 use ugeom_format::content::Content;
 use ugeom_format::gpt::{Gpt, Guid, other_sector_size};
@@ -254,9 +254,13 @@ impl<'a> Disk<'a> {
             let damaged = Some(format!("{name} is only read, by `ugeom show`"));
             return EditError::NoTable { provider, damaged };
         }
-        if let Some(size) = other_sector_size(media, &mut self.reader()) {
-            let hint = crate::part::gpt::sectors_of(size, media);
-            let damaged = Some(hint.trim_start_matches("; ").to_owned());
+        let gpt = other_sector_size(media, &mut self.reader()).map(|size| ("header", size));
+        let other = gpt.or_else(|| {
+            let size = bsd::other_sector_size(media, &mut self.reader())?;
+            Some(("label", size))
+        });
+        if let Some((part, size)) = other {
+            let damaged = Some(look::made_for(part, size.into(), size, media));
             return EditError::NoTable { provider, damaged };
         }
         let traces = Gpt::read(media, &mut self.reader()).is_present();

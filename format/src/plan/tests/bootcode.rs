@@ -41,6 +41,19 @@ fn an_mbr_keeps_its_serial_number_unless_told_not_to() {
     );
 }
 
+/// gpart keeps a number of zero for none: boot0 has flags in those bytes.
+#[test]
+fn an_mbr_without_a_serial_number_takes_all_of_the_code() {
+    let mut table = new(Scheme::Mbr);
+    table.add(&sized(kind(Scheme::Mbr), 2016)).unwrap();
+    let mut disk = Vec::new();
+    written(&table, &mut disk).unwrap();
+    disk[440..444].fill(0);
+    let table = load(Scheme::Mbr, MEDIA, &disk).unwrap();
+    let writes = table.boot_code(&[0x90; 512], true).unwrap();
+    assert_eq!(writes[0].data[..446], [0x90; 446]);
+}
+
 #[test]
 fn a_gpt_has_its_code_in_the_protective_mbr() {
     let (before, after, _) = boot(Scheme::Gpt, &[0x90; 100], true);

@@ -109,7 +109,10 @@ fn a_table_that_is_destroyed_is_gone_and_can_be_destroyed_again_before() {
             let at = write.lba as usize * 512;
             disk[at..at + write.data.len()].copy_from_slice(&write.data);
             let left = load(scheme, MEDIA, &disk);
-            let gpt_headers = scheme == Scheme::Gpt && number == 0;
+            let gpt_headers = scheme == Scheme::Gpt && number < last;
+            if scheme == Scheme::Gpt {
+                assert_eq!(disk[510..512], [0; 2], "a protective MBR without a GPT");
+            }
             assert_eq!(
                 left.is_ok(),
                 gpt_headers,

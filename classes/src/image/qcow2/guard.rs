@@ -1,0 +1,89 @@
+//! No data is written over the structures of an image, whatever its map says.
+//!
+//! qemu marks such an image as corrupt and refuses it for writing from then on. Here the write
+//! fails, and the image stays as it is.
+
+use super::Image;
+use imago::Mapping;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use ugeom_format::qcow2::{HEAD_BYTES, Header, Structures};
+
+/// What mends an image whose structures are wrong.
+const MENDS: &str = "`qemu-img check -r all` mends it";
+
+/// Why a write fails.
+pub(super) const OVER_A_STRUCTURE: &str =
+    "the image's map places it over the image's own tables; `qemu-img check -r all` mends it";
+
+/// The structures of an image that is open for writing.
+#[derive(Debug)]
+pub(super) struct Guard {
+    file: File,
+    at_start: Structures,
+}
+
+impl Guard {
+    /// # Errors
+    /// A table cannot be read, or the reference counts take a structure for free: the next
+    /// allocation would overwrite it.
+    pub fn new(file: File, header: &Header) -> io::Result<Self> {
+        let mut read = |at: u64, length: usize| read_at(&file, at, length);
+        let at_start = Structures::read(header, &mut read)?;
+        if let Some((offset, name)) = at_start.uncounted(header, &mut read)? {
+            return Err(io::Error::other(format!(
+                "cannot be written to: its reference counts take {name} at byte {offset} of the \
+                 file for free space; {MENDS}"
+            )));
+        }
+        Ok(Self { file, at_start })
+    }
+
+    /// Whether no structure is in these bytes of the file.
+    pub fn allows(&self, offset: u64, length: u64) -> bool {
+        // A table may have moved since then.
+        self.at_start.in_range(offset, length).is_none()
+            || self
+                .now()
+                .is_ok_and(|now| now.in_range(offset, length).is_none())
+    }
+
+    fn now(&self) -> io::Result<Structures> {
+        let head = read_at(&self.file, 0, HEAD_BYTES)?;
+        let header = Header::decode(&head).map_err(io::Error::other)?;
+        Structures::read(&header, &mut |at, length| read_at(&self.file, at, length))
+    }
+
+    /// The same for a range of the disk, wherever its bytes are.
+    pub fn allows_mapped(&self, image: &Image, mut at: u64, end: u64) -> bool {
+        while at < end {
+            // What has no place yet, or cannot be found, is no place over a structure.
+            let Ok((mapping, length)) = image.get_mapping(at, end - at) else { return true };
+            let place = match mapping {
+                Mapping::Raw {
+                    offset, writable, ..
+                } => writable.then_some(offset),
+                _ => None,
+            };
+            if place.is_some_and(|offset| !self.allows(offset, length)) {
+                return false;
+            }
+            at += length.max(1);
+        }
+        true
+    }
+}
+
+/// Bytes of the file; zeroes past its end.
+fn read_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut bytes[filled..], at.saturating_add(filled as u64))? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(bytes)
+}
