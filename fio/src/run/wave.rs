@@ -355,6 +355,8 @@ fn through_door(
                 depth: slots,
                 guasi: threads_of(job, files.len()),
                 order: order_of(job),
+                // As in fio: a job makes its files as long as it needs them before it begins.
+                settled: true,
             };
             let opened = EngineDoor::open(choice, options, bytes, files).map_err(|error| {
                 JobError::caused(&job.name, format!("the engine {}", job.ioengine), error)
