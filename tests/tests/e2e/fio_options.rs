@@ -101,6 +101,7 @@ fn options_of_files_leave_what_fio_leaves() {
         "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=sequential",
         "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=random:2",
         "--name=a --rw=randread --size=64k --nrfiles=4 --file_service_type=zipf:1.2",
+        "--name=a --rw=randread --size=1m --bs=12k --nrfiles=5 --file_service_type=zipf:1.2",
         "--name=a --filename=data --rw=write --size=64k --file_append=1",
         "--name=a --filename=data --rw=read --size=64k --pre_read=1 --unique_filename=0",
         "--name=a --rw=write --size=64k --create_fsync=0 --fsync_on_close=1",
