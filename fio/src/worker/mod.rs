@@ -35,6 +35,7 @@ mod plain;
 mod priorities;
 mod range_syncs;
 mod read_back;
+mod samples;
 mod state;
 mod syncs;
 #[cfg(test)]
@@ -69,6 +70,7 @@ use operations::Operations;
 use pace::Pace;
 use passes::Passes;
 use priorities::Drawn;
+pub use samples::{LogError, inflate_log};
 use state::States;
 use syncs::Syncs;
 pub use traced::Traces;
@@ -371,7 +373,7 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         let end_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(self.started));
         for (_, log) in self.logs.iter_mut().flat_map(Logs::each) {
-            log.close(end_ns);
+            log.end(end_ns);
         }
         self.task.live.enter(Phase::Ended);
         Done {
