@@ -21,6 +21,7 @@ mod depth;
 mod errors;
 mod fill;
 mod flow;
+mod granules;
 mod histograms;
 mod iolog;
 mod limits;
@@ -61,6 +62,7 @@ use conditions::Pauses;
 use depth::DepthSearch;
 pub use flow::Flow;
 use flow::Share;
+use granules::Granules;
 pub use iolog::Iolog;
 use limits::{Limits, goal_bytes};
 pub use locks::{FileLocks, Held};
@@ -199,6 +201,7 @@ pub struct Worker<'a, D> {
     tally: Tally,
     logs: Option<Logs>,
     written: Option<Written>,
+    granules: Option<Granules>,
     states: States,
     trouble: Option<Trouble>,
     limits: Limits,
@@ -268,6 +271,10 @@ impl<'a, D: Door> Worker<'a, D> {
             task,
             door,
             written: writes.then(|| Written::new(places.are_mapped())),
+            granules: match writes || job.serialize_overlap {
+                true => Granules::of(job, slots),
+                false => None,
+            },
             places,
             content,
             pace: Pace::new(job, task.seeds.seed(Purpose::Poisson)),
