@@ -26,17 +26,21 @@ pub struct EngineOptions {
     pub guasi: GuasiOptions,
     /// For `mmap`: the order of the requests to come, where the kernel is to know it.
     pub order: Option<AccessOrder>,
+    /// For `mmap`: the files become no shorter while they are used, so that nothing needs to ask
+    /// where they end before each request. One that does become shorter is EIO, or zeros in the
+    /// page of its new end.
+    pub settled: bool,
 }
 
 impl EngineOptions {
-    /// Without advice on the order of requests.
+    /// Without advice on the order of requests, for files of any length.
     #[must_use]
     pub fn new(depth: u32, guasi: GuasiOptions) -> Self {
-        let order = None;
         Self {
             depth,
             guasi,
-            order,
+            order: None,
+            settled: false,
         }
     }
 }
@@ -65,6 +69,7 @@ pub fn open_engine_with<M: IoMemory + 'static>(
         depth,
         guasi,
         order,
+        settled,
     } = options;
     let engine: Box<dyn Engine<M>> = match choice {
         Choice::Auto => return Ok(open_best(options)),
@@ -81,7 +86,7 @@ pub fn open_engine_with<M: IoMemory + 'static>(
         Choice::Sync => Box::new(SyncEngine::new()),
         Choice::Seek => Box::new(SeekEngine::new()),
         Choice::Splice => Box::new(SpliceEngine::new()),
-        Choice::Mmap => Box::new(MmapEngine::of(Mapped { order })),
+        Choice::Mmap => Box::new(MmapEngine::of(Mapped { order, settled })),
         Choice::Simulated => Box::new(Simulation::new(Faults::default()).engine(depth)),
     };
     let why = format!("{}: asked for", engine.name());

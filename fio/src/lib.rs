@@ -30,4 +30,4 @@ mod worker;
 pub use outcome::{Idleness, JobOutcome, Outcome};
 pub use run::{Progress, Watcher, run};
 pub use target::Meaning;
-pub use worker::Trouble;
+pub use worker::{LogError, Trouble, inflate_log};

@@ -100,6 +100,11 @@ impl RequestCounts {
         self.runtime_ns.div_ceil(1_000_000)
     }
 
+    /// Whether there were requests of this kind in some time; not so the phases of `cpuio`.
+    pub(crate) fn has_run(&self) -> bool {
+        self.requests > 0 && self.runtime_ns > 0
+    }
+
     /// The latencies of the requests of one priority.
     pub(crate) fn of_priority(&mut self, priority: u16) -> &mut Histogram {
         let found = self.by_priority.iter().position(|(of, _)| *of == priority);

@@ -42,7 +42,8 @@ pub fn without_effect(jobs: &[Job]) -> Vec<String> {
     said
 }
 
-/// Values of options without an effect that ask for the default behaviour.
+/// Values of options without an effect that ask for the default behaviour, or for nothing that a
+/// user sees; none: any value.
 const MET: &[(&str, &[&str])] = &[
     ("allow_mounted_write", &["0"]),
     ("block_error_percentiles", &["0"]),
@@ -54,8 +55,7 @@ const MET: &[(&str, &[&str])] = &[
         "iomem_align",
         &["1", "512", "1k", "2k", "4k", "4096", "$pagesize"],
     ),
-    ("log_compression", &["0"]),
-    ("log_store_compressed", &["0"]),
+    ("log_compression", &[]),
     ("mem", &["malloc", "mmap"]),
     ("nowait", &["0"]),
     ("rate_ignore_thinktime", &["0"]),
@@ -77,7 +77,7 @@ fn is_met(job: &Job, option: &str) -> bool {
         return false;
     };
     let met = MET.iter().find(|(name, _)| *name == option);
-    met.is_some_and(|(_, values)| values.contains(&value.as_str()))
+    met.is_some_and(|(_, values)| values.is_empty() || values.contains(&value.as_str()))
 }
 
 /// Settings of writes, in a job that makes none.

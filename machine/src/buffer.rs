@@ -9,6 +9,13 @@ use std::sync::Arc;
 /// Alignment of every [`Buffer`], in bytes: a page, which suits O_DIRECT on every disk there is.
 pub(crate) const ALIGNMENT_BYTES: usize = 4096;
 
+/// From this length on, a buffer is zero memory that the kernel provides at the first access. The
+/// allocator has such memory only without alignment; aligned, it writes the zeros itself, which
+/// faults in each page before it is needed.
+const UNTOUCHED_BYTES: usize = 128 << 10;
+/// The address of the allocation of such a buffer stands before its first byte.
+const ADDRESS_BYTES: usize = size_of::<*mut u8>();
+
 /// One contiguous piece of memory, laid out as `struct iovec` (readv(2)), so that a slice of
 /// segments can be passed to the kernel as it is.
 #[repr(C)]
@@ -144,12 +151,10 @@ impl Buffer {
                 pool: None,
             };
         }
-        let layout = Self::layout(len);
-        // SAFETY: the layout's size is not 0.
-        let base = unsafe { alloc::alloc_zeroed(layout) };
-        if base.is_null() {
-            alloc::handle_alloc_error(layout);
-        }
+        let base = match len < UNTOUCHED_BYTES {
+            true => Self::zeroed(Self::layout(len)),
+            false => Self::untouched(len),
+        };
         Buffer {
             segment: Segment { base, len },
             pool: None,
@@ -177,13 +182,52 @@ impl Buffer {
         Layout::from_size_align(len, ALIGNMENT_BYTES)
             .unwrap_or_else(|_| panic!("a buffer of {len} bytes is longer than memory can be"))
     }
+
+    /// The allocation that a long buffer of `len` bytes lies in.
+    fn layout_around(len: usize) -> Layout {
+        let bytes = len.saturating_add(ALIGNMENT_BYTES + ADDRESS_BYTES);
+        Layout::from_size_align(bytes, align_of::<*mut u8>())
+            .unwrap_or_else(|_| panic!("a buffer of {len} bytes is longer than memory can be"))
+    }
+
+    fn zeroed(layout: Layout) -> *mut u8 {
+        // SAFETY: the size of every layout here is above 0.
+        let base = unsafe { alloc::alloc_zeroed(layout) };
+        if base.is_null() {
+            alloc::handle_alloc_error(layout);
+        }
+        base
+    }
+
+    fn untouched(len: usize) -> *mut u8 {
+        let whole = Self::zeroed(Self::layout_around(len));
+        let first = whole.wrapping_add(ADDRESS_BYTES);
+        let base = first.wrapping_add(first.align_offset(ALIGNMENT_BYTES));
+        // SAFETY: at most `ALIGNMENT_BYTES - 1` bytes are skipped, so `base` and `len` bytes behind
+        // it, and an address before it, lie inside the allocation; a page is aligned for both.
+        unsafe { base.cast::<*mut u8>().sub(1).write(whole) };
+        base
+    }
+
+    fn free(&mut self) {
+        let Segment { base, len } = self.segment;
+        let (whole, layout) = match len < UNTOUCHED_BYTES {
+            true => (base, Self::layout(len)),
+            // SAFETY: `untouched` wrote it there, outside the bytes that are lent.
+            false => (
+                unsafe { base.cast::<*mut u8>().sub(1).read() },
+                Self::layout_around(len),
+            ),
+        };
+        // SAFETY: allocated in `new` with this layout, and freed only when the buffer is dropped.
+        unsafe { alloc::dealloc(whole, layout) };
+    }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         if self.segment.len > 0 && self.pool.is_none() {
-            // SAFETY: allocated in `new` with this layout, and freed only here.
-            unsafe { alloc::dealloc(self.segment.base, Self::layout(self.segment.len)) };
+            self.free();
         }
     }
 }
@@ -257,12 +301,30 @@ mod tests {
 
     #[test]
     fn a_new_buffer_is_zeroed_and_page_aligned() {
-        for len in [1, 511, 512, 4096, 4097] {
+        let long = UNTOUCHED_BYTES;
+        for len in [1, 511, 512, 4096, 4097, long - 1, long, 3 * long + 1] {
             let buffer = Buffer::new(len);
             assert_eq!(buffer.len(), len);
             assert_eq!(buffer.as_ptr() as usize % ALIGNMENT_BYTES, 0);
             assert_eq!(buffer[..], vec![0; len]);
         }
+    }
+
+    /// The pages of memory that the kernel has provided (mincore(2) knows them of no mapping of
+    /// memory; proc_pid_statm(5) counts those of the process).
+    #[test]
+    #[cfg(not(any(miri, tsan)))]
+    fn a_long_buffer_takes_memory_when_it_is_used() {
+        let resident = || -> usize {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            text.split(' ').nth(1).unwrap().parse().unwrap()
+        };
+        let before = resident();
+        let mut buffer = Buffer::new(256 << 20);
+        let pages = (256 << 20) / ALIGNMENT_BYTES;
+        assert!(resident() < before + pages / 8, "{before} {}", resident());
+        buffer.fill(1);
+        assert!(resident() > before + pages / 2, "{before} {}", resident());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The engine `mmap`: a file is mapped into memory, and reading and writing it are copies.
 //!
 //! A read costs one call, fstat(2), to know where the file ends now, and a page fault for each page
-//! that was not touched before; a flush is msync(2). Other operations go through the calls of
+//! that was not touched before. Of files that become no shorter ([`crate::EngineOptions::settled`])
+//! nothing is asked inside the mapping. A flush is msync(2). Other operations go through the calls of
 //! `sync`: writing past the end (a mapping makes no file longer), discarding, zeroing, and files
 //! that cannot be mapped (opened for writing only, pipes) or that were opened with O_DIRECT, which
 //! a mapping would silently ignore. `direct=1` and `engine=mmap` together are therefore refused by
@@ -52,6 +53,8 @@ pub enum AccessOrder {
 pub struct Mapped {
     /// Advice for each mapping.
     pub(crate) order: Option<AccessOrder>,
+    /// Files become no shorter: inside the mapping, nothing asks where they end.
+    pub(crate) settled: bool,
 }
 
 /// Copies from and to a mapping of the file, in the calling thread.
@@ -61,6 +64,7 @@ pub type MmapEngine<M> = InlineEngine<M, Mapped>;
 pub struct MappedFile {
     file: Arc<File>,
     order: Option<AccessOrder>,
+    settled: bool,
     writable: bool,
     regular: bool,
     mapping: Option<Mapping>,
@@ -138,12 +142,15 @@ impl MappedFile {
     /// How many bytes of the range from `offset` on can be copied: those before the end of the
     /// file. Maps the file (anew, if it has grown).
     fn inside(&mut self, offset: u64, length: u64) -> Result<usize, Errno> {
+        let mapped = self.mapping.as_ref().map_or(0, |mapping| mapping.len);
+        if self.settled && offset + length <= mapped as u64 {
+            return Ok(length as usize);
+        }
         let size = self.len_bytes()?;
         let end = size.min(offset + length);
         if end <= offset {
             return Ok(0);
         }
-        let mapped = self.mapping.as_ref().map_or(0, |mapping| mapping.len);
         if end > mapped as u64 {
             let len = usize::try_from(size).map_err(|_| Errno::NOMEM)?;
             self.mapping = None;
@@ -245,6 +252,7 @@ impl InlineCalls for Mapped {
         Ok(Some(MappedFile {
             file: Arc::clone(file),
             order: self.order,
+            settled: self.settled,
             writable: access == OFlags::RDWR,
             regular: kind.is_file(),
             mapping: None,

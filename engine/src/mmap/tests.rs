@@ -80,6 +80,23 @@ fn a_page_that_vanishes_during_the_copy_is_eio_and_not_a_crash() {
 }
 
 #[test]
+fn nothing_asks_where_a_settled_file_ends_inside_its_mapping() {
+    let (_folder, file) = open(&[7; 10_000]);
+    let settled = Mapped {
+        order: None,
+        settled: true,
+    };
+    let mut mapped = settled.prepare(&file).unwrap().unwrap();
+    assert_eq!(mapped.inside(9_000, 4_096), Ok(1_000));
+    file.set_len(5_000).unwrap();
+    assert_eq!(mapped.inside(4_000, 4_096), Ok(4_096));
+    // Past the mapping it is asked for, as a file may become longer.
+    file.set_len(20_000).unwrap();
+    assert_eq!(mapped.inside(9_000, 4_096), Ok(4_096));
+    assert_eq!(mapped.inside(19_000, 4_096), Ok(1_000));
+}
+
+#[test]
 #[cfg_attr(tsan, ignore = "the sanitizer answers faults itself")]
 fn a_signal_of_somebody_elses_page_still_ends_the_process() {
     let (_folder, file) = open(&[7; 8_192]);
@@ -131,7 +148,10 @@ fn the_kernel_is_told_the_order_of_requests() {
     ];
     for (order, expected) in orders {
         let (folder, file) = open(&[7; 8192]);
-        let mut engine = MmapEngine::of(Mapped { order });
+        let mut engine = MmapEngine::of(Mapped {
+            order,
+            settled: false,
+        });
         let id = engine.register(file).unwrap();
         let (count, _) = run(&mut engine, OpKind::Read, id, 0, Buffer::new(512));
         assert_eq!(count, Ok(512));

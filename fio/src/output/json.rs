@@ -1,8 +1,10 @@
 //! fio's JSON: the same keys, in the same order, with the same units.
 
+use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::ser::{Formatter, PrettyFormatter};
 use serde_json::{Value, json};
 use ugeom_machine::clock::local_time_text;
 use ugeom_measure::Histogram;
@@ -51,6 +53,61 @@ impl Object {
     }
 }
 
+/// fio's layout, which scripts search without a parser: a blank on either side of a colon, six
+/// decimals.
+struct Layout(PrettyFormatter<'static>);
+
+impl Formatter for Layout {
+    fn begin_object_value<W: Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        to.write_all(b" : ")
+    }
+
+    fn write_f64<W: Write + ?Sized>(&mut self, to: &mut W, value: f64) -> io::Result<()> {
+        write!(to, "{value:.6}")
+    }
+
+    fn begin_object<W: Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.0.begin_object(to)
+    }
+
+    fn end_object<W: Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.0.end_object(to)
+    }
+
+    fn begin_object_key<W: Write + ?Sized>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(to, first)
+    }
+
+    fn end_object_value<W: Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.0.end_object_value(to)
+    }
+
+    fn begin_array<W: Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.0.begin_array(to)
+    }
+
+    fn end_array<W: Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.0.end_array(to)
+    }
+
+    fn begin_array_value<W: Write + ?Sized>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(to, first)
+    }
+
+    fn end_array_value<W: Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
+        self.0.end_array_value(to)
+    }
+}
+
+fn laid_out(root: &Object) -> Result<String, serde_json::Error> {
+    let mut text = Vec::new();
+    let layout = Layout(PrettyFormatter::new());
+    root.serialize(&mut serde_json::Serializer::with_formatter(
+        &mut text, layout,
+    ))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// The JSON of an outcome; `bins` adds the histograms (`json+`).
 ///
 /// # Errors
@@ -79,7 +136,7 @@ pub fn json(outcome: &Outcome, bins: bool) -> Result<String, serde_json::Error> 
     if !outcome.warnings.is_empty() {
         root = root.put("warnings", outcome.warnings.as_slice());
     }
-    let mut text = serde_json::to_string_pretty(&root)?;
+    let mut text = laid_out(&root)?;
     text.push('\n');
     Ok(text)
 }

@@ -54,7 +54,7 @@ fn one_job(out: &mut String, job: &JobOutcome, outcome: &Outcome) {
     }
     if job.job.unified != Unified::Mixed {
         for (kind, side) in job.tally.sides.iter().enumerate() {
-            if side.requests > 0 {
+            if side.has_run() {
                 one_side(out, job, outcome, Some(kind), side);
             }
         }
@@ -385,7 +385,7 @@ fn groups(out: &mut String, outcome: &Outcome) {
             let sides: Vec<&RequestCounts> = jobs()
                 .filter(|job| job.job.unified != Unified::Mixed)
                 .map(|job| &job.tally.sides[kind])
-                .filter(|side| side.requests > 0)
+                .filter(|side| side.has_run())
                 .collect();
             if !sides.is_empty() {
                 group_line(out, name, &sides, numbers);
@@ -393,7 +393,7 @@ fn groups(out: &mut String, outcome: &Outcome) {
         }
         let unified = jobs().filter(|job| job.job.unified != Unified::No);
         let mixed: Vec<RequestCounts> = unified.map(|job| job.tally.mixed()).collect();
-        if mixed.iter().any(|side| side.requests > 0) {
+        if mixed.iter().any(RequestCounts::has_run) {
             group_line(
                 out,
                 "mixed",

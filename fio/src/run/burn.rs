@@ -1,4 +1,5 @@
-//! `ioengine=cpuio`: a job that loads a processor beside others, and makes no requests.
+//! `ioengine=cpuio`: a job that loads a processor beside others, and makes no requests. As by fio,
+//! each busy phase counts as a read without bytes.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use ugeom_machine::cpu::Usage;
 
 use crate::tally::{Live, Phase, Tally};
 use crate::worker::Done;
-use ugeom_job::settings::Job;
+use ugeom_job::settings::{Job, READ};
 
 /// How long a pause lasts before the end of the job is looked for.
 const NAP: Duration = Duration::from_millis(20);
@@ -31,10 +32,11 @@ pub(super) fn run(
         let is_late = until.is_some_and(|until| Instant::now() >= until);
         stop.load(Relaxed) || is_late || (job.cpu.ends_with_others && are_others_done())
     };
-    let counted = || Tally {
+    let mut tally = Tally::default();
+    let counted = |tally: &Tally| Tally {
         elapsed_ns: begun.elapsed().as_nanos() as u64,
         usage: Usage::of_thread().since(&before),
-        ..Tally::default()
+        ..tally.clone()
     };
     live.enter(Phase::Running);
     let load = u64::from(job.cpu.load_percent.clamp(1, 100));
@@ -42,7 +44,8 @@ pub(super) fn run(
     let pause = Duration::from_nanos(job.cpu.busy_ns / load * (100 - load));
     let mut numbers = Numbers::default();
     while !is_over() {
-        let end = Instant::now() + busy;
+        let phase = Instant::now();
+        let end = phase + busy;
         while Instant::now() < end && !stop.load(Relaxed) {
             if job.cpu.sorts {
                 numbers.sort();
@@ -50,19 +53,36 @@ pub(super) fn run(
                 std::hint::spin_loop();
             }
         }
+        count(job, phase.elapsed().as_nanos() as u64, &mut tally);
         let end = Instant::now() + pause;
         while Instant::now() < end && !is_over() {
             std::thread::sleep(NAP.min(end.saturating_duration_since(Instant::now())));
         }
         if live.is_asked() {
-            live.publish(counted());
+            live.publish(counted(&tally));
         }
     }
     Done {
-        tally: counted(),
+        tally: counted(&tally),
         logs: None,
         state: None,
         trouble: None,
+    }
+}
+
+/// Counts a busy phase.
+fn count(job: &Job, ns: u64, tally: &mut Tally) {
+    tally.depth(1, 1);
+    for calls in [&mut tally.submits, &mut tally.completes] {
+        calls[Tally::batch(1)] += 1;
+    }
+    let side = &mut tally.sides[READ];
+    side.requests += 1;
+    if !job.unmeasured.clat {
+        side.clat.record(ns);
+    }
+    if !job.unmeasured.lat {
+        side.lat.record(ns);
     }
 }
 

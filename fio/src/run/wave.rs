@@ -352,6 +352,8 @@ fn through_door(
                 depth: slots,
                 guasi: threads_of(job, files.len()),
                 order: order_of(job),
+                // As in fio: a job makes its files as long as it needs them before it begins.
+                settled: true,
             };
             let opened = EngineDoor::open(choice, options, bytes, files).map_err(|error| {
                 JobError::caused(&job.name, format!("the engine {}", job.ioengine), error)
@@ -425,8 +427,11 @@ fn write_logs(
 ) -> Result<(), JobError> {
     let job = &copy.job;
     let histograms = logs.histograms.take();
-    let texts = logs.each().map(|(part, log)| (part, log.text()));
-    let histograms = histograms.map(|log| ("clat_hist", log.text().to_owned()));
+    let texts = logs.each().map(|(part, log)| match job.log_packed {
+        true => (part, log.packed()),
+        false => (part, log.text().into_bytes()),
+    });
+    let histograms = histograms.map(|log| ("clat_hist", log.text().into()));
     for (part, text) in texts.chain(histograms) {
         let prefix = match part {
             "slat" if job.unmeasured.slat => continue,
@@ -440,13 +445,18 @@ fn write_logs(
         let Some(prefix) = prefix else { continue };
         // As by fio, whose log of bandwidths is there without a line.
         let text = match part {
-            "bw" if job.unmeasured.bw => String::new(),
+            "bw" if job.unmeasured.bw => Vec::new(),
             _ => text,
+        };
+        // fio's compressed logs of histograms are empty: they stay text.
+        let end = match job.log_packed && part != "clat_hist" {
+            true => "log.fz",
+            false => "log",
         };
         let prefix = if prefix.is_empty() { &job.name } else { prefix };
         let name = match job.per_job_logs {
-            true => format!("{prefix}_{part}.{}.log", copy.number + 1),
-            false => format!("{prefix}_{part}.log"),
+            true => format!("{prefix}_{part}.{}.{end}", copy.number + 1),
+            false => format!("{prefix}_{part}.{end}"),
         };
         // The first job that writes to a common log begins it.
         let begins = job.per_job_logs || written.insert(name.clone());
@@ -458,7 +468,7 @@ fn write_logs(
             .append(!begins);
         refuse_carrying(Path::new(&name), |_| false)
             .and_then(|()| options.open(&name))
-            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|mut file| file.write_all(&text))
             .map_err(|error| JobError::caused(&job.name, format!("{name}: writing"), error))?;
     }
     Ok(())

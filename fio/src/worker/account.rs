@@ -12,6 +12,7 @@ use ugeom_machine::clock;
 
 use super::super::places::Place;
 use super::super::tally::Tally;
+use super::granules::Granules;
 use super::{NAP_MS, PASSED, Slot, Worker};
 use ugeom_job::settings::{READ, TRIM, Verify, WRITE};
 
@@ -105,12 +106,16 @@ impl<D: Door> Worker<'_, D> {
         self.slots
             .iter_mut()
             .for_each(|slot| slot.in_flight = false);
+        self.granules.iter_mut().for_each(Granules::clear);
     }
 
     #[inline]
     fn account(&mut self, event: Event, now: u64, alike: &mut Alike) {
         let slot = self.slots[event.slot as usize];
         self.slots[event.slot as usize].in_flight = false;
+        if let Some(granules) = &mut self.granules {
+            granules.leave(&slot.request);
+        }
         self.free.push(event.slot);
         if let Some(held) = &mut self.held {
             held.give(event.slot);

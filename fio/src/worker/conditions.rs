@@ -128,6 +128,11 @@ impl<D: Door> Worker<'_, D> {
     /// Whether a request in flight has bytes in common with `request` and is meant: `is_meant` gets
     /// its slot, and the number of the write that it reads back.
     fn overlaps(&self, request: &Request, is_meant: impl Fn(&Slot, Option<u16>) -> bool) -> bool {
+        if let Some(granules) = &self.granules
+            && granules.are_free(request)
+        {
+            return false;
+        }
         let mut slots = self.slots.iter().enumerate();
         slots.any(|(number, slot)| {
             slot.in_flight
@@ -153,7 +158,7 @@ impl<D: Door> Worker<'_, D> {
 }
 
 /// Whether two requests have bytes in common.
-fn overlap(one: &Request, other: &Request) -> bool {
+pub(super) fn overlap(one: &Request, other: &Request) -> bool {
     let end = |request: &Request| request.offset + u64::from(request.length);
     one.file == other.file && one.offset < end(other) && end(one) > other.offset
 }

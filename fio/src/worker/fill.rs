@@ -95,6 +95,9 @@ impl<D: Door> Worker<'_, D> {
             issued: now,
             in_flight: true,
         };
+        if let Some(granules) = &mut self.granules {
+            granules.enter(&request);
+        }
         if self.traces.log.is_some() {
             self.log_request(&request);
         }

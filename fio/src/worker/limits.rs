@@ -284,10 +284,10 @@ fn is_alike(job: &Job) -> bool {
     ends && same && (kinds == 1 || job.rw.random)
 }
 
-/// The bytes of the files for requests of one size; all bytes where sizes differ, or where reads
-/// and writes pass through them separately.
+/// The bytes of the files for requests of one size; all bytes where sizes differ, where reads and
+/// writes pass through them separately, or where files begin anew before others are done.
 fn blocks_of(task: &Task<'_>) -> u64 {
-    let unit = match is_alike(task.job) {
+    let unit = match is_alike(task.job) && !has_no_end(task) {
         true => task.job.smallest_bytes().max(1),
         false => 1,
     };

@@ -2,23 +2,11 @@
 //! `time (ms), value, direction (0 read, 1 write, 2 trim), size, priority`, with `log_offset` the
 //! offset before the priority: 1 for the real-time class, or with `log_prio` class and level.
 
-use std::fmt::Write as _;
-
-use ugeom_machine::io_priority::is_real_time;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::histograms::Histograms;
+use super::samples::{Columns, Sample, packed};
 use super::{IDLE, NO_REQUEST, Slot};
-
-/// A log: one line an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogLine {
-    time_ms: u64,
-    value: u64,
-    kind: usize,
-    bytes: u32,
-    offset: u64,
-    priority: u16,
-}
 
 /// How a log is kept and written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,18 +15,15 @@ pub struct Style {
     pub window_ns: u64,
     /// The largest value of a window instead of the mean.
     pub max: bool,
-    /// Lines have a column of offsets.
-    pub offsets: bool,
-    /// Lines have the whole priority of a request.
-    pub priorities: bool,
-    /// Added to all times, ms: the beginning of the job since 1970.
+    pub columns: Columns,
+    /// Added to all times, ms: the beginning of the job by the clock of the log.
     pub epoch_ms: u64,
 }
 
 /// Entries of one log, averaged over windows if that is wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    entries: Vec<LogLine>,
+    entries: Vec<Sample>,
     style: Style,
     window_start_ns: u64,
     sums: [(u128, u64, u64); 3],
@@ -67,11 +52,11 @@ impl Log {
     /// A request of `kind` ended `at_ns` after the start.
     fn add(&mut self, at_ns: u64, kind: usize, slot: &Slot, value: u64) {
         if self.style.window_ns == 0 {
-            self.entries.push(LogLine {
+            self.entries.push(Sample {
                 time_ms: at_ns / 1_000_000,
                 value,
-                kind,
-                bytes: slot.request.length,
+                kind: kind as u32,
+                bytes: slot.request.length.into(),
                 offset: slot.request.offset,
                 priority: slot.priority,
             });
@@ -86,8 +71,18 @@ impl Log {
         *max = value.max(*max);
     }
 
+    /// The job ends. Of a rate, a last window that is shorter than half of the others says little
+    /// and is dropped; fio writes no last window of rates at all.
+    pub fn end(&mut self, at_ns: u64) {
+        let elapsed_ns = at_ns.saturating_sub(self.window_start_ns);
+        let is_short = elapsed_ns < self.style.window_ns / 2;
+        if self.rate.is_none() || !is_short || self.entries.is_empty() {
+            self.close(at_ns);
+        }
+    }
+
     /// Ends the window that is open.
-    pub fn close(&mut self, at_ns: u64) {
+    fn close(&mut self, at_ns: u64) {
         if self.style.window_ns == 0 {
             return;
         }
@@ -99,10 +94,10 @@ impl Log {
                     None => *sum / u128::from(*count),
                     Some(unit) => *sum * 1_000_000_000 / u128::from(elapsed_ns) / u128::from(unit),
                 };
-                self.entries.push(LogLine {
+                self.entries.push(Sample {
                     time_ms: at_ns / 1_000_000,
                     value: value as u64,
-                    kind,
+                    kind: kind as u32,
                     bytes: 0,
                     offset: 0,
                     priority: 0,
@@ -113,29 +108,25 @@ impl Log {
         self.window_start_ns = at_ns;
     }
 
+    fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
+        self.entries.iter().map(|entry| Sample {
+            time_ms: self.style.epoch_ms + entry.time_ms,
+            ..*entry
+        })
+    }
+
     /// The text of the log.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for entry in &self.entries {
-            let LogLine {
-                time_ms,
-                value,
-                kind,
-                bytes,
-                offset,
-                priority,
-            } = entry;
-            let time_ms = self.style.epoch_ms + time_ms;
-            let _ = write!(text, "{time_ms}, {value}, {kind}, {bytes}, ");
-            if self.style.offsets {
-                let _ = write!(text, "{offset}, ");
-            }
-            let _ = match self.style.priorities {
-                true => writeln!(text, "{priority:#06x}"),
-                false => writeln!(text, "{}", u8::from(is_real_time(*priority))),
-            };
-        }
+        let columns = self.style.columns;
+        self.samples()
+            .for_each(|sample| sample.write_line(columns, &mut text));
         text
+    }
+
+    /// The log as `log_store_compressed` keeps it.
+    pub fn packed(&self) -> Vec<u8> {
+        packed(self.samples(), self.style.columns)
     }
 }
 
@@ -155,14 +146,15 @@ pub struct Logs {
 impl Logs {
     /// The logs that the job asks for; `None` when it asks for none.
     pub fn of(job: &ugeom_job::Job) -> Option<Self> {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let epoch = job.log_unix_epoch.then(|| since_1970.unwrap_or_default());
+        let epoch = job.log_epoch.then(|| now_ms(job.log_clock));
         let style = Style {
             window_ns: job.log_avg_ns,
             max: job.log_max,
-            offsets: job.log_offset,
-            priorities: job.log_prio,
-            epoch_ms: epoch.map_or(0, |since| since.as_millis() as u64),
+            columns: Columns {
+                offsets: job.log_offset,
+                priorities: job.log_prio,
+            },
+            epoch_ms: epoch.unwrap_or(0),
         };
         let latency = || Log::of_latencies(style);
         let logs = Self {
@@ -237,6 +229,13 @@ impl Logs {
     }
 }
 
+/// The time now by a clock of clock_gettime(2), ms.
+fn now_ms(clock: i32) -> u64 {
+    let clock = ClockId::try_from(clock).unwrap_or(ClockId::Realtime);
+    let now = clock_gettime(clock);
+    (now.tv_sec * 1000 + now.tv_nsec / 1_000_000) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,8 +263,10 @@ mod tests {
             (true, true, "1, 37065, 1, 4096, 8192, 0x2003\n"),
         ] {
             let mut log = Log::of_latencies(Style {
-                offsets,
-                priorities,
+                columns: Columns {
+                    offsets,
+                    priorities,
+                },
                 ..Style::default()
             });
             log.add(1_500_000, 1, &slot(4096), 37_065);
@@ -287,11 +288,34 @@ mod tests {
             largest.add(at_ms * 1_000_000, 0, &slot(4096), at_ms);
             rate.add(at_ms * 1_000_000, 0, &slot(4096), 4096);
         }
-        largest.close(100_000_000);
+        largest.end(100_000_000);
         assert_eq!(largest.text(), "50, 49, 0, 0, 0\n100, 60, 0, 0, 0\n");
-        latency.close(100_000_000);
-        rate.close(100_000_000);
+        latency.end(100_000_000);
+        rate.end(100_000_000);
         assert_eq!(latency.text(), "50, 27, 0, 0, 0\n100, 55, 0, 0, 0\n");
         assert_eq!(rate.text(), "50, 320, 0, 0, 0\n100, 160, 0, 0, 0\n");
+    }
+    /// Two requests of a millisecond are no rate of a window of 50.
+    #[test]
+    fn a_rate_has_no_last_window_that_is_shorter_than_half() {
+        let style = Style {
+            window_ns: 50_000_000,
+            ..Style::default()
+        };
+        let log_of = |mut log: Log, times_ms: &[u64], end_ms: u64| {
+            for at_ms in times_ms {
+                log.add(at_ms * 1_000_000, 0, &slot(4096), 1);
+            }
+            log.end(end_ms * 1_000_000);
+            log.text()
+        };
+        let rate = || Log::of_rates(style, 1);
+        assert_eq!(log_of(rate(), &[10, 50, 51], 52), "50, 20, 0, 0, 0\n");
+        let lines = "50, 20, 0, 0, 0\n80, 66, 0, 0, 0\n";
+        assert_eq!(log_of(rate(), &[10, 50, 79], 80), lines);
+        // A job that is shorter than a window has its own rate.
+        assert_eq!(log_of(rate(), &[1, 5], 10), "10, 200, 0, 0, 0\n");
+        let lines = "50, 1, 0, 0, 0\n52, 1, 0, 0, 0\n";
+        assert_eq!(log_of(Log::of_latencies(style), &[10, 50, 51], 52), lines);
     }
 }

@@ -21,6 +21,7 @@ mod depth;
 mod errors;
 mod fill;
 mod flow;
+mod granules;
 mod histograms;
 mod iolog;
 mod limits;
@@ -35,6 +36,7 @@ mod plain;
 mod priorities;
 mod range_syncs;
 mod read_back;
+mod samples;
 mod state;
 mod syncs;
 #[cfg(test)]
@@ -60,6 +62,7 @@ use conditions::Pauses;
 use depth::DepthSearch;
 pub use flow::Flow;
 use flow::Share;
+use granules::Granules;
 pub use iolog::Iolog;
 use limits::{Limits, goal_bytes};
 pub use locks::{FileLocks, Held};
@@ -69,6 +72,7 @@ use operations::Operations;
 use pace::Pace;
 use passes::Passes;
 use priorities::Drawn;
+pub use samples::{LogError, inflate_log};
 use state::States;
 use syncs::Syncs;
 pub use traced::Traces;
@@ -197,6 +201,7 @@ pub struct Worker<'a, D> {
     tally: Tally,
     logs: Option<Logs>,
     written: Option<Written>,
+    granules: Option<Granules>,
     states: States,
     trouble: Option<Trouble>,
     limits: Limits,
@@ -266,6 +271,10 @@ impl<'a, D: Door> Worker<'a, D> {
             task,
             door,
             written: writes.then(|| Written::new(places.are_mapped())),
+            granules: match writes || job.serialize_overlap {
+                true => Granules::of(job, slots),
+                false => None,
+            },
             places,
             content,
             pace: Pace::new(job, task.seeds.seed(Purpose::Poisson)),
@@ -371,7 +380,7 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         let end_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(self.started));
         for (_, log) in self.logs.iter_mut().flat_map(Logs::each) {
-            log.close(end_ns);
+            log.end(end_ns);
         }
         self.task.live.enter(Phase::Ended);
         Done {

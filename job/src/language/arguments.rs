@@ -73,6 +73,8 @@ pub struct Report {
     pub trigger_command: Option<String>,
     /// `--idle-prof`: report how idle the processors were, together or (`true`) each of them, too.
     pub idle_of_cores: Option<bool>,
+    /// `--inflate-log=FILE`: print a compressed log as text and run nothing.
+    pub inflate: Option<String>,
     /// `--version`: print it and run nothing.
     pub version: bool,
     /// `--enghelp[=ENGINE[,OPTION]]`: print the engines, or the options of one.
@@ -316,6 +318,7 @@ impl Report {
             "version" | "v" => self.version = true,
             "enghelp" => self.engines = Some(value.unwrap_or_default().to_owned()),
             "showcmd" => self.show_command = true,
+            "inflate-log" => self.inflate = Some(needed()?.to_owned()),
             "append-terse" => self.append_terse = true,
             "aux-path" => self.aux_path = Some(needed()?.to_owned()),
             "bandwidth-log" => self.bandwidth_log = true,
@@ -378,6 +381,7 @@ const PROGRAM: &[(&str, bool)] = &[
     ("eta-newline", true),
     ("help", false),
     ("idle-prof", true),
+    ("inflate-log", true),
     ("max-jobs", true),
     ("minimal", false),
     ("output", true),
@@ -410,10 +414,6 @@ const REFUSED: &[(&str, &str)] = &[
         "start the jobs on the other machine, as with ssh(1)",
     ),
     ("daemonize", "use systemd-run(1)"),
-    (
-        "inflate-log",
-        "logs are written as text; of fio's logs, use fio",
-    ),
     (
         "trigger-remote",
         "use --trigger on the machine that runs the jobs",

@@ -66,9 +66,20 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     switch("log_max_value", Value("0"), "with log_avg_msec, the largest value instead of the mean",
         set_field!(log_max = truth)),
     switch("log_unix_epoch", Value("0"), "times in logs count from 1970",
-        set_field!(log_unix_epoch = truth)),
-    switch("log_alternate_epoch", Value("0"), "as log_unix_epoch=1",
-        set_field!(log_unix_epoch = truth)),
+        set_field!(log_epoch = truth)),
+    switch("log_alternate_epoch", Value("0"),
+        "times in logs are those of the clock log_alternate_epoch_clock_id",
+        set_field!(log_epoch = truth)),
+    option("log_alternate_epoch_clock_id", "N", Value("0"),
+        "with log_alternate_epoch or log_unix_epoch, the clock of clock_gettime(2): 0 realtime, 1 \
+         monotonic, 2 CPU time of the program, 3 of the thread",
+        |job, text| match number32(text)? {
+            clock @ 0..=3 => {
+                job.log_clock = clock as i32;
+                Ok(())
+            }
+            other => Err(format!("{other} is not within 0 to 3").into()),
+        }),
     switch("per_job_logs", Value("1"), "0: one log for all jobs that write to the same name",
         set_field!(per_job_logs = truth)),
     option("unified_rw_reporting", "none|mixed|both", Value("none"),
@@ -88,9 +99,11 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "no effect: the fastest steady clock is read in any case"),
     idle("gtod_cpu", "CPU", "no effect: no thread is needed to read the clock"),
     idle("log_entries", "N", "no effect: logs grow as they need to"),
-    idle("log_compression", "SIZE", "no effect: logs are written as text"),
-    idle("log_compression_cpus", "CPUS", "no effect: logs are written as text"),
-    idle_switch("log_store_compressed", "no effect: logs are written as text"),
+    idle("log_compression", "SIZE", "no effect: logs are compressed when the job has ended"),
+    idle("log_compression_cpus", "CPUS", "no effect: logs are compressed when the job has ended"),
+    switch("log_store_compressed", Value("0"),
+        "compress the logs, except histograms, to PREFIX_*.N.log.fz; --inflate-log prints them",
+        set_field!(log_packed = truth)),
     idle_switch("block_error_percentiles", "no effect: errors end the job, or are counted"),
     option("significant_figures", "N", Value("4"),
         "characters of a number in the normal output, 1 to 10",

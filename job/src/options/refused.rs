@@ -36,10 +36,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "use latency_target, or a job for each depth with stonewall",
     ),
     (
-        "log_alternate_epoch_clock_id",
-        "use log_unix_epoch=1, which counts by CLOCK_REALTIME (0)",
-    ),
-    (
         "merge_blktrace_iters",
         "merge traces before, as with `sort -m`",
     ),
@@ -125,6 +121,8 @@ const ENGINES: &[&str] = &[
     "rados",
     "rbd",
     "rdma",
+    "spdk",
+    "spdk_bdev",
     "syslet-rw",
     "xnvme",
 ];

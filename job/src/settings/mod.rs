@@ -201,7 +201,11 @@ pub struct Job {
     pub log_offset: bool,
     pub log_prio: bool,
     pub log_max: bool,
-    pub log_unix_epoch: bool,
+    /// Times in logs count from the beginning of `log_clock`, a clock of clock_gettime(2).
+    pub log_epoch: bool,
+    pub log_clock: i32,
+    /// Logs are kept compressed, as fio has them.
+    pub log_packed: bool,
     pub per_job_logs: bool,
     pub unified: Unified,
     pub bw_sample_ns: u64,

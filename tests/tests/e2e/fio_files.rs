@@ -2,6 +2,7 @@
 
 use crate::run::{UGEOM, as_fio, command, files_in, has, run, run_in, run_lines, tool, words_of};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The folder in which both programs find the same job files.
 fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -396,6 +397,62 @@ fn places(program: &[&str], job: &str) -> Vec<String> {
     let log = log.unwrap_or_else(|error| panic!("{job}: {error}: {}", ended.stderr));
     let offset = |line: &str| line.split(',').nth(4).map(|text| text.trim().to_owned());
     log.lines().filter_map(offset).collect()
+}
+
+#[test]
+fn each_program_prints_the_compressed_logs_of_the_other() {
+    let Some(fio) = tool("fio") else { return };
+    let programs = [&[UGEOM, "run"][..], &[fio]];
+    for columns in ["", "--log_offset=1", "--log_offset=1 --log_prio=1 --prio=3"] {
+        for program in programs {
+            let folder = folder(&[]);
+            let log = "--log_store_compressed=1 --log_compression=4k --write_bw_log=l";
+            let job =
+                "--name=j --ioengine=null --rw=randrw --bs=4k-64k --size=64m --write_lat_log=l";
+            run_lines(program, &folder, &[job, log, columns]);
+            for part in ["bw", "clat", "slat"] {
+                let inflate = format!("--inflate-log=l_{part}.1.log.fz");
+                let texts = programs.map(|by| run_lines(by, &folder, &[&inflate]).stdout);
+                assert_eq!(texts[0], texts[1], "{program:?} {columns} {part}");
+                assert_eq!(texts[0].is_empty(), part == "slat", "{program:?} {part}");
+            }
+        }
+    }
+    let folder = folder(&[("log", b"0, 1, 0, 4096, 0\n")]);
+    let refused = run_lines(programs[0], &folder, &["--inflate-log=log"]);
+    assert_eq!(refused.code, 1);
+    has(&refused.stderr, "ugeom: log: no compressed log of fio");
+}
+
+#[test]
+fn times_in_logs_are_those_of_the_clock_that_is_asked_for() {
+    let lines = [
+        "--log_unix_epoch=0",
+        "--log_unix_epoch=1",
+        "--log_alternate_epoch=1",
+        "--log_alternate_epoch=1 --log_alternate_epoch_clock_id=1",
+        "--log_unix_epoch=1 --log_alternate_epoch_clock_id=3",
+        "--log_alternate_epoch_clock_id=1",
+    ];
+    as_fio(&lines, |program, line| {
+        let folder = folder(&[]);
+        let job = "--name=j --ioengine=null --rw=read --bs=4k --size=4k --write_iops_log=l";
+        run_lines(program, &folder, &[job, line]);
+        let log = std::fs::read_to_string(folder.path().join("l_iops.1.log")).expect("a log");
+        let time_ms: u64 = log.split(',').next().expect("a field").parse().expect("ms");
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("a time");
+        let uptime = std::fs::read_to_string("/proc/uptime").expect("the uptime");
+        let uptime_s = uptime.split('.').next().expect("s").parse::<u64>();
+        let clocks = [
+            0,
+            uptime_s.expect("s") * 1000,
+            since_1970.as_millis() as u64,
+        ];
+        // The beginning that is nearest: of the job, of the machine, 1970.
+        (0..3).min_by_key(|clock| clocks[*clock].abs_diff(time_ms))
+    });
 }
 
 #[test]

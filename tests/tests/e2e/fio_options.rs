@@ -101,6 +101,7 @@ fn options_of_files_leave_what_fio_leaves() {
         "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=sequential",
         "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=random:2",
         "--name=a --rw=randread --size=64k --nrfiles=4 --file_service_type=zipf:1.2",
+        "--name=a --rw=randread --size=1m --bs=12k --nrfiles=5 --file_service_type=zipf:1.2",
         "--name=a --filename=data --rw=write --size=64k --file_append=1",
         "--name=a --filename=data --rw=read --size=64k --pre_read=1 --unique_filename=0",
         "--name=a --rw=write --size=64k --create_fsync=0 --fsync_on_close=1",
@@ -349,7 +350,7 @@ fn randseed_unsets_randrepeat_as_in_later_versions_of_fio() {
 }
 
 #[test]
-fn a_job_that_loads_a_processor_makes_no_requests() {
+fn a_job_that_loads_a_processor_counts_its_busy_phases_as_by_fio() {
     let load = "--name=cpu --ioengine=cpuio --cpuload=50";
     let without = did(
         &[UGEOM, "run"],
@@ -357,8 +358,13 @@ fn a_job_that_loads_a_processor_makes_no_requests() {
     );
     assert!(!without.succeeded, "{without:?}");
     let timed = format!("{load} --cpumode=qsort --cpuchunks=10000 --runtime=100ms --numjobs=2");
-    let ours = did(&[UGEOM, "run"], &timed);
-    assert!(ours.succeeded && ours.counts == [[0; 8]; 2], "{ours:?}");
+    let programs = tool("fio").map(|fio| vec![fio]).into_iter();
+    for program in programs.chain([vec![UGEOM, "run"]]) {
+        let done = did(&program, &timed);
+        let phases = |job: &[u64; 8]| job[0] > 0 && job[0] <= 10 && job[1..] == [0; 7];
+        let as_wanted = done.counts.len() == 2 && done.counts.iter().all(phases);
+        assert!(done.succeeded && as_wanted, "{program:?}: {done:?}");
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let line = format!("run {load} --exit_on_io_done=1 --name=a --ioengine=null --size=1m");
     let words: Vec<&str> = line.split(' ').collect();

@@ -407,3 +407,31 @@ fn a_job_without_memory_for_its_map_fails_alone() {
     let counts = [0, 1, 2].map(|job: usize| jobs[job]["read"]["total_ios"].as_u64());
     assert_eq!(counts, [Some(0), Some(9), Some(9)]);
 }
+
+/// The lines of JSON with a number, with as many zeros as it has decimals in its place.
+fn laid_out(program: &[&str]) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = "--name=j --rw=randrw --size=256k --bs=4k --lat_percentiles=1 --output-format=json";
+    let text = run_lines(program, &folder, &[job]).text();
+    let one = |line: &str| {
+        let (key, value) = line.split_once(" : ")?;
+        let value = value.trim_end_matches(',');
+        let (_, decimals) = value.split_once('.').unwrap_or((value, ""));
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+        is_number.then(|| format!("{key} : .{}", "0".repeat(decimals.len())))
+    };
+    text.lines().filter_map(one).collect()
+}
+
+/// Scripts that search fio's JSON for text find the same text.
+#[test]
+fn the_layout_of_json_is_that_of_fio() {
+    let Some(fio) = tool("fio") else { return };
+    let (theirs, ours) = (laid_out(&[fio]), laid_out(&[UGEOM, "run"]));
+    assert!(theirs.len() > 100, "{theirs:#?}");
+    let mut rest = ours.iter();
+    for line in theirs {
+        // Of keys that ugeom adds, nothing is said.
+        assert!(rest.any(|our| *our == line), "{line}: {ours:#?}");
+    }
+}

@@ -8,14 +8,14 @@ mod watch;
 use super::files;
 use crate::failure::{JobsFailed, JobsInterrupted, JobsRefused, Usage};
 use crate::output;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, CommandFactory, Parser};
 use idle::IdleTimes;
 use results::Results;
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use ugeom_classes::{path_of, text_of};
-use ugeom_fio::{Outcome, output as text};
+use ugeom_fio::{LogError, Outcome, output as text};
 use ugeom_job::language::Section;
 use ugeom_job::{Arguments, Environment, Job, JobError, Loader, Report, Understood, options};
 use watch::Terminal;
@@ -48,6 +48,7 @@ the program:
   --readonly               refuse jobs that write or trim
   --parse-only             parse the jobs and run none
   --showcmd                print the jobs as a command line and run none
+  --inflate-log=FILE       print a log of log_store_compressed as text
   --warnings-fatal         refuse settings without effect
   --debug=random           print the seed of each job
   --debug=parse            print the settings as they are parsed
@@ -115,6 +116,9 @@ impl Run {
         if report.version || (self.verbose && self.arguments.is_empty()) {
             return output::print(&format!("{}\n", text::FIO_VERSION));
         }
+        if let Some(path) = &report.inflate {
+            return inflate_log(path);
+        }
         if let Some(engine) = &report.engines {
             return output::print(&options::describe_engine(engine).map_err(failed)?);
         }
@@ -154,6 +158,18 @@ impl Run {
             return Ok(());
         }
         run_jobs(report, &jobs, warnings)
+    }
+}
+
+/// Prints a compressed log as text.
+fn inflate_log(path: &str) -> Result<()> {
+    let name = || output::printable(path);
+    let mut file = fs::File::open(path_of(path)).with_context(name)?;
+    let mut text = output::stdout();
+    match ugeom_fio::inflate_log(&mut file, &mut text) {
+        Ok(()) => io::Write::flush(&mut text).map_err(output::stdout_error),
+        Err(LogError::Input(error)) => Err(error).with_context(name),
+        Err(LogError::Output(error)) => Err(output::stdout_error(error)),
     }
 }
 
