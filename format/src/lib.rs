@@ -1,16 +1,14 @@
 //! On-disk layouts, and messages of protocols, as pure functions between bytes and structs.
 //!
-//! Every module holds one format: `mbr` and `ebr` (the PC partition table and
-//! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
-//! (the Apple partition map), `vtoc8` (Sun), `pc98` (NEC), `bsd64` (DragonFly),
-//! `ldm` (Windows' dynamic disks), `sgi`, `amiga` and `atari`, `eli` (FreeBSD's encrypted
-//! providers); `diskstats` is a text of the
-//! kernel, `dm_table` the table of a mapped device, `btf` the types of a kernel, `raidtest` the
-//! request files of that benchmark, `crash_log` what a disk was written before it crashes, `qcow2`
-//! the header of such an image, `vmdk` the files that one names, `gzip`, `xz` and `zstd` the frames of
-//! compressed files, `ddrescue` the map of a disk with faults, `verify_state` what a job of fio
-//! wrote last; `wire` holds protocols,
-//! `text` is how names and labels are kept and shown.
+//! Every module holds one format: `mbr` and `ebr` (the PC partition table and its chain of extended
+//! boot records), `bsd` (the disklabel), `gpt`, `apm` (the Apple partition map), `vtoc8` (Sun),
+//! `pc98` (NEC), `bsd64` (DragonFly), `ldm` (Windows' dynamic disks), `sgi`, `amiga` and `atari`,
+//! `eli` (FreeBSD's encrypted providers); `diskstats` is a text of the kernel, `dm_table` the table
+//! of a mapped device, `btf` the types of a kernel, `raidtest` the request files of that benchmark,
+//! `crash_log` what a disk was written before it crashes, `qcow2` the header of such an image,
+//! `vmdk` the files that one names, `gzip`, `xz` and `zstd` the frames of compressed files,
+//! `ddrescue` the map of a disk with faults, `verify_state` what a job of fio wrote last; `wire`
+//! holds protocols, `text` is how names and labels are kept and shown.
 //! Decoders take the bytes of whole sectors, or of the file, and answer with a struct or an error
 //! that names the place, the found and the expected value; they never
 //! panic and never allocate more than a bound that each module states.

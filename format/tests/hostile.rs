@@ -5,6 +5,8 @@
 mod compressed;
 #[path = "../../fuzz/src/content.rs"]
 mod content_target;
+#[path = "../../fuzz/src/reached.rs"]
+mod reached;
 #[path = "../../fuzz/src/search.rs"]
 mod search_target;
 #[path = "../../fuzz/src/format.rs"]
@@ -194,16 +196,18 @@ proptest! {
 
     #[test]
     fn a_descriptor_of_an_image(
-        text in "((RW|RDONLY|#|\"x|RW8)?[ \n\r\t\x0b\0]{0,2}(8|-8|\\+8|0)?[ \n\t]{0,2}(FLAT|SPARSE|ZERO)?\
-                 [ \n\t]{0,2}(\"[a\r\n]{0,2}\")?( 0)?\n){0,6}",
+        text in "((RW|RDONLY|#|\"x|RW8)?[ \n\r\t\x0b\0]{0,2}(8|-8|\\+8|0)?[ \n\t]{0,2}\
+                 (FLAT|SPARSE|ZERO)?[ \n\t]{0,2}(\"[a\r\n]{0,2}\")?( 0)?\n){0,6}",
     ) {
-        targets::vmdk(text.as_bytes());
-        targets::vmdk(format!("KDMV{text}").as_bytes());
+        reached::vmdk(text.as_bytes());
+        reached::vmdk(format!("KDMV{text}").as_bytes());
     }
 
     #[test]
-    fn a_uri(text in "nbds?(\\+unix)?://[a:\\[\\]0-9]{0,6}/(%[0-9a-f]{2}|[/a?=])*(\n\n/[a%20]{0,4})?") {
-        targets::nbd_uri(text.as_bytes());
+    fn a_uri(
+        text in "nbds?(\\+unix)?://[a:\\[\\]0-9]{0,6}/(%[0-9a-f]{2}|[/a?=])*(\n\n/[a%20]{0,4})?",
+    ) {
+        reached::nbd_uri(text.as_bytes());
     }
 
     #[test]

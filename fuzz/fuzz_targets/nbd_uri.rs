@@ -1,4 +1,4 @@
-//! Fuzz target: see `nbd_uri` in `src/format.rs`.
+//! Fuzz target: see `nbd_uri` in `src/reached.rs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::nbd_uri(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::reached::nbd_uri(data));

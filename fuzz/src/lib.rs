@@ -13,6 +13,7 @@ pub mod job;
 pub mod kernel;
 pub mod labels;
 pub mod names;
+pub mod reached;
 pub mod report;
 pub mod search;
 pub mod serve;

@@ -2,8 +2,8 @@
 //!
 //! A read costs one call, fstat(2), to know where the file ends now, and a page fault for each page
 //! that was not touched before. Of files that become no shorter ([`crate::EngineOptions::settled`])
-//! nothing is asked inside the mapping. A flush is msync(2). Other operations go through the calls of
-//! `sync`: writing past the end (a mapping makes no file longer), discarding, zeroing, and files
+//! nothing is asked inside the mapping. A flush is msync(2). Other operations go through the calls
+//! of `sync`: writing past the end (a mapping makes no file longer), discarding, zeroing, and files
 //! that cannot be mapped (opened for writing only, pipes) or that were opened with O_DIRECT, which
 //! a mapping would silently ignore. `direct=1` and `engine=mmap` together are therefore refused by
 //! the class `file`.

@@ -22,7 +22,7 @@ impl Granules {
         let counters = (slots as usize * COUNTERS).next_power_of_two();
         (slots >= SLOTS_MIN).then(|| Self {
             counts: vec![0; counters],
-            shift: u64::from(job.largest_bytes().max(512))
+            shift: (job.largest_bytes().max(512))
                 .next_power_of_two()
                 .trailing_zeros(),
         })

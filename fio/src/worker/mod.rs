@@ -264,17 +264,13 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         let bytes = goal_bytes(task);
         task.live.goal_bytes.store(bytes, Relaxed);
-        let writes = job.rw.does[WRITE] && job.verify != Verify::No;
-        let writes = writes && job.do_verify;
+        let writes = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
         let places = Places::new(job, task.regions, &task.seeds)?;
         Ok(Self {
             task,
             door,
             written: writes.then(|| Written::new(places.are_mapped())),
-            granules: match writes || job.serialize_overlap {
-                true => Granules::of(job, slots),
-                false => None,
-            },
+            granules: Granules::of(job, slots).filter(|_| writes || job.serialize_overlap),
             places,
             content,
             pace: Pace::new(job, task.seeds.seed(Purpose::Poisson)),

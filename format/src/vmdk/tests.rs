@@ -16,8 +16,9 @@ fn names(found: &Descriptor) -> Vec<&str> {
 #[test]
 fn extents_are_found() {
     let found = parse(
-        "\n# Extent description\r\nRW 8192 SPARSE \"a b-s001.vmdk\"\r\n  RW\t7 FLAT  \"a-flat.vmdk\" 0\n\
-         RW 9 VMFS \"b.vmdk\"\n\n#DDB\nddb.adapterType = \"ide\"\n",
+        "\n# Extent description\r\nRW 8192 SPARSE \"a b-s001.vmdk\"\r\n\
+         \x20 RW\t7 FLAT  \"a-flat.vmdk\" 0\nRW 9 VMFS \"b.vmdk\"\n\n\
+         #DDB\nddb.adapterType = \"ide\"\n",
     );
     let found = found.unwrap();
     assert_eq!(names(&found), ["a b-s001.vmdk", "a-flat.vmdk", "b.vmdk"]);

@@ -274,6 +274,17 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
         told.stderr
     );
     has(&told.stderr, &format!("based on {secret}"));
+}
+
+/// qemu-nbd itself opens the files that a descriptor names.
+#[test]
+fn a_descriptor_reaches_no_file_elsewhere() {
+    let Some(bench) = Bench::new() else { return };
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let secret = elsewhere.path().join("secret");
+    std::fs::write(&secret, noise(9, 1 << 20)).expect("a secret");
+    let secret = secret.display().to_string();
+    std::os::unix::fs::symlink(&secret, bench.path("link.img")).expect("a link");
     let text = "# Disk DescriptorFile\nversion=1\nCID=fffffffe\nparentCID=ffffffff\n\
                 createType=\"monolithicFlat\"\nRW 2048 FLAT \"../secret\" 0\n";
     let refused = |text: &str, options: &str, reason: &str| {
