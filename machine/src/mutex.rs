@@ -145,6 +145,11 @@ pub mod modelled {
     pub struct Condvar(sync::Condvar);
 
     impl Condvar {
+        /// See [`super::Condvar::new`].
+        pub fn new() -> Self {
+            Self(sync::Condvar::new())
+        }
+
         /// See [`super::Condvar::notify_all`].
         pub fn notify_all(&self) {
             self.0.notify_all();
