@@ -16,7 +16,6 @@
 //! thread writes to its cache line.
 
 use crate::parker::Parker;
-#[cfg(not(all(loom, test)))]
 use crate::sync::{
     AtomicI64, AtomicU32, Mutex, MutexGuard, Ordering, Padded, Zeroes, fence, zeroes_u32,
 };

@@ -164,7 +164,7 @@ fn a_table_with_a_partition_past_the_end_is_made_anew_without_it() {
     ugeom_with(&restored, saved.join("\n").as_bytes()).quiet();
     let verdict = String::from_utf8(other(&sgdisk, &["-v", &disk])).expect("text");
     has(&verdict, "No problems found");
-    has(&part(&["show", &disk]), "  2048  2048  1  linux-data");
+    has(&part(&["show", &disk]), "2048  2048         1  linux-data");
 }
 
 #[test]
