@@ -13,7 +13,7 @@ use common::until;
 use std::cell::Cell;
 use std::io::{PipeReader, PipeWriter, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -161,9 +161,20 @@ struct Blocked {
     _byte: Box<u8>,
 }
 
+/// The same pipe by a number that other tests of this process do not get once it is closed.
+fn with_high_number(reader: &PipeReader) -> PipeReader {
+    const HIGH: libc::c_int = 900;
+    // SAFETY: a call without pointers on an open descriptor.
+    let number = unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) };
+    assert!(number >= HIGH, "{}", std::io::Error::last_os_error());
+    // SAFETY: it is open, and has no owner yet.
+    PipeReader::from(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
 fn blocked(backend: Backend) -> Blocked {
     let context = narrow(backend);
     let (reader, writer) = std::io::pipe().unwrap();
+    let reader = with_high_number(&reader);
     let mut byte = Box::new(0);
     let id = context
         .submit(0, 99, read(reader.as_raw_fd(), &raw mut *byte, 1))
