@@ -152,6 +152,17 @@ fn events_of_go_s_tests_are_put_together() {
 }
 
 #[test]
+fn a_negative_time_is_no_measured_value() {
+    for wrong in [
+        HYPERFINE.replace("0.101", "-0.101"),
+        GO.replace("3090", "-3090"),
+    ] {
+        let error = read("b", "b", &wrong).unwrap_err().to_string();
+        assert!(error.ends_with("is no measured value"), "{error}");
+    }
+}
+
+#[test]
 fn text_behind_a_result_of_others_is_told() {
     let wrong = read("b.json", "b", &format!("{HYPERFINE}\nx")).unwrap_err();
     assert_eq!(wrong.to_string(), "b.json: line 4: text after the JSON");
