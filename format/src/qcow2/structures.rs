@@ -15,6 +15,9 @@ const OFFSET_BITS: u64 = 0x00ff_ffff_ffff_fe00;
 const REFCOUNT_OFFSET_BITS: u64 = !0x1ff;
 /// The fixed part of an entry in the table of snapshots, bytes.
 const SNAPSHOT_BYTES: usize = 40;
+/// As much of a block of counts is read for a structure, bytes: a hostile table may lead to another
+/// block, of up to 2 MiB, for each of millions of structures.
+const COUNTS_BYTES: u64 = 4096;
 /// More clusters of structures than the largest L1 table has entries.
 const CLUSTERS_MAX: u64 = 2 * L1_BYTES_MAX / 8;
 
@@ -96,23 +99,26 @@ impl Structures {
     ) -> io::Result<Option<(u64, &'static str)>> {
         let bits = u64::from(header.refcount_bits.max(1));
         let block_clusters = self.cluster_bytes * 8 / bits;
+        let piece_bytes = COUNTS_BYTES.min(self.cluster_bytes);
+        let piece_clusters = piece_bytes * 8 / bits;
         let (table, most) = (&header.refcounts, REFCOUNT_TABLE_BYTES_MAX);
         let table = table_of(table, most, read)?;
-        let mut block: (Option<u64>, Vec<u8>) = (None, Vec::new());
+        let mut piece: (Option<u64>, Vec<u8>) = (None, Vec::new());
         for (offset, name) in &self.clusters {
             let cluster = offset / self.cluster_bytes;
-            let number = cluster / block_clusters;
-            if block.0 != Some(number) {
-                let entry = usize::try_from(number).unwrap_or(usize::MAX);
-                let entry = table.get(entry.saturating_mul(8)..).unwrap_or_default();
+            let number = cluster / piece_clusters;
+            if piece.0 != Some(number) {
+                let block = usize::try_from(cluster / block_clusters).unwrap_or(usize::MAX);
+                let entry = table.get(block.saturating_mul(8)..).unwrap_or_default();
                 let at = entry.first_chunk().map_or(0, |it| u64::from_be_bytes(*it));
+                let inside = cluster % block_clusters / piece_clusters * piece_bytes;
                 let bytes = match at & REFCOUNT_OFFSET_BITS {
                     0 => Vec::new(),
-                    at => read(at, self.cluster_bytes as usize)?,
+                    at => read(at.saturating_add(inside), piece_bytes as usize)?,
                 };
-                block = (Some(number), bytes);
+                piece = (Some(number), bytes);
             }
-            if !is_counted(&block.1, cluster % block_clusters, bits) {
+            if !is_counted(&piece.1, cluster % piece_clusters, bits) {
                 return Ok(Some((*offset, name)));
             }
         }
@@ -120,15 +126,15 @@ impl Structures {
     }
 }
 
-/// Whether a count of a block, by its number, is not 0. Counts below a byte begin with its lowest
+/// Whether a count, by its number among these, is not 0. Counts below a byte begin with its lowest
 /// bits.
-fn is_counted(block: &[u8], number: u64, bits: u64) -> bool {
+fn is_counted(counts: &[u8], number: u64, bits: u64) -> bool {
     let byte = (number * bits / 8) as usize;
     match bits {
-        8.. => block
+        8.. => counts
             .get(byte..byte + bits as usize / 8)
             .is_some_and(|count| count.iter().any(|byte| *byte != 0)),
-        _ => block.get(byte).is_some_and(|byte| {
+        _ => counts.get(byte).is_some_and(|byte| {
             let mask = (1_u16 << bits) - 1;
             u16::from(*byte) >> (number * bits % 8) & mask != 0
         }),
