@@ -184,9 +184,9 @@ fn extents(text: &[u8]) -> Result<Vec<Extent>, Error> {
         let problem = match is_extent {
             // qemu begins at each line, and passes over white space to the next word.
             true if follows_empty_line => {
-                Err("an empty line before an extent, which qemu takes twice then: remove it")
+                Err("an empty line before an extent: qemu reads the extent twice; remove the line")
             }
-            true if access != b"RW" => Err("an extent that is not `RW`, which qemu passes over"),
+            true if access != b"RW" => Err("qemu ignores an extent that is not `RW`"),
             true => extent(rest).map(|extent| found.push(extent)),
             false => Ok(()),
         };
@@ -207,7 +207,7 @@ fn extent(line: &[u8]) -> Result<Extent, &'static str> {
     let kind = match kind {
         b"FLAT" | b"VMFS" => ExtentKind::Flat,
         b"SPARSE" | b"VMFSSPARSE" | b"SESPARSE" => ExtentKind::Sparse,
-        _ => return Err("an extent of a type that qemu passes over"),
+        _ => return Err("qemu ignores an extent of this type"),
     };
     let quoted = trimmed(rest).strip_prefix(b"\"").ok_or(FORM)?;
     let end = quoted.iter().position(|&byte| byte == b'"').ok_or(FORM)?;

@@ -1,4 +1,4 @@
-//! Descriptors as VMware and qemu write them, and as somebody else might.
+//! Descriptors of VMware and qemu, and hostile ones.
 
 use super::*;
 
@@ -36,13 +36,13 @@ fn extents_are_found() {
 #[test]
 fn what_qemu_might_read_in_another_way_is_refused() {
     for (text, problem) in [
-        ("RW\n8 FLAT \"a\" 0\n", "a type"),
-        ("RW 8\nFLAT \"a\" 0\n", "a type"),
+        ("RW\n8 FLAT \"a\" 0\n", "of this type"),
+        ("RW 8\nFLAT \"a\" 0\n", "of this type"),
         ("RW 8 FLAT\n\"a\" 0\n", "of the form"),
         ("\nRW 8 FLAT \"a\" 0\n", "empty line"),
         (" \t\nRW 8 FLAT \"a\" 0\n", "empty line"),
-        ("RW 8FLAT \"a\" 0\n", "a type"),
-        ("RW 8 ZERO\n", "a type"),
+        ("RW 8FLAT \"a\" 0\n", "of this type"),
+        ("RW 8 ZERO\n", "of this type"),
         ("RW -8 FLAT \"a\" 0\n", "number of sectors"),
         ("RW 0 FLAT \"a\" 0\n", "number of sectors"),
         ("RW 9223372036854775808 FLAT \"a\" 0\n", "number of sectors"),

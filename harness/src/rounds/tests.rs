@@ -449,22 +449,28 @@ fn the_counters_of_the_device_belong_to_the_run() {
     }
 }
 
-/// Threads that a busy machine starts 8 ms apart in every run.
-#[test]
-fn threads_that_start_apart_do_not_shorten_the_runs() {
-    let fake = Fake::default();
-    let case = Case::new("two threads", |iterations| {
-        let ns = 8_000_000 + iterations * 10;
+/// Two threads that a busy machine starts so many ns apart.
+fn two_threads<'a>(fake: &'a Fake, mut apart_ns: impl FnMut() -> u64 + 'a) -> Case<'a> {
+    let case = Case::new("two threads", move |iterations| {
+        let ns = apart_ns() + iterations * 10;
         fake.now_ns.set(fake.now_ns.get() + ns);
         Ok(RunResult::taking(ns))
     });
+    case.in_steps_of(2)
+}
+
+/// Threads that start 8 ms apart in every run.
+#[test]
+fn threads_that_start_apart_do_not_shorten_the_runs() {
+    let fake = Fake::default();
+    let case = two_threads(&fake, || 8_000_000);
     let settings = Settings {
         run_ns: 3_000_000,
         rounds_min: 1,
         rounds_max: 1,
         ..settings()
     };
-    let measured = fake.run(&mut [case.in_steps_of(2)], &settings);
+    let measured = fake.run(&mut [case], &settings);
     let iterations = measured.lengths[0].iterations;
     assert!(iterations > 20_000, "{iterations} of 300,000");
 }
@@ -486,11 +492,7 @@ fn threads_that_start_apart_by_different_times_do_not_shorten_the_runs() {
     for (pattern, late) in all {
         let fake = Fake::default();
         let mut starts_ns = pattern.iter().cycle();
-        let two_threads = Case::new("two threads", |iterations| {
-            let ns = starts_ns.next().unwrap() + iterations * 10;
-            fake.now_ns.set(fake.now_ns.get() + ns);
-            Ok(RunResult::taking(ns))
-        });
+        let two_threads = two_threads(&fake, || *starts_ns.next().unwrap());
         let settings = Settings {
             run_ns: 3_000_000,
             run_ns_min: 1_000_000,
@@ -501,7 +503,7 @@ fn threads_that_start_apart_by_different_times_do_not_shorten_the_runs() {
             ..settings()
         };
         let slow = fake.case(0, 40_000_000, 0);
-        let mut cases = [slow, two_threads.in_steps_of(2)];
+        let mut cases = [slow, two_threads];
         let measured = fake.run(&mut cases, &settings);
         let iterations = measured.lengths[1].iterations;
         let of = measured.shortened.run_ns / 10;

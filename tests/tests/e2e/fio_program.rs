@@ -431,7 +431,7 @@ fn the_layout_of_json_is_that_of_fio() {
     assert!(theirs.len() > 100, "{theirs:#?}");
     let mut rest = ours.iter();
     for line in theirs {
-        // Of keys that ugeom adds, nothing is said.
+        // Lines that only ugeom has may stand between them.
         assert!(rest.any(|our| *our == line), "{line}: {ours:#?}");
     }
 }

@@ -226,14 +226,20 @@ fn wait_for_free(path: &str) {
     wait_for("the end of the lock", || ugeom(&probe).code == 0);
 }
 
-#[test]
-fn a_name_in_an_image_reaches_no_file_elsewhere() {
-    let Some(bench) = Bench::new() else { return };
+/// A file of 1 MiB outside of the bench, to which `link.img` in there leads.
+fn secret_elsewhere(bench: &Bench) -> (TempDir, String) {
     let elsewhere = tempfile::tempdir().expect("a folder");
     let secret = elsewhere.path().join("secret");
     std::fs::write(&secret, noise(9, 1 << 20)).expect("a secret");
     let secret = secret.display().to_string();
     std::os::unix::fs::symlink(&secret, bench.path("link.img")).expect("a link");
+    (elsewhere, secret)
+}
+
+#[test]
+fn a_name_in_an_image_reaches_no_file_elsewhere() {
+    let Some(bench) = Bench::new() else { return };
+    let (_elsewhere, secret) = secret_elsewhere(&bench);
     other("mkfifo", &[&bench.path("fifo")]);
     let overlay = |backing: &str, name: &str| {
         let arguments = [
@@ -280,11 +286,7 @@ fn a_name_in_an_image_reaches_no_file_elsewhere() {
 #[test]
 fn a_descriptor_reaches_no_file_elsewhere() {
     let Some(bench) = Bench::new() else { return };
-    let elsewhere = tempfile::tempdir().expect("a folder");
-    let secret = elsewhere.path().join("secret");
-    std::fs::write(&secret, noise(9, 1 << 20)).expect("a secret");
-    let secret = secret.display().to_string();
-    std::os::unix::fs::symlink(&secret, bench.path("link.img")).expect("a link");
+    let (_elsewhere, secret) = secret_elsewhere(&bench);
     let text = "# Disk DescriptorFile\nversion=1\nCID=fffffffe\nparentCID=ffffffff\n\
                 createType=\"monolithicFlat\"\nRW 2048 FLAT \"../secret\" 0\n";
     let refused = |text: &str, options: &str, reason: &str| {

@@ -169,7 +169,7 @@ fn data_is_not_written_over_the_structures_of_an_image() {
             let offset = offset.to_string();
             let arguments = ["write", "--destroy", "--offset", &offset, &target];
             let refused = ugeom_with(&arguments, &vec![7; length]).failed(1);
-            has(&refused, "places it over the image's own tables");
+            has(&refused, "map is damaged and leads to its own tables");
             let after = std::fs::read(&target).expect("the image");
             for place in [0, l1, l2, table, block] {
                 let cluster = place as usize..place as usize + CLUSTER;

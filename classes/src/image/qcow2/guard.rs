@@ -15,7 +15,7 @@ const MENDS: &str = "`qemu-img check -r all` mends it";
 
 /// Why a write fails.
 pub(super) const OVER_A_STRUCTURE: &str =
-    "the image's map places it over the image's own tables; `qemu-img check -r all` mends it";
+    "the image's map is damaged and leads to its own tables; `qemu-img check -r all` mends it";
 
 /// The structures of an image that is open for writing.
 #[derive(Debug)]
