@@ -117,7 +117,10 @@ pub fn read(name: &str, case: &str, text: &str) -> Result<(Format, Vec<Series>),
         let is_time = format != Format::Ugeom && one.unit == "ns";
         let is_measured = |value: &f64| value.is_finite() && (*value >= 0.0 || !is_time);
         if let Some(value) = one.values.iter().find(|value| !is_measured(value)) {
-            let problem = format!("{}, {}: {value} is no measured value", one.case, one.metric);
+            let Series {
+                case, metric, unit, ..
+            } = &one;
+            let problem = format!("{case}, {metric}: {value} {unit} is no measured value");
             return Err(named(problem));
         }
         merge(&mut merged, one);
