@@ -594,7 +594,7 @@ impl Context {
         self.shared.workers()
     }
 
-    /// How many of them sleep because there is nothing to do.
+    /// How many of them sleep: there is nothing to do, or fewer complete as many calls.
     pub fn idle_workers(&self) -> u32 {
         self.shared.roster.idle()
     }

@@ -13,9 +13,9 @@ use loom::thread;
 
 use crate::done::{Done, Take};
 use crate::queue::{Entry, Queue};
-use crate::roster::{Roster, Seat, Summoned, Woken};
+use crate::roster::{NO_LIMIT, Roster, Seat, Summoned, Woken};
 use crate::state::{self, State, Withdrawal};
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering, fence};
 
 fn entry(slot: u32) -> Entry {
     Entry {
@@ -24,8 +24,8 @@ fn entry(slot: u32) -> Entry {
     }
 }
 
-/// A model of three threads that each take locks: two preemptions, which loom advises as the least.
-fn three_threads(model: impl Fn() + Sync + Send + 'static) {
+/// A model of threads that each take several locks: two preemptions, which loom advises as the least.
+fn two_preemptions(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(model);
@@ -111,6 +111,10 @@ impl Floor {
         assert!(seat.number < 2, "two workers at most");
         let (mut searching, mut mine) = (false, 0);
         while mine < wanted {
+            if !searching && self.roster.has_surplus() {
+                let rested = self.roster.rest(seat, Duration::MAX, 0, || false);
+                searching = rested == Some(Woken::Called);
+            }
             if self.queue.pop().is_some() {
                 mine += 1;
                 self.taken.fetch_add(1, Ordering::Relaxed);
@@ -154,7 +158,7 @@ fn loom_no_submission_is_left_to_sleeping_workers() {
 
 #[test]
 fn loom_two_submitters_leave_nothing_behind() {
-    three_threads(|| {
+    two_preemptions(|| {
         let floor = Floor::new(1);
         let worker = {
             let floor = Arc::clone(&floor);
@@ -172,7 +176,7 @@ fn loom_two_submitters_leave_nothing_behind() {
 
 #[test]
 fn loom_two_sleeping_workers_both_get_theirs() {
-    three_threads(|| {
+    two_preemptions(|| {
         let floor = Floor::new(0);
         let workers = [0, 1].map(|number| {
             let floor = Arc::clone(&floor);
@@ -192,7 +196,7 @@ fn loom_two_sleeping_workers_both_get_theirs() {
 /// the first.
 #[test]
 fn loom_work_that_is_found_before_a_sleep_calls_the_next_worker() {
-    three_threads(|| {
+    two_preemptions(|| {
         let floor = Floor::new(1);
         let workers = [0, 1].map(|number| {
             let floor = Arc::clone(&floor);
@@ -203,6 +207,47 @@ fn loom_work_that_is_found_before_a_sleep_calls_the_next_worker() {
         for worker in workers {
             worker.join().unwrap();
         }
+    });
+}
+
+/// A worker that is done with its entry is in a call that does not return, and counts as at work.
+#[test]
+fn loom_a_lifted_limit_leaves_no_work_to_workers_that_rest() {
+    two_preemptions(|| {
+        let floor = Floor::new(0);
+        floor.roster.workers.store(2, Ordering::Relaxed);
+        floor.roster.set_limit(1);
+        let workers = [0, 1].map(|number| {
+            let floor = Arc::clone(&floor);
+            thread::spawn(move || floor.work(&std::sync::Arc::new(Seat::new(number)), 1))
+        });
+        floor.submit(0);
+        floor.submit(1);
+        floor.roster.set_limit(NO_LIMIT);
+        fence(Ordering::SeqCst);
+        if floor.has_work() && floor.roster.needs_summons() {
+            floor.summon();
+        }
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
+}
+
+/// Whoever finds the limit reached leaves its work to a worker that has not yet gone to sleep.
+#[test]
+fn loom_work_at_the_limit_is_taken_by_workers_that_are_at_work() {
+    two_preemptions(|| {
+        let floor = Floor::new(0);
+        floor.roster.workers.store(1, Ordering::Relaxed);
+        floor.roster.set_limit(1);
+        let worker = {
+            let floor = Arc::clone(&floor);
+            thread::spawn(move || floor.work(&std::sync::Arc::new(Seat::new(0)), 2))
+        };
+        floor.submit(0);
+        floor.submit(1);
+        worker.join().unwrap();
     });
 }
 

@@ -70,6 +70,8 @@ mod sync;
 #[cfg(not(all(loom, test)))]
 mod thread;
 #[cfg(not(all(loom, test)))]
+mod watch;
+#[cfg(not(all(loom, test)))]
 mod work;
 
 #[cfg(all(test, loom))]

@@ -120,6 +120,12 @@ impl Queue {
         self.filled(head, cell).then(|| unpacked(cell))
     }
 
+    /// How many entries were taken.
+    #[cfg(not(all(loom, test)))]
+    pub(crate) fn taken(&self) -> u64 {
+        self.head.load(Ordering::Relaxed)
+    }
+
     /// Whether nothing can be taken.
     pub(crate) fn is_empty(&self) -> bool {
         loop {

@@ -10,13 +10,20 @@
 //! workers; workers announce that they are idle (or stop searching), fence, and look for work. One
 //! of the two sees the other. `summon` itself holds a place among the searchers while it decides,
 //! and looks again after it gave the place back.
+//!
+//! **A limit on the workers at work** may be set while a watcher (`watch`) sees to it that requests
+//! are taken. At the limit, waiting requests call no worker: those at work come to them, each after
+//! its call. Whoever finds the limit reached has published work before, so that a worker that ends
+//! its last call meanwhile sees the work. Above the limit, workers rest between two calls, and look
+//! at the limit once more when they are on the list of the idle; the watcher lifts the limit,
+//! fences, and looks for work. One of the two sees the other.
 
 use std::time::Duration;
 
 use std::sync::Arc;
 
 use crate::parker::Parker;
-use crate::sync::{AtomicU32, Mutex, Ordering, Padded, fence};
+use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, Padded, fence};
 
 /// State shared by a worker and its wakers.
 pub(crate) struct Seat {
@@ -43,7 +50,12 @@ pub(crate) struct Roster {
     /// Workers that live or are being started.
     pub(crate) workers: AtomicU32,
     searching_max: u32,
+    /// So many workers at work are enough; [`NO_LIMIT`] while no watcher watches.
+    limit: Padded<AtomicU32>,
 }
+
+/// Each waiting request gets a worker.
+pub(crate) const NO_LIMIT: u32 = u32::MAX;
 
 /// The result of `summon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,13 +84,32 @@ impl Roster {
             idle: Mutex::new(Vec::new()),
             workers: AtomicU32::new(0),
             searching_max,
+            limit: Padded(AtomicU32::new(NO_LIMIT)),
         }
     }
 
     /// After work was published: whether a worker has to be called.
     pub(crate) fn needs_summons(&self) -> bool {
         fence(Ordering::SeqCst);
-        self.searching.load(Ordering::Relaxed) == 0
+        self.searching.load(Ordering::Relaxed) == 0 && !self.is_full()
+    }
+
+    /// Whether there is a limit, and as many workers are at work.
+    fn is_full(&self) -> bool {
+        let limit = self.limit.load(Ordering::Relaxed);
+        limit != NO_LIMIT && self.at_work() >= limit
+    }
+
+    /// Workers that have something to do.
+    pub(crate) fn at_work(&self) -> u32 {
+        let workers = self.workers.load(Ordering::Relaxed);
+        workers.saturating_sub(self.idle_count.load(Ordering::Relaxed))
+    }
+
+    /// Sets the limit; for a watcher, which lifts it before it ends. Whoever lifts it calls a
+    /// worker if work is waiting.
+    pub(crate) fn set_limit(&self, limit: u32) {
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Wakes a worker, or asks for a new one while there are fewer than `workers_max`. `has_work`
@@ -162,7 +193,48 @@ impl Roster {
             return false;
         }
         fence(Ordering::SeqCst);
-        has_work()
+        has_work() && !self.is_full()
+    }
+
+    /// Whether more workers are at work than the limit allows.
+    #[inline]
+    pub(crate) fn has_surplus(&self) -> bool {
+        let limit = self.limit.load(Ordering::Relaxed);
+        limit != NO_LIMIT && self.at_work() > limit
+    }
+
+    /// A worker that does not search rests, whether or not there is work, if more workers than the
+    /// limit are at work; otherwise as [`Roster::sleep`]. `None` if it is not to rest.
+    pub(crate) fn rest(
+        &self,
+        seat: &Arc<Seat>,
+        idle_limit: Duration,
+        workers_min: u32,
+        is_closing: impl Fn() -> bool,
+    ) -> Option<Woken> {
+        let seen = seat.parker.count();
+        let idle = self.idle.lock();
+        // Under the lock, so that no more workers rest than are too many.
+        let workers = self.workers.load(Ordering::Relaxed);
+        let limit = self.limit.load(Ordering::Relaxed);
+        if limit == NO_LIMIT || workers.saturating_sub(idle.len() as u32) <= limit {
+            return None;
+        }
+        self.list_idle(idle, seat);
+        let is_lifted = self.limit.load(Ordering::Relaxed) != limit;
+        if (is_lifted || is_closing()) && self.strike_off(seat) {
+            self.searching.fetch_add(1, Ordering::AcqRel);
+            return Some(Woken::Called);
+        }
+        Some(self.wait(seat, seen, idle_limit, workers_min))
+    }
+
+    /// Announces that a worker is idle; what it looks at then is not older.
+    fn list_idle(&self, mut idle: MutexGuard<'_, Vec<Arc<Seat>>>, seat: &Arc<Seat>) {
+        idle.push(Arc::clone(seat));
+        self.idle_count.store(idle.len() as u32, Ordering::Release);
+        drop(idle);
+        fence(Ordering::SeqCst);
     }
 
     /// A worker that does not search sleeps until it is called, at most for `idle_limit`; then it
@@ -175,17 +247,18 @@ impl Roster {
         has_work: impl Fn() -> bool,
     ) -> Woken {
         let seen = seat.parker.count();
-        let mut idle = self.idle.lock();
-        idle.push(Arc::clone(seat));
-        self.idle_count.store(idle.len() as u32, Ordering::Release);
-        drop(idle);
-        fence(Ordering::SeqCst);
+        self.list_idle(self.idle.lock(), seat);
         if has_work() && self.strike_off(seat) {
             // Submitters that saw it searching have called no other worker. As a searcher it calls
             // one when it finds more than it takes.
             self.searching.fetch_add(1, Ordering::AcqRel);
             return Woken::Called;
         }
+        self.wait(seat, seen, idle_limit, workers_min)
+    }
+
+    /// Waits on the list of the idle.
+    fn wait(&self, seat: &Arc<Seat>, seen: u32, idle_limit: Duration, workers_min: u32) -> Woken {
         let mut limit = Some(idle_limit);
         while seat.parker.count() == seen {
             let start = std::time::Instant::now();

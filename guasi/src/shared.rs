@@ -23,6 +23,7 @@ use crate::stack::{self, Room};
 use crate::state::{self, Withdrawal};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, Padded};
 use crate::thread::{Life, Thread};
+use crate::watch::Watch;
 use crate::work::Outcome;
 
 pub(crate) struct Shared {
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     idle: Duration,
     pub(crate) spin_ns: u64,
     cores: u32,
+    pub(crate) watch: Watch,
     /// When a yield last took long, in ticks.
     no_yield_from: AtomicU64,
     /// How long a call takes a worker about, in ticks.
@@ -150,6 +152,7 @@ impl Shared {
             // One core: a thread that polls keeps the other from working.
             spin_ns: if cores > 1 { spin_ns } else { 0 },
             cores: u32::try_from(cores).unwrap_or(1),
+            watch: Watch::new(u32::try_from(cores).unwrap_or(1)),
             // Long ago.
             no_yield_from: AtomicU64::new(clock::ticks().wrapping_sub(u64::MAX / 2)),
             call_ticks: Padded(AtomicU64::new(0)),
@@ -280,6 +283,23 @@ impl Shared {
         tid.store(interrupt::thread_id(), Ordering::Release);
         let mut busy = Busy::default();
         loop {
+            if searching && self.begins_watch() {
+                searching = false;
+                // Another worker takes what this one was called for.
+                if self.roster.found_work(|| self.has_work()) {
+                    let _ = self.summon();
+                }
+                self.watch();
+            }
+            if !searching && self.roster.has_surplus() {
+                let is_closing = || self.closing.load(Ordering::Acquire);
+                let roster = &self.roster;
+                match roster.rest(seat, self.idle, self.workers_min, is_closing) {
+                    Some(Woken::Called) => searching = true,
+                    Some(Woken::Leave) => break,
+                    None => {}
+                }
+            }
             if let Some(entry) = self.pop() {
                 if std::mem::take(&mut searching) && self.roster.found_work(|| self.has_work()) {
                     // It can only fail to start one more; this one will come to it.
@@ -379,23 +399,18 @@ impl Shared {
         }
     }
 
-    /// Workers that have something to do.
-    fn at_work(&self) -> u32 {
-        self.workers().saturating_sub(self.roster.idle())
-    }
-
     /// Whether calls wait for something in more workers than there are cores: then results and new
     /// work come by wake-ups anyway, and a core is better left to what the calls wait for.
     pub(crate) fn is_crowded(&self) -> bool {
         self.call_ticks.load(Ordering::Relaxed) > clock::ns_to_ticks(CALL_WAITS_NS)
-            && self.at_work() > self.cores + 1
+            && self.roster.at_work() > self.cores + 1
     }
 
     /// Whether a fetcher that misses so many results had better sleep at once: workers fill the
     /// cores, so that a thread that polls keeps one of them from working, and they will take longer
     /// than falling asleep and being woken on a core that is awake.
     pub(crate) fn is_long(&self, missing: usize) -> bool {
-        let at_work = self.at_work();
+        let at_work = self.roster.at_work();
         let calls_ticks = self
             .call_ticks
             .load(Ordering::Relaxed)

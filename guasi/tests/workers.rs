@@ -61,6 +61,38 @@ fn as_many_workers_start_as_there_are_calls_that_wait() {
     assert!(context.workers() >= COUNT as u32);
 }
 
+/// Short calls may have led to a limit on the workers at work; calls that wait for each other lift it.
+#[test]
+fn calls_that_wait_for_each_other_end_after_many_short_ones() {
+    const COUNT: usize = 200;
+    let context = Settings::new().workers(0, 0).open().unwrap();
+    let short = || {
+        std::thread::sleep(Duration::from_micros(10));
+        Outcome::done(0)
+    };
+    let submit = |count| {
+        let works = (0..count).map(|tag| (tag, short));
+        assert_eq!(context.submit_batch(0, works, |_| ()).unwrap(), count);
+    };
+    submit(COUNT);
+    let start = std::time::Instant::now();
+    while start.elapsed() < Duration::from_millis(300) {
+        submit(context.collect(1, COUNT, None, |_| ()));
+    }
+    let barrier = Arc::new(Barrier::new(COUNT));
+    let works = (0..COUNT).map(|tag| {
+        let barrier = Arc::clone(&barrier);
+        let wait = move || {
+            barrier.wait();
+            Outcome::done(0)
+        };
+        (tag, wait)
+    });
+    assert_eq!(context.submit_batch(0, works, |_| ()).unwrap(), COUNT);
+    let all = 2 * COUNT;
+    assert_eq!(context.collect(all, all, None, |_| ()), all);
+}
+
 #[test]
 fn never_more_workers_than_allowed() {
     let context = Settings::new().workers(0, 2).open().unwrap();
