@@ -156,7 +156,7 @@ proptest! {
 
 /// Bytes of an image: zeroes but for these pieces.
 fn pieces<'a>(pieces: &'a [(u64, &'a [u8])]) -> impl FnMut(u64, usize) -> io::Result<Vec<u8>> + 'a {
-    |at, length| {
+    move |at, length| {
         let mut bytes = vec![0; length];
         for (start, piece) in pieces {
             for (byte, value) in (*start..).zip(*piece) {
