@@ -60,7 +60,7 @@ pub fn qcow2(data: &[u8]) {
     };
     if let Ok(structures) = qcow2::Structures::read(&header, &mut read) {
         assert!(structures.in_range(0, 1).is_some());
-        let _ = structures.uncounted(&header, &mut read);
+        let _ = structures.fault(&header, data.len() as u64, &mut read);
     }
 }
 

@@ -28,6 +28,11 @@ pub fn is_by_sigterm() -> bool {
     ASKED_BY.load(Ordering::Relaxed) == libc::SIGTERM
 }
 
+/// Whether a signal asked for the end, by [`catch`], [`catch_hangup`] or [`end_signals`].
+pub fn is_asked() -> bool {
+    ASKED_BY.load(Ordering::Relaxed) != 0
+}
+
 /// From now on the first SIGINT and the first SIGTERM of the process only set the flag that is
 /// returned; the second of either ends the process as it always did (`SA_RESETHAND`). System calls
 /// that the first interrupts are started again where they can be (`SA_RESTART`).
@@ -159,6 +164,7 @@ mod tests {
         let mut bytes = [0; 4];
         assert_eq!(rustix::io::read(&reader, &mut bytes).unwrap(), 1);
         assert_eq!(i32::from(bytes[0]), libc::SIGHUP);
+        assert!(is_asked());
     }
 
     #[test]

@@ -140,6 +140,10 @@ pub(crate) enum FileKind {
     Image(ImageFormat),
 }
 
+/// Where the footer of a VHD has its kind, bytes from its start, and that of a plain disk.
+const VHD_KIND_AT: u64 = 60;
+const VHD_FIXED: [u8; 4] = [0, 0, 0, 2];
+
 /// The kind of a file, by its signature.
 pub(crate) fn recognise(file: &File, size_bytes: u64) -> FileKind {
     let mut read = |offset: u64, length: usize| {
@@ -151,9 +155,10 @@ pub(crate) fn recognise(file: &File, size_bytes: u64) -> FileKind {
     let Some(image) = found.iter().find(|it| it.usage == ContentUse::Image) else {
         return FileKind::Plain;
     };
-    // The other kinds of VHD begin with a copy of the footer.
+    // The other kinds of VHD begin with a copy of the footer. One that is damaged leaves no disk.
     let footer = image.places.iter().map(|place| place.offset_bytes).min();
-    if let Some(footer) = footer.filter(|&at| at > 0 && image.name == "vhd") {
+    let is_fixed = |footer: u64| read(footer + VHD_KIND_AT, 4).is_ok_and(|kind| kind == VHD_FIXED);
+    if let Some(footer) = footer.filter(|&at| at > 0 && image.name == "vhd" && is_fixed(at)) {
         let stated = image.inner_bytes.filter(|&bytes| bytes > 0);
         return FileKind::FixedVhd {
             disk_bytes: stated.map_or(footer, |bytes| bytes.min(footer)),

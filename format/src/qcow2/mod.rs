@@ -12,9 +12,10 @@
 //! ```
 //! All integers are big-endian. Source: QEMU `docs/interop/qcow2.rst`; `docs/formats/qcow2.md`.
 
+mod counts;
 mod structures;
 
-pub use structures::{ReadAt, Structures};
+pub use structures::{Fault, ReadAt, Structures};
 
 use crate::bytes;
 use crate::text::begins;

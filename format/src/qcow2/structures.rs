@@ -4,39 +4,130 @@
 //! trusts a wrong entry of the map writes data over them: both lose the whole image. qemu refuses
 //! such writes (`block/qcow2-refcount.c`, `qcow2_check_metadata_overlap`).
 
+use super::counts::Counts;
 use super::{Header, L1_BYTES_MAX, REFCOUNT_TABLE_BYTES_MAX, SNAPSHOTS_MAX};
 use crate::bytes;
 use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 use std::io;
 use std::ops::Range;
 
 /// The offset in an entry of a table, whose other bits are flags.
 const OFFSET_BITS: u64 = 0x00ff_ffff_ffff_fe00;
-const REFCOUNT_OFFSET_BITS: u64 = !0x1ff;
+pub(super) const REFCOUNT_OFFSET_BITS: u64 = !0x1ff;
+/// In an entry of the L1 table: no snapshot uses the L2 table, which is changed in place.
+const COPIED: u64 = 1 << 63;
 /// The fixed part of an entry in the table of snapshots, bytes.
 const SNAPSHOT_BYTES: usize = 40;
-/// As much of a block of counts is read for a structure, bytes: a hostile table may lead to another
-/// block, of up to 2 MiB, for each of millions of structures.
-const COUNTS_BYTES: u64 = 4096;
 /// More clusters of structures than the largest L1 table has entries.
 const CLUSTERS_MAX: u64 = 2 * L1_BYTES_MAX / 8;
+/// So much of the L1 tables of snapshots is read, bytes: 4096 snapshots of a disk of 1 TiB in clusters
+/// of 64 KiB. The L2 tables of the others are not known.
+const SNAPSHOT_TABLES_BYTES: u64 = 64 << 20;
+/// So many clusters past the end of the file may be in use in a row: a write that failed leaves some,
+/// and a search for a free one passes over them in a tenth of a second.
+const PAST_END_MAX: u64 = 1 << 20;
 
 /// Reads so many bytes from an offset of the file; zeroes past its end.
 pub type ReadAt<'a> = dyn FnMut(u64, usize) -> io::Result<Vec<u8>> + 'a;
+
+/// What is in a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    name: &'static str,
+    /// How many tables point to it, as far as they are known.
+    uses: u32,
+    /// All of them are L1 tables, of the disk and of snapshots.
+    is_l2: bool,
+}
+
+/// Why an image cannot be written to: the next change of its map would destroy a part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The cluster of a structure counts as free, or an L2 table as that of fewer snapshots than use
+    /// it.
+    Uncounted {
+        /// Where in the file.
+        offset: u64,
+        /// What is there.
+        name: &'static str,
+        /// Its reference count.
+        count: u64,
+        /// How many tables point to it.
+        uses: u32,
+    },
+    /// Two tables point to a structure that only one of them can own.
+    Shared {
+        /// Where in the file.
+        offset: u64,
+        /// What is there.
+        name: &'static str,
+    },
+    /// An L2 table of a snapshot would be changed in place.
+    Changed {
+        /// Where in the file.
+        offset: u64,
+    },
+    /// Clusters past the end of the file are in use: a search for a free one could last for hours.
+    PastTheEnd,
+}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uncounted {
+                offset,
+                name,
+                count: 0,
+                ..
+            } => write!(
+                f,
+                "its reference counts take {name} at byte {offset} of the file for free space"
+            ),
+            Self::Uncounted {
+                offset,
+                name,
+                count,
+                uses,
+            } => write!(
+                f,
+                "{name} at byte {offset} of the file has {uses} uses, and a reference count of {count}"
+            ),
+            Self::Shared { offset, name } => {
+                write!(
+                    f,
+                    "two of its tables claim {name} at byte {offset} of the file"
+                )
+            }
+            Self::Changed { offset } => write!(
+                f,
+                "its map takes the L2 table at byte {offset} of the file for its own, which a \
+                 snapshot uses"
+            ),
+            Self::PastTheEnd => write!(
+                f,
+                "its reference counts take more than {PAST_END_MAX} clusters past the end of the \
+                 file for used"
+            ),
+        }
+    }
+}
 
 /// The clusters with structures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Structures {
     cluster_bytes: u64,
-    /// The offset of each cluster, and the name of what it holds.
-    clusters: BTreeMap<u64, &'static str>,
+    /// The offset of each cluster, and what it holds.
+    clusters: BTreeMap<u64, Held>,
     /// Clusters that were added, also those that were there already.
     added: u64,
+    /// The L2 tables that the disk changes in place.
+    own: Vec<u64>,
 }
 
 impl Structures {
-    /// Header, L1 table, L2 tables, reference counts, snapshots with their L1 tables. The L2 tables
-    /// of snapshots alone are not among them.
+    /// Header, L1 table, L2 tables, reference counts, snapshots with their L1 and L2 tables: of the
+    /// latter those that [`SNAPSHOT_TABLES_BYTES`] of L1 tables name.
     ///
     /// # Errors
     /// A table cannot be read, or is larger than any image needs.
@@ -46,24 +137,33 @@ impl Structures {
             cluster_bytes,
             clusters: BTreeMap::new(),
             added: 0,
+            own: Vec::new(),
         };
         let cluster = |at: u64| at..at.saturating_add(1);
         found.add(cluster(0), "its header")?;
         let (table, most) = (&header.refcounts, REFCOUNT_TABLE_BYTES_MAX);
-        for block in entries(table, most, REFCOUNT_OFFSET_BITS, read)? {
-            found.add(cluster(block), "a refcount block")?;
+        for entry in entries(table, most, read)? {
+            let block = entry & REFCOUNT_OFFSET_BITS;
+            if block > 0 {
+                found.add(cluster(block), "a refcount block")?;
+            }
         }
         found.add(table.clone(), "its refcount table")?;
-        for l1 in snapshots(header, read)? {
-            found.add(l1, "the L1 table of a snapshot")?;
+        let tables = snapshots(header, read)?;
+        for l1 in &tables {
+            found.add(l1.clone(), "the L1 table of a snapshot")?;
         }
         let (start, count) = header.snapshots;
         let length = u64::from(count) * SNAPSHOT_BYTES as u64;
         let table = start..start.saturating_add(length);
         found.add(table, "its table of snapshots")?;
-        for table in entries(&header.l1, L1_BYTES_MAX, OFFSET_BITS, read)? {
-            found.add(cluster(table), "an L2 table")?;
+        for entry in entries(&header.l1, L1_BYTES_MAX, read)? {
+            found.add_l2(entry & OFFSET_BITS, "an L2 table");
+            if entry & COPIED != 0 {
+                found.own.push(entry & OFFSET_BITS);
+            }
         }
+        found.add_snapshots(&tables, read)?;
         found.add(header.l1.clone(), "its L1 table")?;
         Ok(found)
     }
@@ -75,8 +175,48 @@ impl Structures {
         if self.added > CLUSTERS_MAX {
             return Err(io::Error::other("it has more tables than any image needs"));
         }
-        let clusters = (first..end).map(|cluster| (cluster * self.cluster_bytes, name));
-        self.clusters.extend(clusters);
+        for cluster in first..end {
+            let held = self.held(cluster * self.cluster_bytes, name);
+            held.is_l2 = false;
+        }
+        Ok(())
+    }
+
+    /// One more use of a cluster.
+    fn held(&mut self, offset: u64, name: &'static str) -> &mut Held {
+        let unused = Held {
+            name,
+            uses: 0,
+            is_l2: true,
+        };
+        let held = self.clusters.entry(offset).or_insert(unused);
+        held.name = name;
+        held.uses = held.uses.saturating_add(1);
+        held
+    }
+
+    fn add_l2(&mut self, table: u64, name: &'static str) {
+        if table > 0 {
+            self.held(table - table % self.cluster_bytes, name);
+        }
+    }
+
+    /// The L2 tables of snapshots. More than any image needs are passed over, since these only keep
+    /// snapshots from changes.
+    fn add_snapshots(&mut self, tables: &[Range<u64>], read: &mut ReadAt<'_>) -> io::Result<()> {
+        let mut left_bytes = SNAPSHOT_TABLES_BYTES;
+        for table in tables {
+            left_bytes = left_bytes.saturating_sub(table.end - table.start);
+            if left_bytes == 0 {
+                return Ok(());
+            }
+            for entry in entries(table, L1_BYTES_MAX, read)? {
+                if self.clusters.len() as u64 >= CLUSTERS_MAX {
+                    return Ok(());
+                }
+                self.add_l2(entry & OFFSET_BITS, "an L2 table of a snapshot");
+            }
+        }
         Ok(())
     }
 
@@ -85,63 +225,54 @@ impl Structures {
         let first = offset / self.cluster_bytes * self.cluster_bytes;
         let end = offset.saturating_add(length);
         let mut hit = self.clusters.range(first..end.max(first));
-        hit.next().map(|(_, name)| *name)
+        hit.next().map(|(_, held)| held.name)
     }
 
-    /// A structure whose cluster counts as free: its offset and name.
+    /// What makes a change of the map dangerous, in an image of so many bytes.
     ///
     /// # Errors
     /// A table of counts cannot be read.
-    pub fn uncounted(
+    pub fn fault(
         &self,
         header: &Header,
+        file_bytes: u64,
         read: &mut ReadAt<'_>,
-    ) -> io::Result<Option<(u64, &'static str)>> {
-        let bits = u64::from(header.refcount_bits.max(1));
-        let block_clusters = self.cluster_bytes * 8 / bits;
-        let piece_bytes = COUNTS_BYTES.min(self.cluster_bytes);
-        let piece_clusters = piece_bytes * 8 / bits;
-        let (table, most) = (&header.refcounts, REFCOUNT_TABLE_BYTES_MAX);
-        let table = table_of(table, most, read)?;
-        let mut piece: (Option<u64>, Vec<u8>) = (None, Vec::new());
-        for (offset, name) in &self.clusters {
-            let cluster = offset / self.cluster_bytes;
-            let number = cluster / piece_clusters;
-            if piece.0 != Some(number) {
-                let block = usize::try_from(cluster / block_clusters).unwrap_or(usize::MAX);
-                let entry = table.get(block.saturating_mul(8)..).unwrap_or_default();
-                let at = entry.first_chunk().map_or(0, |it| u64::from_be_bytes(*it));
-                let inside = cluster % block_clusters / piece_clusters * piece_bytes;
-                let bytes = match at & REFCOUNT_OFFSET_BITS {
-                    0 => Vec::new(),
-                    at => read(at.saturating_add(inside), piece_bytes as usize)?,
-                };
-                piece = (Some(number), bytes);
+    ) -> io::Result<Option<Fault>> {
+        let mut counts = Counts::open(header, read)?;
+        for (&offset, &Held { name, uses, is_l2 }) in &self.clusters {
+            if uses > 1 && !is_l2 {
+                return Ok(Some(Fault::Shared { offset, name }));
             }
-            if !is_counted(&piece.1, cluster % piece_clusters, bits) {
-                return Ok(Some((*offset, name)));
+            let count = counts.of(offset / self.cluster_bytes, read)?;
+            if count < u64::from(uses) {
+                return Ok(Some(Fault::Uncounted {
+                    offset,
+                    name,
+                    count,
+                    uses,
+                }));
             }
         }
-        Ok(None)
+        let is_shared = |table: &u64| self.clusters.get(table).is_some_and(|held| held.uses > 1);
+        if let Some(&offset) = self.own.iter().find(|table| is_shared(table)) {
+            return Ok(Some(Fault::Changed { offset }));
+        }
+        let first = file_bytes.div_ceil(self.cluster_bytes);
+        for cluster in first..first.saturating_add(PAST_END_MAX) {
+            if counts.of(cluster, read)? == 0 {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Fault::PastTheEnd))
     }
 }
 
-/// Whether a count, by its number among these, is not 0. Counts below a byte begin with its lowest
-/// bits.
-fn is_counted(counts: &[u8], number: u64, bits: u64) -> bool {
-    let byte = (number * bits / 8) as usize;
-    match bits {
-        8.. => counts
-            .get(byte..byte + bits as usize / 8)
-            .is_some_and(|count| count.iter().any(|byte| *byte != 0)),
-        _ => counts.get(byte).is_some_and(|byte| {
-            let mask = (1_u16 << bits) - 1;
-            u16::from(*byte) >> (number * bits % 8) & mask != 0
-        }),
-    }
-}
-
-fn table_of(place: &Range<u64>, most: u64, read: &mut ReadAt<'_>) -> io::Result<Vec<u8>> {
+/// A table that is no larger than `most` bytes.
+pub(super) fn table_of(
+    place: &Range<u64>,
+    most: u64,
+    read: &mut ReadAt<'_>,
+) -> io::Result<Vec<u8>> {
     let length = place.end.saturating_sub(place.start);
     if length > most {
         return Err(io::Error::other("a table is larger than any image needs"));
@@ -149,19 +280,15 @@ fn table_of(place: &Range<u64>, most: u64, read: &mut ReadAt<'_>) -> io::Result<
     read(place.start, length as usize)
 }
 
-/// The offsets in the entries of a table that are used.
+/// The entries of a table that are used.
 fn entries(
     place: &Range<u64>,
     most: u64,
-    bits: u64,
     read: &mut ReadAt<'_>,
-) -> io::Result<Vec<u64>> {
+) -> io::Result<impl Iterator<Item = u64> + use<>> {
     let table = table_of(place, most, read)?;
-    let (entries, _) = table.as_chunks::<8>();
-    let offsets = entries
-        .iter()
-        .map(|entry| u64::from_be_bytes(*entry) & bits);
-    Ok(offsets.filter(|offset| *offset > 0).collect())
+    let entries = (0..table.len() / 8).map(move |number| bytes::u64_be(&table, number * 8));
+    Ok(entries.filter(|entry| *entry > 0))
 }
 
 /// The L1 tables of snapshots.

@@ -3,6 +3,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::io;
 
 /// A header as qemu writes it.
 fn made(version: u32, backing: Option<(&str, Option<&str>)>, data_file: Option<&str>) -> Vec<u8> {
@@ -153,26 +154,53 @@ proptest! {
     }
 }
 
-/// An image of a header, a refcount table and one block, whose first bytes are given.
-fn uncounted(bits: u32, block: &[u8]) -> Option<(u64, &'static str)> {
+/// Bytes of an image: zeroes but for these pieces.
+fn pieces<'a>(pieces: &'a [(u64, &'a [u8])]) -> impl FnMut(u64, usize) -> io::Result<Vec<u8>> + 'a {
+    move |at, length| {
+        let mut bytes = vec![0; length];
+        for (start, piece) in pieces {
+            for (byte, value) in (*start..).zip(*piece) {
+                let inside = byte
+                    .checked_sub(at)
+                    .and_then(|inside| bytes.get_mut(inside as usize));
+                inside.into_iter().for_each(|byte| *byte = *value);
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+fn plain(bits: u32) -> Header {
     let mut header = Header::decode(&made(3, None, None)).expect("a header");
     (header.refcount_bits, header.refcounts) = (bits, 0x1_0000..0x2_0000);
     (header.l1, header.snapshots) = (0x3_0000..0x3_0000, (0, 0));
-    let mut read = |at: u64, length: usize| {
-        let mut bytes = vec![0; length];
-        match at {
-            0x1_0000 => bytes[..8].copy_from_slice(&0x2_0000_u64.to_be_bytes()),
-            0x2_0000 => bytes[..block.len()].copy_from_slice(block),
-            _ => {}
-        }
-        Ok(bytes)
-    };
+    header
+}
+
+/// The fault of an image of a header, a refcount table and one block, whose first bytes are given.
+fn fault(bits: u32, block: &[u8], file_bytes: u64) -> Option<Fault> {
+    let header = plain(bits);
+    let place = 0x2_0000_u64.to_be_bytes();
+    let all = [(0x1_0000, &place[..]), (0x2_0000, block)];
+    let mut read = pieces(&all);
     let structures = Structures::read(&header, &mut read).expect("tables");
     assert_eq!(structures.in_range(0x1_ffff, 1), Some("its refcount table"));
     assert_eq!(structures.in_range(0x1_ffff, 2), Some("its refcount table"));
     assert_eq!(structures.in_range(0x3_0000, 1 << 40), None);
-    let found = structures.uncounted(&header, &mut read);
+    let found = structures.fault(&header, file_bytes, &mut read);
     found.expect("a block of counts")
+}
+
+fn uncounted(bits: u32, block: &[u8]) -> Option<(u64, &'static str)> {
+    match fault(bits, block, 0x3_0000)? {
+        Fault::Uncounted {
+            offset,
+            name,
+            count: 0,
+            uses: 1,
+        } => Some((offset, name)),
+        other => panic!("{other}"),
+    }
 }
 
 /// QEMU docs/interop/qcow2.rst: counts of less than a byte begin with its lowest bits.
@@ -215,4 +243,109 @@ fn tables_of_snapshots_without_end_are_refused() {
     };
     let refused = Structures::read(&header, &mut read).expect_err("too many");
     assert!(refused.to_string().contains("more tables"), "{refused}");
+}
+
+/// A search for a free cluster would pass over all of them.
+#[test]
+fn counts_that_take_what_lies_past_the_file_for_used_are_a_fault() {
+    // 64 blocks, each for 32,768 clusters of 4 KiB.
+    let mut header = plain(1);
+    header.cluster_bytes = 4096;
+    let tables: Vec<u8> = (0..64_u64)
+        .flat_map(|block| (0x2_0000 + block * 4096).to_be_bytes())
+        .collect();
+    let blocks = vec![0xff; 64 * 4096];
+    let all = [(0x1_0000, &tables[..]), (0x2_0000, &blocks[..])];
+    let mut read = pieces(&all);
+    let structures = Structures::read(&header, &mut read).expect("tables");
+    let last = 64 * 32_768 * 4096;
+    let mut at = |file_bytes| {
+        structures
+            .fault(&header, file_bytes, &mut read)
+            .expect("counts")
+    };
+    assert_eq!(at(0x6_0000), Some(Fault::PastTheEnd));
+    assert_eq!(at(last - (1 << 20) * 4096), Some(Fault::PastTheEnd));
+    assert_eq!(at(last - (1 << 20) * 4096 + 4096), None);
+    let one = fault(16, &vec![0xff; 0x1_0000], 0x3_0000);
+    assert_eq!(one, None, "one block reaches no further");
+}
+
+#[test]
+fn a_block_of_counts_for_two_ranges_is_a_fault() {
+    let header = plain(16);
+    let places = [0x2_0000_u64.to_be_bytes(); 2].concat();
+    let all = [(0x1_0000, &places[..]), (0x2_0000, &[1; 16][..])];
+    let mut read = pieces(&all);
+    let structures = Structures::read(&header, &mut read).expect("tables");
+    let (offset, name) = (0x2_0000, "a refcount block");
+    let found = structures
+        .fault(&header, 0x3_0000, &mut read)
+        .expect("counts");
+    assert_eq!(found, Some(Fault::Shared { offset, name }));
+}
+
+/// A snapshot shares its L2 table with the disk: the count is 2, and the disk does not own it.
+#[test]
+fn an_l2_table_of_a_snapshot_that_a_write_would_change_is_a_fault() {
+    let own = 1_u64 << 63;
+    let fault = |disk: u64, snapshot: u64, counts: [u8; 8]| {
+        let mut header = plain(8);
+        header.l1 = 0x3_0000..0x3_0008;
+        header.snapshots = (0x4_0000, 1);
+        let mut entry = [0; 40];
+        entry[..8].copy_from_slice(&0x5_0000_u64.to_be_bytes());
+        entry[11] = 1;
+        let [block, disk, snapshot] = [0x2_0000, disk, snapshot].map(u64::to_be_bytes);
+        let all = [
+            (0x1_0000, &block[..]),
+            (0x2_0000, &counts),
+            (0x3_0000, &disk),
+            (0x4_0000, &entry),
+            (0x5_0000, &snapshot),
+        ];
+        let mut read = pieces(&all);
+        let structures = Structures::read(&header, &mut read).expect("tables");
+        let table = u64::from_be_bytes(snapshot);
+        assert!(structures.in_range(table, 1).is_some());
+        let found = structures.fault(&header, 0x8_0000, &mut read);
+        found.expect("counts").map(|fault| fault.to_string())
+    };
+    let is = |found: Option<String>, text: &str| {
+        ugeom_testkit::has(&found.expect("a fault"), text);
+    };
+    assert_eq!(fault(0x6_0000, 0x6_0000, [1, 1, 1, 1, 1, 1, 2, 0]), None);
+    assert_eq!(fault(own | 0x7_0000, 0x6_0000, [1; 8]), None);
+    let one = fault(0x6_0000, 0x6_0000, [1; 8]);
+    is(
+        one,
+        "at byte 393216 of the file has 2 uses, and a reference count of 1",
+    );
+    let none = fault(own | 0x7_0000, 0x6_0000, [1, 1, 1, 1, 1, 1, 0, 1]);
+    is(
+        none,
+        "take an L2 table of a snapshot at byte 393216 of the file for free space",
+    );
+    let owned = fault(own | 0x6_0000, 0x6_0000, [1, 1, 1, 1, 1, 1, 2, 0]);
+    is(owned, "for its own, which a snapshot uses");
+}
+
+#[test]
+fn l1_tables_of_snapshots_without_end_are_read_in_part() {
+    let mut header = plain(16);
+    header.snapshots = (0x4_0000, 64);
+    let mut read_bytes = 0_u64;
+    let mut read = |at: u64, length: usize| {
+        let mut bytes = vec![0; length];
+        if (0x4_0000..0x5_0000).contains(&at) && length == 40 {
+            // Each one names an L1 table of 4 MiB of its own.
+            bytes[..8].copy_from_slice(&((at - 0x4_0000 + 1) << 30).to_be_bytes());
+            bytes[9] = 8;
+        } else {
+            read_bytes += length as u64;
+        }
+        Ok(bytes)
+    };
+    Structures::read(&header, &mut read).expect("tables");
+    assert!(read_bytes < 65 << 20, "{read_bytes}");
 }

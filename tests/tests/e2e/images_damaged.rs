@@ -149,6 +149,19 @@ fn headers_that_qemu_refuses_are_not_opened_in_silence() {
     }
 }
 
+/// The footer at its end alone does not make it a plain disk with a footer.
+#[test]
+fn a_vhd_without_its_first_footer_is_not_taken_for_a_plain_disk() {
+    let Some((folder, _)) = image("vpc") else { return };
+    let target = path(&folder, "a.vpc");
+    overwrite(&target, 7, b"X");
+    let before = std::fs::read(&target).expect("the image");
+    has(&ugeom(&["read", &target]).failed(1), "invalid VPC image");
+    let write = ["write", "--destroy", &target];
+    has(&ugeom_with(&write, b"wrong").failed(1), "invalid VPC image");
+    assert!(std::fs::read(&target).expect("the image") == before);
+}
+
 const L2_OFFSET_BITS: u64 = 0x00ff_ffff_ffff_fe00;
 const COPIED: u64 = 1 << 63;
 

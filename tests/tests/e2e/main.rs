@@ -37,6 +37,7 @@ mod geli;
 mod geli_freebsd;
 mod geli_inputs;
 mod images;
+mod images_counts;
 mod images_damaged;
 mod images_elsewhere;
 mod images_kept;

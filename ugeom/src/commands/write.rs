@@ -10,6 +10,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use std::ops::Range;
+use ugeom_machine::interrupt;
 use ugeom_measure::units::grouped;
 use ugeom_stack::Delta;
 
@@ -80,6 +81,10 @@ impl Write {
             None => End::Anywhere,
         };
         let written = transfer::write::copy(&opened, channel, range, end, &mut input);
+        let written = written.map_err(|error| match interrupt::is_asked() {
+            true => anyhow!(Interrupted(format!("interrupted: {error:#}"))),
+            false => error,
+        });
         let written = written.and_then(|so_far| {
             if !input.interrupted() {
                 return Ok(so_far);

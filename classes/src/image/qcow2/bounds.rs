@@ -6,6 +6,7 @@
 //! and a wrong entry is replaced by one whose cluster lies past the end of every file.
 
 use super::layout::Map;
+use super::work;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -82,6 +83,7 @@ impl Damage {
 
 impl Checks for Damage {
     fn within(&self, offset: u64, length: u64) -> io::Result<()> {
+        work::go_on()?;
         let is_within = offset
             .checked_add(length)
             .is_some_and(|end| self.bounds.reach(end));

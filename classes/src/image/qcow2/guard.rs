@@ -3,6 +3,7 @@
 //! qemu marks such an image as corrupt and refuses it for writing from then on. Here the write
 //! fails, and the image stays as it is.
 
+use super::super::bytes_of;
 use super::Image;
 use imago::Mapping;
 use std::fs::File;
@@ -26,15 +27,13 @@ pub(super) struct Guard {
 
 impl Guard {
     /// # Errors
-    /// A table cannot be read, or the reference counts take a structure for free: the next
-    /// allocation would overwrite it.
+    /// A table cannot be read, or the next change of the map would destroy a part of the image.
     pub fn new(file: File, header: &Header) -> io::Result<Self> {
         let mut read = |at: u64, length: usize| read_at(&file, at, length);
         let at_start = Structures::read(header, &mut read)?;
-        if let Some((offset, name)) = at_start.uncounted(header, &mut read)? {
+        if let Some(fault) = at_start.fault(header, bytes_of(&file)?, &mut read)? {
             return Err(io::Error::other(format!(
-                "cannot be written to: its reference counts take {name} at byte {offset} of the \
-                 file for free space; {MENDS}"
+                "cannot be written to: {fault}; {MENDS}"
             )));
         }
         Ok(Self { file, at_start })

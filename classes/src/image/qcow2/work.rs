@@ -5,9 +5,33 @@ use super::guard::{self, Guard};
 use super::unclosed::Unclosed;
 use crate::failures::Failures;
 use imago::Mapping;
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ugeom_machine::interrupt;
 use ugeom_stack::{Bio, Command, Errno, Flags};
+
+/// How long a request may take once the process was asked to end: a search for a free cluster passes
+/// over all that are used, in an image with wrong counts for hours.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+thread_local! {
+    /// When the request began that this thread works on.
+    static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Looked at whenever `imago` reads from the file.
+///
+/// # Errors
+/// The process was asked to end, and the request of this thread takes too long.
+pub(super) fn go_on() -> io::Result<()> {
+    let is_slow = || BEGAN.get().is_some_and(|began| began.elapsed() > PATIENCE);
+    match interrupt::is_asked() && is_slow() {
+        true => Err(Errno::CANCELED.into()),
+        false => Ok(()),
+    }
+}
 
 /// The requests of the threads.
 pub(super) struct Worked {
@@ -24,6 +48,7 @@ pub(super) struct Worked {
 impl Worked {
     /// Does a request and completes it.
     pub fn work(&self, mut bio: Bio) {
+        BEGAN.set(Some(Instant::now()));
         let (offset, end) = (bio.offset(), bio.offset() + bio.length());
         let guard = self.guard.as_ref().as_ref().filter(|_| is_change(&bio));
         if guard.is_some_and(|guard| !guard.allows_mapped(&self.image, offset, end)) {
@@ -36,6 +61,7 @@ impl Worked {
             }
             Err(error) => {
                 let why = match bio.command() {
+                    _ if errno_of(&error) == Errno::CANCELED => "a signal ended it",
                     Command::Read => "the image cannot be read there",
                     Command::Flush => "the image could not be made durable",
                     _ => "the image cannot be written there",
