@@ -436,12 +436,19 @@ pub(super) fn between(
     compared.add_files(base);
     others.iter().for_each(|side| compared.add_files(side));
     let dated = |side: &Side| side.files.iter().any(|file| file.document.is_some());
-    for other in others.iter().filter(|other| !dated(base) || !dated(other)) {
-        compared.confounded.push(format!(
-            "{} and {} were measured at different times: differences include all other changes \
-             in between (ugeom ab interleaves both sides)",
-            base.name, other.name
-        ));
+    std::iter::once(base)
+        .chain(others)
+        .try_for_each(refuse_repeated)?;
+    for other in others {
+        let shared = shared(base, other);
+        if shared.is_empty() && (!dated(base) || !dated(other)) {
+            compared.confounded.push(format!(
+                "{} and {} were measured at different times: differences include all other \
+                 changes in between (ugeom ab interleaves both sides)",
+                base.name, other.name
+            ));
+        }
+        compared.confounded.extend(shared);
     }
     let old = base.series();
     refuse_unknown(&options.cases, &base.name, &old)?;
@@ -494,6 +501,38 @@ pub(super) fn between(
     }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     compared.with_something(options, &known)
+}
+
+/// Refuses a side with one measurement twice: its values would count as independent ones.
+fn refuse_repeated(side: &Side) -> Result<(), HarnessError> {
+    for (number, one) in side.files.iter().enumerate() {
+        let is_ours = |other: &Source| one.document.is_some() && other.document.is_some();
+        let same = |earlier: &&Source| {
+            earlier.series == one.series && (earlier.name == one.name || is_ours(earlier))
+        };
+        if let Some(earlier) = side.files[..number].iter().find(same) {
+            let problem = format!(
+                "{} and {} hold the same values: give each result once",
+                earlier.name, one.name
+            );
+            return Err(HarnessError::Compare(problem));
+        }
+    }
+    Ok(())
+}
+
+/// A warning for each file that both sides have.
+fn shared(base: &Side, other: &Side) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for old in &base.files {
+        for new in other.files.iter().filter(|new| new.series == old.series) {
+            warnings.push(format!(
+                "{} and {} hold the same values: this compares a measurement with itself",
+                old.name, new.name
+            ));
+        }
+    }
+    warnings
 }
 
 /// Refuses names of cases that a result does not have.
