@@ -173,7 +173,7 @@ fn of_a_light_load_the_first_report_times_all_requests() {
         "--runtime=60",
         "--output=/dev/null",
     ];
-    let mut client = command(&fio.to_string_lossy(), &load).spawn().expect("fio");
+    let mut client = command(&fio, &load).spawn().expect("fio");
     let busy = |report: &serde_json::Value| report["rows"][0]["read"]["per_s"].as_f64() > Some(9.0);
     wait_for("a load", || {
         busy(&json_of(
