@@ -28,7 +28,7 @@ pub enum HarnessError {
     /// The measured code failed, with an error of its own crate.
     #[error(transparent)]
     Subject(Box<dyn Error + Send + Sync>),
-    #[error("reading in case {case}: {source}")]
+    #[error("case {case}: {source}")]
     Request {
         /// The name of the case.
         case: String,

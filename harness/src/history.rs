@@ -106,7 +106,10 @@ fn whole_lines(name: &str, text: &[u8]) -> Result<(History, usize), HarnessError
             }
             Err(problem) => {
                 let line = number + 1;
-                let problem = format!("{name}: line {line}, at byte {at}: {problem}");
+                let problem = format!(
+                    "{name}: line {line}, at byte {at}: {problem}; restore the file, or delete \
+                     its line {line} (sed -i {line}d)"
+                );
                 return Err(HarnessError::Compare(problem));
             }
         }
@@ -404,6 +407,10 @@ mod tests {
         let bad = good.replace("a1", "a2");
         for (text, words) in [
             (format!("{good}{bad}{good}"), "h: line 2, at byte "),
+            (
+                format!("{good}{bad}{good}"),
+                "delete its line 2 (sed -i 2d)",
+            ),
             (format!("{good}{bad}"), "its bytes give "),
             ("x\n".to_owned(), "expected eight digits"),
             ("zzzzzzzz {}\n".to_owned(), "`zzzzzzzz` is no checksum"),

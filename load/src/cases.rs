@@ -343,7 +343,7 @@ mod tests {
         let broken = target("md:1m | nop:rfail=1");
         let mut case = reading("broken", &broken.stack, broken.top, 512).unwrap();
         let error = (case.run)(1).unwrap_err().to_string();
-        assert!(error.starts_with("reading in case broken: "), "{error}");
+        assert!(error.starts_with("case broken: "), "{error}");
         assert!(reading_at_once(3, "broken", &broken.stack, broken.top, 512).is_err());
     }
 

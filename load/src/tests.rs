@@ -162,7 +162,7 @@ fn the_first_request_that_fails_ends_the_load_with_its_reason() {
         };
         let error = Load::new(&broken.stack, broken.top, &job).unwrap().run(100);
         let error = error.unwrap_err().to_string();
-        assert!(error.starts_with("reading in case broken: "), "{error}");
+        assert!(error.starts_with("case broken: "), "{error}");
         assert!(error.contains("md0.nop"), "{error}");
     }
 }

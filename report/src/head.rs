@@ -223,21 +223,27 @@ fn overrun<S>(document: &Document<S>) -> Option<String> {
         .map(|one| one.elapsed_ns as f64)
         .sum();
     let took_ns = document.took_ns.map_or(measured_ns, |ns| ns as f64);
-    if took_ns <= budget_ns * OVERRUN_SHARE {
-        return None;
+    if measured_ns > budget_ns * OVERRUN_SHARE {
+        return took_longer(took_ns, budget_ns, TOO_FEW_RUNS);
     }
-    let why = match measured_ns <= budget_ns * OVERRUN_SHARE {
-        true => format!(
-            "preparing and starting processes took {} of it",
-            duration_human(took_ns - measured_ns)
-        ),
-        false => "fewer or shorter runs would give no interval".to_owned(),
-    };
-    Some(format!(
-        "the measurement took {} instead of {}: {why}",
-        duration_human(took_ns),
-        duration_human(budget_ns)
-    ))
+    let prepared = duration_human(took_ns - measured_ns);
+    let why = format!("preparing and starting processes took {prepared} of it");
+    took_longer(took_ns, budget_ns, &why)
+}
+
+/// Why a measurement that is as short as it can be exceeds its budget.
+pub const TOO_FEW_RUNS: &str = "fewer or shorter runs would give no interval";
+
+/// The warning of a measurement that took longer than its budget, ns, with the reason; nothing
+/// where the budget was kept.
+pub fn took_longer(took_ns: f64, budget_ns: f64, why: &str) -> Option<String> {
+    (took_ns > budget_ns * OVERRUN_SHARE).then(|| {
+        format!(
+            "the measurement took {} instead of {}: {why}",
+            duration_human(took_ns),
+            duration_human(budget_ns)
+        )
+    })
 }
 
 /// Rounds of one process that are needed to judge their correlation.

@@ -241,6 +241,13 @@ pub(crate) fn child_ended(parent: &mut Body) {
     }
 }
 
+/// Draws after how many requests one is timed.
+#[inline]
+pub(crate) fn draw(cx: &mut Cx, one_in: u32) {
+    // Uniform from 1 to 2N-1 has the mean N and follows no period of the caller's.
+    cx.sample_left = cx.random.u32(1..one_in.max(1).saturating_mul(2));
+}
+
 /// Chooses whether a request is timed; called once a request.
 #[inline]
 pub(crate) fn choose(cx: &mut Cx, one_in: u32, body: &mut Body) {
@@ -249,8 +256,7 @@ pub(crate) fn choose(cx: &mut Cx, one_in: u32, body: &mut Body) {
         body.flags = body.flags.without(Flags::MARKED);
         return;
     }
-    // Uniform from 1 to 2N-1 has the mean N and follows no period of the caller's.
-    cx.sample_left = cx.random.u32(1..one_in.max(1).saturating_mul(2));
+    draw(cx, one_in);
     body.flags = body.flags.with(Flags::MARKED);
     body.below_ticks = 0;
     body.children_ticks = 0;

@@ -72,6 +72,27 @@ fn what_is_counted_can_change_while_requests_are_under_way() {
 }
 
 #[test]
+fn a_larger_share_of_timed_requests_holds_at_once() {
+    let stack = stack(StackKnobs {
+        statistics: Statistics::Time { one_in: 1 << 20 },
+        ..StackKnobs::default()
+    });
+    two_layers(&stack);
+    let slice = stack.find("slice").expect("slice");
+    let (opened, mut channel) = user(&stack, slice, Delta::READ, 4);
+    let mut read = |times: u64| {
+        for _ in 0..times {
+            channel.read(&opened, 0, &mut [0; 512]).expect("read");
+        }
+        let time = totals(&stack, "slice").time.expect("times");
+        time.read.count()
+    };
+    let before = read(2);
+    stack.set_statistics(Statistics::Time { one_in: 1 });
+    assert_eq!(read(8), before + 8);
+}
+
+#[test]
 fn handles_that_were_timed_leave_their_figures_and_their_place() {
     let stack = stack(StackKnobs {
         statistics: Statistics::Time { one_in: 1 },

@@ -6,6 +6,7 @@ use crate::uring::UringFigures;
 use crate::workers::WorkerFigures;
 use ugeom_measure::Interval;
 use ugeom_measure::units::grouped;
+use ugeom_report::text::counted;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
 
 /// The page of a trace.
@@ -148,10 +149,11 @@ fn sampled(sample: &Sample) -> String {
         windows, event_ns, ..
     } = sample;
     format!(
-        "of the {} requests that diskstats counted, those of {windows} windows that are {:.1} % of \
+        "of the {} requests that diskstats counted, those of {}, {:.1} % of \
          the time; recording took about {:.2} % of the time of a processor at {event_ns:.0} ns per \
          event ({} % allowed)",
         grouped(sample.counted),
+        counted(*windows, "window"),
         sample.recorded_percent,
         sample.cost_percent,
         sample.allowed_percent

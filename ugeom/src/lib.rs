@@ -118,9 +118,14 @@ impl Arguments {
     }
 }
 
-/// The tree of commands with all their flags, as help, manual pages and completions show it.
+/// The tree of commands with all their flags, as help and manual pages show it.
 pub fn command() -> clap::Command {
     Arguments::command()
+}
+
+/// The tree with the options of `run`, which that parses itself, as completions know it.
+fn completed_command() -> clap::Command {
+    command().mut_subcommand("run", commands::run_with_options)
 }
 
 /// Runs the program with the arguments of the process.

@@ -158,6 +158,12 @@ pub struct KernelLayers {
     pub in_memory_of: Option<String>,
     /// Seed of all that was drawn at random.
     pub seed: u64,
+    /// How long it took, ns.
+    #[serde(default)]
+    pub took_ns: u64,
+    /// How long it was to take, ns; without the program of 2002, which has no limit.
+    #[serde(default)]
+    pub budget_ns: Option<u64>,
     /// One for each size and queue depth of the reads.
     pub cases: Vec<Case>,
     /// The program of 2002 on each layer.
@@ -221,6 +227,8 @@ pub fn run(
         target,
         in_memory_of: place.in_memory().then(|| options.target.clone()),
         seed: options.seed,
+        took_ns: clock::now_ns() - start_ns,
+        budget_ns: (!options.faithful).then_some(options.budget_ns),
         cases,
         faithful,
         left_out,

@@ -2,6 +2,7 @@
 
 use super::{Case, Costs, Faithful, KernelLayers, RowFigures, TracedReads};
 use ugeom_measure::Interval;
+use ugeom_report::head::{TOO_FEW_RUNS, took_longer};
 use ugeom_report::text::in_a_shell;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
 
@@ -25,6 +26,8 @@ pub fn page(result: &KernelLayers) -> Page {
         page.pictured(picture(case));
     }
     page.warnings = result.host.warnings();
+    let overrun = |budget| took_longer(result.took_ns as f64, budget as f64, TOO_FEW_RUNS);
+    page.warnings.extend(result.budget_ns.and_then(overrun));
     page.host(&result.host);
     page.fact("seed", result.seed.to_string());
     for left_out in &result.left_out {

@@ -103,6 +103,8 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         target: "upper".to_owned(),
         in_memory_of: Some("/dev/loop7".to_owned()),
         seed: 7,
+        took_ns: 40_000_000_000,
+        budget_ns: Some(3_000_000_000),
         cases: vec![Case {
             awake: true,
             traced: Some(TracedReads {
@@ -145,6 +147,8 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
     ] {
         assert!(text.contains(word), "{word}: {text}");
     }
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(one_line.contains("took 40 s instead of 3 s"), "{text}");
     let screen = saved.page().to_screen(80, ugeom_report::Style::Plain);
     assert!(
         screen.lines().count() < 24 && screen.contains("upper adds"),

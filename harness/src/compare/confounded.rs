@@ -8,6 +8,10 @@ pub fn confounded(results: &[Loaded]) -> Vec<String> {
     let Some((base, others)) = results.split_first() else { return Vec::new() };
     let mut reasons = Vec::new();
     for other in others {
+        if base.document.processes == other.document.processes {
+            // `between` reports it: a measurement and itself are no time apart.
+            continue;
+        }
         let (old, new) = (&base.document.host, &other.document.host);
         let apart_s = old.started_unix_s.abs_diff(new.started_unix_s);
         let apart = match apart_s {

@@ -9,9 +9,10 @@
 //!
 //! The intervals of a metric hold together (Bonferroni), and the verdict follows from them.
 
+use super::side::{Side, Source, refuse_repeated, shared};
 use super::{Loaded, Metric};
 use crate::HarnessError;
-use crate::foreign::{self, Format, Series};
+use crate::foreign::{Format, Series};
 use crate::observed::Observed;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::rank::mann_whitney;
@@ -47,78 +48,6 @@ impl Default for CompareOptions {
             metrics: Vec::new(),
             changed: false,
         }
-    }
-}
-
-/// A side of a comparison: the files of one state.
-#[derive(Clone, Debug)]
-pub struct Side {
-    /// The name under which the page shows this side.
-    pub name: String,
-    /// The files whose values are taken together.
-    pub files: Vec<Source>,
-}
-
-/// A file with results.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// Name of the file, as the page shows it.
-    pub name: String,
-    /// The program that wrote it.
-    pub format: Format,
-    /// The values of each case and metric of the file.
-    pub series: Vec<Series>,
-    /// The document, where it is one of ours.
-    pub document: Option<Loaded>,
-}
-
-impl Source {
-    /// Reads a file of any format; `case` names what a criterion result measured.
-    ///
-    /// # Errors
-    /// [`HarnessError::Compare`] with the name, the place and what was expected there.
-    pub fn read(name: &str, case: &str, text: &str) -> Result<Self, HarnessError> {
-        let (format, series) = foreign::read(name, case, text)?;
-        let document = match format {
-            Format::Ugeom if !text.trim_start().starts_with('[') => Some(Loaded::read(name, text)?),
-            _ => None,
-        };
-        Ok(Self {
-            name: name.to_owned(),
-            format,
-            series,
-            document,
-        })
-    }
-}
-
-impl From<&Loaded> for Source {
-    fn from(loaded: &Loaded) -> Self {
-        Self {
-            name: loaded.name.clone(),
-            format: Format::Ugeom,
-            series: foreign::series(&loaded.document),
-            document: Some(loaded.clone()),
-        }
-    }
-}
-
-impl Side {
-    /// The values of all files. Where a file's values are all of one process and there are several
-    /// files, a file is one observation.
-    fn series(&self) -> Vec<Series> {
-        let mut all = Vec::new();
-        for file in &self.files {
-            let alone = self.files.len() == 1 || !file.format.is_of_one_process();
-            for one in &file.series {
-                let mut one = one.clone();
-                if !alone {
-                    one.values = median(&one.values).into_iter().collect();
-                }
-                foreign::merge(&mut all, one);
-            }
-        }
-        all
     }
 }
 
@@ -436,12 +365,19 @@ pub(super) fn between(
     compared.add_files(base);
     others.iter().for_each(|side| compared.add_files(side));
     let dated = |side: &Side| side.files.iter().any(|file| file.document.is_some());
-    for other in others.iter().filter(|other| !dated(base) || !dated(other)) {
-        compared.confounded.push(format!(
-            "{} and {} were measured at different times: differences include all other changes \
-             in between (ugeom ab interleaves both sides)",
-            base.name, other.name
-        ));
+    std::iter::once(base)
+        .chain(others)
+        .try_for_each(refuse_repeated)?;
+    for other in others {
+        let shared = shared(base, other);
+        if shared.is_empty() && (!dated(base) || !dated(other)) {
+            compared.confounded.push(format!(
+                "{} and {} were measured at different times: differences include all other \
+                 changes in between (ugeom ab interleaves both sides)",
+                base.name, other.name
+            ));
+        }
+        compared.confounded.extend(shared);
     }
     let old = base.series();
     refuse_unknown(&options.cases, &base.name, &old)?;

@@ -5,11 +5,13 @@ mod confounded;
 mod gated;
 mod judge;
 mod restated;
+mod side;
 
 pub use crate::metric::Metric;
 pub use confounded::confounded;
 pub use gated::{Gated, gate};
-pub use judge::{CompareOptions, Compared, File, Judged, Middle, Row, Side, Source, show};
+pub use judge::{CompareOptions, Compared, File, Judged, Middle, Row, show};
+pub use side::{Side, Source};
 
 use crate::HarnessError;
 use crate::document::{self, Document};

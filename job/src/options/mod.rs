@@ -30,7 +30,7 @@ pub use refused::names as refused_names;
 pub use table::OPTIONS;
 use ugeom_classes::spec::values::choice;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
-pub use values::steady;
+pub use values::{ENGINES, steady};
 
 /// One `name=value` of a job, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ pub fn count_or_none(text: &str) -> Result<u32, String> {
 }
 
 /// The engines of fio that there are here.
-const ENGINES: &[&str] = &[
+pub const ENGINES: &[&str] = &[
     "sync",
     "psync",
     "vsync",

@@ -225,6 +225,41 @@ fn cases_of_one_result_are_compared_within_their_rounds() {
 }
 
 #[test]
+fn a_measurement_is_not_compared_with_itself_in_silence() {
+    let one = result("one.json", &["A", "B"], 20, |case, round| {
+        1000 + wobble(case, round)
+    });
+    let copy = Loaded {
+        name: "copy.json".to_owned(),
+        ..one.clone()
+    };
+    let options = CompareOptions::default();
+    let compared = compare(&[one.clone(), copy.clone()], &options).unwrap();
+    let itself =
+        "one.json and copy.json hold the same values: this compares a measurement with itself";
+    assert_eq!(compared.confounded, [itself]);
+    // Twice on one side, its values would be twice as many independent ones.
+    let side = |files: &[&Loaded]| Side {
+        name: files[0].name.clone(),
+        files: files.iter().map(|file| Source::from(*file)).collect(),
+    };
+    let twice = between(&side(&[&one, &copy]), &[side(&[&one])], &options).unwrap_err();
+    has(
+        &twice.to_string(),
+        "one.json and copy.json hold the same values: give each result once",
+    );
+    let text = "BenchmarkA-2 10 5 ns/op\n";
+    let go = |name: &str| Source::read(name, "x", text).unwrap();
+    let of = |names: &[&str]| Side {
+        name: names[0].to_owned(),
+        files: names.iter().map(|name| go(name)).collect(),
+    };
+    // Short values of different files may be the same.
+    assert!(between(&of(&["a", "b"]), &[of(&["c"])], &options).is_ok());
+    assert!(between(&of(&["a", "a"]), &[of(&["c"])], &options).is_err());
+}
+
+#[test]
 fn files_of_a_side_count_together() {
     let text = |ns: u64| {
         format!(

@@ -514,6 +514,10 @@ impl Channel {
             return;
         }
         let old = std::mem::replace(&mut self.snapshot, newest);
+        if self.snapshot.sample_one_in != old.sample_one_in {
+            // What was drawn for a small share would keep a larger one waiting.
+            statistics::draw(&mut self.cx, self.snapshot.sample_one_in);
+        }
         let count = std::mem::take(&mut self.in_flight_now);
         if count > 0 {
             self.retired.push((old, count));

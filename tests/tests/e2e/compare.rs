@@ -20,6 +20,8 @@ fn saved_results_are_compared_and_said_to_be_of_different_times() {
     let before = saved(folder.path(), "before.json", "1");
     let after = saved(folder.path(), "after.json", "2");
     let text = ugeom(&["compare", &before, &after]).quiet();
+    // Where a line ends depends on the time between both.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "all other changes in between",
         "TIME OF ONE ITERATION",
@@ -83,8 +85,21 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     for part in ["2.5 x slower (2.5 to 2.5)", "10+10", "one process"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let sides = json_of(ugeom(&["compare", &old, &old, "--against", &new, &new, "--json"]).quiet());
+    let more = [file("old2.txt", 1000), file("new2.txt", 2500)];
+    let sides = [
+        "compare",
+        &old,
+        &more[0],
+        "--against",
+        &new,
+        &more[1],
+        "--json",
+    ];
+    let sides = json_of(ugeom(&sides).quiet());
     assert_eq!(sides["metrics"][0]["rows"][0]["base"]["n"], 2);
+    // Twice the same file would count its values twice.
+    let twice = ugeom(&["compare", &old, &old, "--against", &new]).failed(1);
+    has(&twice, "give each result once");
     let history = disks::at(&folder, "perf");
     for number in 0..16 {
         let base = if number < 14 { 1000 + number % 3 } else { 1200 };

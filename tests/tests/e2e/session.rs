@@ -56,7 +56,7 @@ fn script(steps: &[Step]) -> String {
 fn words(line: &str) -> Vec<String> {
     let is_figure = |word: &&str| {
         let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
-        !word.starts_with("disk.") && (!digits.is_empty() || *word == "-")
+        !word.starts_with("demo.") && (!digits.is_empty() || *word == "-")
     };
     let all = line.split_whitespace().filter(|word| !is_figure(word));
     all.map(str::to_owned).collect()

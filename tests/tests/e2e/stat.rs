@@ -154,6 +154,48 @@ fn csv_adds_up_to_the_requests_that_fio_has_sent() {
 }
 
 #[test]
+fn of_a_light_load_the_first_report_times_all_requests() {
+    let Some(fio) = program("fio") else { return };
+    if !String::from_utf8_lossy(&other(&fio, &["--enghelp"])).contains("nbd") {
+        return;
+    }
+    let folder = folder();
+    let served = Served::start(folder.path(), "u.sock", "md:64m | nop:delay=1ms", &[]);
+    let uri = format!("--uri={}", served.uri);
+    let load = [
+        "--name=x",
+        "--ioengine=nbd",
+        &uri,
+        "--rw=randread",
+        "--size=64m",
+        "--rate_iops=100",
+        "--time_based",
+        "--runtime=60",
+        "--output=/dev/null",
+    ];
+    let mut client = command(&fio, &load).spawn().expect("fio");
+    let busy = |report: &serde_json::Value| report["rows"][0]["read"]["per_s"].as_f64() > Some(9.0);
+    wait_for("a load", || {
+        busy(&json_of(
+            stat(folder.path(), &["--json", "-b", "-I", "200ms"]).quiet(),
+        ))
+    });
+    let report = json_of(stat(folder.path(), &["--json", "-b", "-I", "2s"]).quiet());
+    let _ = client.kill();
+    let _ = client.wait();
+    assert_eq!(report["timed_one_in"], 1, "{report}");
+    let seconds = report["seconds"].as_f64().expect("seconds");
+    for row in report["rows"].as_array().expect("rows") {
+        let requests = row["per_s"].as_f64().expect("a rate") * seconds;
+        let samples = row["samples"].as_f64().expect("samples");
+        assert!(
+            (requests - samples).abs() <= 2.0,
+            "{requests} {samples}: {report}"
+        );
+    }
+}
+
+#[test]
 fn exports_come_and_go_and_stat_shows_them() {
     let (Some(copy), Some(info)) = (program("nbdcopy"), program("nbdinfo")) else { return };
     let Some(sfdisk) = program("sfdisk") else { return };

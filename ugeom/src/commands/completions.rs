@@ -23,7 +23,12 @@ pub struct Completions {
 impl Completions {
     pub fn run(&self) -> Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::command(), "ugeom", &mut script);
+        clap_complete::generate(
+            self.shell,
+            &mut crate::completed_command(),
+            "ugeom",
+            &mut script,
+        );
         output::print(&String::from_utf8_lossy(&script))
     }
 }

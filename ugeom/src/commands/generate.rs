@@ -88,6 +88,9 @@ fn typeset(page: &str, name: &str, usage: &str) -> String {
                 out += &format!("{}\n", usage.join("\n.br\n"));
             }
             ".SH EXTRA" => {}
+            // A paragraph without text, and a break beside a blank line, are warnings of mandoc.
+            ".PP" if lines.peek().is_none_or(|next| begins_section(next)) => {}
+            ".br" if out.ends_with("\n\n") || lines.peek() == Some(&"") => {}
             "Examples:" => out += ".SH EXAMPLES\n",
             line if line.starts_with(".TH ") => {
                 out += &format!(".TH {name} 1 \"\" \"ugeom {VERSION}\" \"User Commands\"\n");
@@ -101,9 +104,14 @@ fn typeset(page: &str, name: &str, usage: &str) -> String {
     out
 }
 
+/// Whether this line of a page of `clap_mangen` begins a section of the page made of it.
+fn begins_section(line: &str) -> bool {
+    line.starts_with(".SH ") || line.starts_with("Exit codes: ") || line == "Examples:"
+}
+
 fn completions(dir: &Path) -> Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut crate::command(), "ugeom", dir)
+        clap_complete::generate_to(shell, &mut crate::completed_command(), "ugeom", dir)
             .with_context(|| format!("{}: writing {shell} completions", dir.display()))?;
     }
     Ok(())
@@ -136,7 +144,9 @@ mod tests {
                 page.contains(" \\- "),
                 "{name} does not say what the command is for"
             );
-            assert!(!page.contains(".SH EXTRA"), "{name}: {page}");
+            for idle in [".SH EXTRA", ".br\n\n", "\n\n.br\n", ".PP\n.SH"] {
+                assert!(!page.contains(idle), "{name}: {idle:?}: {page}");
+            }
             let synopsis = page
                 .split_once(".SH SYNOPSIS\n")
                 .map_or("", |(_, text)| text);
@@ -169,6 +179,10 @@ mod tests {
                     "{file}: {}",
                     command.get_name()
                 );
+            }
+            // `ugeom run` parses its options itself: those of the program, those of jobs, values.
+            for option in ["showcmd", "rwmixread", "iodepth", "libaio"] {
+                assert!(text.contains(option), "{file}: {option}");
             }
         }
         Ok(())

@@ -163,7 +163,9 @@ impl Add {
             }
         }
         if self.commit.is_empty() || self.commit.chars().any(char::is_control) {
-            return Err(Usage("--commit: a name of one line".to_owned()).into());
+            return Err(
+                Usage("--commit: the name is empty or has a control character".to_owned()).into(),
+            );
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let entry = CommitResults {

@@ -16,12 +16,12 @@ use ugeom_measure::ministat::{
 };
 
 const LONG_ABOUT: &str = "\
-Prints what ministat(1) prints: number, ends, median, average and deviation of each data set, a \
-plot, and for every set after the first whether its mean differs from that of the first (Student's \
-t, pooled variance).
+Prints what ministat(1) prints: count, minimum, maximum, median, average and standard deviation of \
+each data set, a plot, and for every set after the first whether its mean differs from that of the \
+first (Student's t, pooled variance).
 
 A data set is a file with a number a line, or standard input where no file is named (also as -). \
-From a column that begins with # on a line is a comment.
+A column that begins with # starts a comment.
 
 The output is that of FreeBSD's current version: the median of an even number of values is the \
 mean of the middle two, variances are computed in two passes, and the interval in % \

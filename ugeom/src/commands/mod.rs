@@ -41,6 +41,7 @@ mod write;
 
 use anyhow::Result;
 use clap::Subcommand;
+pub use run::with_options as run_with_options;
 
 #[derive(Subcommand)]
 pub enum Command {

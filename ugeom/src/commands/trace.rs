@@ -36,8 +36,9 @@ the whole.
 
 The events come from BPF programs on raw tracepoints, which need root, or CAP_BPF and CAP_PERFMON; \
 else from an instance of tracefs, else from perf_event_open. The counts of events are compared \
-with /proc/diskstats in each run; where they differ, the trace starts again with the next source. \
-Lost events, and requests without a recorded end, are reported and never shown as in flight.
+with /proc/diskstats in each run; where a source misses more than 2 %, the trace starts \
+again with the next one. Lost events, and requests without a recorded end, are reported and never \
+shown as in flight.
 
 A DEVICE is a block device, a partition, a mount point or a file on a disk. The trace lasts as \
 long as COMMAND runs, else for --for, else until Ctrl-C. docs/trace.md explains the phases.";

@@ -1,5 +1,6 @@
 //! `ugeom run`: fio's job files and command line.
 
+mod completed;
 mod idle;
 mod results;
 mod trigger;
@@ -19,16 +20,18 @@ use ugeom_fio::{LogError, Outcome, output as text};
 use ugeom_job::language::Section;
 use ugeom_job::{Arguments, Environment, Job, JobError, Loader, Report, Understood, options};
 use watch::Terminal;
+
+pub use completed::with_options;
 pub use watch::may_write;
 
 const LONG_ABOUT: &str = "\
 Runs fio's jobs, from job files or from the command line, and prints fio's output as text or JSON. \
 A job's target (--filename) is a file, a block device, or a stack such as 'md:1g | nop:delay=1ms'.
 
-Options of jobs are fio's: --cmdhelp lists them, --cmdhelp=NAME describes one. Before the first \
---name they are defaults for all jobs of the command line and of the first job file. Options of \
-the program:
+Options of jobs are fio's. Before the first --name they are defaults for all jobs of the command \
+line and of the first job file. Options of the program:
 
+  --cmdhelp[=OPTION]       list the options of jobs, or describe one
   --output=FILE            write the result to FILE
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
   --minimal                the same as --output-format=terse

@@ -18,11 +18,14 @@ use rates::Interval;
 use regex_lite::Regex;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use text::Columns;
 use ugeom_machine::interrupt;
 use ugeom_measure::units::{self, TimeUnit};
-use ugeom_serve::control::{Client, Exposition, FoundServer, openmetrics, running};
+use ugeom_serve::control::{
+    Client, ControlError, Exposition, Figures, FoundServer, openmetrics, running,
+};
 
 const LONG_ABOUT: &str = "\
 Shows the load and the cost of every provider of a server (ugeom serve), in the columns of \
@@ -32,7 +35,7 @@ The default is the only server of this user. On a terminal the view is redrawn \
 each interval: q ends it, ? lists the keys. With -b, or when stdout or stdin is no terminal, \
 one report is printed.
 
-The server counts all requests and times some of them while it is watched; the second line has \
+The server counts all requests and times some of them while it is watched; the head has \
 the share and the sampling cost. An exclusive time below five clock readings is marked with ~: \
 it is mostly the cost of the clock. docs/stat.md has the columns, the keys and the formulas.
 
@@ -222,7 +225,7 @@ impl Stat {
 
     fn print(&self, mut client: Client) -> Result<()> {
         let stop = interrupt::catch().context("listening for Ctrl-C")?;
-        let mut before = client.figures(self.consumers)?;
+        let mut before = first_figures(&mut client, self.consumers, stop)?;
         if !before.timing.counts {
             output::warn(COUNTS_NOTHING);
         }
@@ -242,7 +245,7 @@ impl Stat {
     /// The server takes times while it is watched, so it is watched for one interval.
     fn print_openmetrics(&self, mut client: Client) -> Result<()> {
         let stop = interrupt::catch().context("listening for Ctrl-C")?;
-        client.figures(true)?;
+        first_figures(&mut client, true, stop)?;
         wait(self.interval, stop);
         let figures = client.figures(true)?;
         output::print(&openmetrics(
@@ -275,6 +278,20 @@ impl Stat {
             .collect();
         output::print(&format!("{first}  {second}\n{}\n{rows}", columns.heading()))
     }
+}
+
+/// The load in this time tells a server how many requests to time in the first interval.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+
+/// The figures at the beginning of the first interval.
+fn first_figures(
+    client: &mut Client,
+    consumers: bool,
+    stop: &AtomicBool,
+) -> Result<Figures, ControlError> {
+    client.figures(consumers)?;
+    wait(FIRST_LOOK, stop);
+    client.figures(consumers)
 }
 
 /// Why there are no figures.

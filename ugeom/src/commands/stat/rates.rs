@@ -80,7 +80,7 @@ pub struct Interval {
     pub seconds: f64,
     /// Requests are counted at all.
     pub counts: bool,
-    /// One request in this many is timed from now on; 0 for none.
+    /// One request in this many was timed; 0 for none.
     pub timed_one_in: u32,
     /// The cost of a reading of the clock, ns.
     pub clock_ns: f64,
@@ -110,7 +110,8 @@ impl Interval {
         Self {
             seconds,
             counts: after.timing.counts,
-            timed_one_in: after.timing.one_in,
+            // A look chooses the share for the interval that begins with it.
+            timed_one_in: before.timing.one_in,
             clock_ns: after.timing.clock_ns,
             look_ns: after.timing.look_ns,
             rows,

@@ -226,3 +226,10 @@ fn bars_are_powers_of_two_without_what_was_there_before() {
     assert_eq!(Bars::between(Some(&after), &after), Bars::default());
     assert_eq!(Bars::between(None, &before).samples, 12);
 }
+
+#[test]
+fn the_share_of_timed_requests_is_that_of_the_interval_and_not_of_the_next() {
+    let (before, mut after) = two_seconds();
+    after.timing.one_in = 1;
+    assert_eq!(Interval::between(&before, &after).timed_one_in, 16);
+}
