@@ -132,8 +132,8 @@ impl Stack {
         }
     }
 
-    /// Takes a geom away that is not in use. Data that it and the geoms above it keep from the media
-    /// is written first ([`Geom::settle`]).
+    /// Takes a geom away that is not in use. Data that it and the geoms above it keep from the
+    /// media is written first ([`Geom::settle`]).
     ///
     /// # Errors
     /// `Busy` or `NoGeom`; `Io` when something could not be written. Then nothing has changed.
@@ -141,8 +141,8 @@ impl Stack {
         self.take_away(geom, false)
     }
 
-    /// The same of a geom in use: its providers are orphaned first, and it withers when their holders
-    /// let go. Data that cannot be written is lost.
+    /// The same of a geom in use: its providers are orphaned first, and it withers when their
+    /// holders let go. Data that cannot be written is lost.
     ///
     /// # Errors
     /// `NoGeom`.

@@ -186,8 +186,8 @@ fn pieces_that_lie_apart_are_sectors_of_their_own() {
     }
 }
 
-/// Steps and the length of the data and of the memory: past the end, or pieces that overlap, of which
-/// the first is longer than the memory.
+/// Steps and the length of the data and of the memory: past the end, or pieces that overlap, of
+/// which the first is longer than the memory.
 #[test]
 fn pieces_outside_their_memory_are_refused() {
     let Some(key) = XtsKey::new(&[1; 64]) else {

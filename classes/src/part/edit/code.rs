@@ -24,12 +24,13 @@ impl Editor<'_> {
         self.disk.edit(&writes)
     }
 
-    /// Writes boot code into a partition, or into all of a Sun label that have room without `index`.
-    /// Answers with the names of the providers.
+    /// Writes boot code into a partition, or into all of a Sun label that have room without
+    /// `index`. Answers with the names of the providers.
     ///
     /// # Errors
-    /// As [`Editor::add_part`]; [`EditError::PartCode`] when the code does not fit, or would overwrite the
-    /// table; [`EditError::InTheWay`] without `force` when it would overwrite something else.
+    /// As [`Editor::add_part`]; [`EditError::PartCode`] when the code does not fit, or would
+    /// overwrite the table; [`EditError::InTheWay`] without `force` when it would overwrite
+    /// something else.
     pub fn partition_code(
         self,
         index: Option<u32>,
