@@ -1,7 +1,7 @@
 //! Measures a command: the time from its start to its end, or the number that it prints.
 
 use super::printed::{PRINTED_ITERATIONS, Printed};
-use super::shell::{Runner, failure};
+use super::shell::{Output, Runner, failure};
 use super::{Candidate, Subject, shell::Around};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Case, Length, RunResult};
@@ -39,12 +39,12 @@ impl<'a> Program<'a> {
             if let Some((prepare, conclude)) = around_warm_ups.take() {
                 for _ in 0..warm_ups {
                     around.prepare(&prepare, &conclude)?;
-                    let run = self.once(true, &own_name, around)?;
+                    let run = self.once(Output::Kept, &own_name, around)?;
                     log::debug!("warm-up of {own_name}: {}", took(&run));
                 }
                 return Ok(RunResult::taking(1));
             }
-            let run = self.once(false, &own_name, around)?;
+            let run = self.once(Output::Dropped, &own_name, around)?;
             log::debug!("run of {own_name}: {}", took(&run));
             Ok(run)
         };
@@ -58,13 +58,12 @@ impl<'a> Program<'a> {
 
     fn once(
         &self,
-        listening: bool,
+        output: Output,
         name: &str,
         around: &Around<'_>,
     ) -> Result<RunResult, HarnessError> {
-        let done = self
-            .runner
-            .once(&self.text, listening || self.printed.is_some())?;
+        let output = self.printed.map_or(output, |_| Output::Kept);
+        let done = self.runner.once(&self.text, output)?;
         if done.failed {
             around.note_failure(name);
         }
@@ -93,13 +92,17 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
-    fn run(text: &str, printed: Option<Printed>, runs: u32) -> Result<RunResult, HarnessError> {
-        let cancelled = AtomicBool::new(false);
-        let runner = Runner {
+    fn runner(cancelled: &AtomicBool) -> Runner<'_> {
+        Runner {
             shell: Shell::default(),
             ignores_failure: false,
-            cancelled: &cancelled,
-        };
+            cancelled,
+        }
+    }
+
+    fn run(text: &str, printed: Option<Printed>, runs: u32) -> Result<RunResult, HarnessError> {
+        let cancelled = AtomicBool::new(false);
+        let runner = runner(&cancelled);
         let around = Around::new(&runner.shell, &cancelled);
         let side = Side::Command(text.to_owned());
         let subject = Subject::of(vec![Candidate::of(side)]);
@@ -132,11 +135,7 @@ mod tests {
             let around = Around::new(&Shell::default(), &cancelled);
             let mut subject = Subject::of(vec![Candidate::of(Side::Command(text.clone()))]);
             subject.warmup = warm_ups;
-            let runner = Runner {
-                shell: Shell::default(),
-                ignores_failure: false,
-                cancelled: &cancelled,
-            };
+            let runner = runner(&cancelled);
             let candidate = subject.candidates[0].clone();
             let mut case =
                 Program::new(&text, None, runner).case("A", &subject, &candidate, &around);

@@ -3,7 +3,7 @@
 
 use super::judge::observations_needed;
 use super::level::level;
-use super::shell::{Around, Runner};
+use super::shell::{Around, Output, Runner};
 use super::{AbOptions, Candidate, Document, EXPERIMENT, Jobs, SHELL, Side, Subject, job, judge};
 use serde::{Deserialize, Serialize};
 use std::process::Command;
@@ -87,7 +87,7 @@ fn commands(
     if let Some(nothing) = nothing.filter(|_| subject.printed.is_none()) {
         let runner = runner(subject, cancelled);
         let run = move |_: u64| {
-            let done = runner.once(nothing, false)?;
+            let done = runner.once(nothing, Output::Dropped)?;
             Ok(RunResult::taking(done.took_ns.max(1)))
         };
         cases.push(Case::new(SHELL, run));
@@ -273,7 +273,7 @@ fn first_look(
         around.prepare(&candidate.prepare, &candidate.conclude)?;
         match &candidate.side {
             Side::Job(path) => job::first(path, jobs, cancelled)?,
-            Side::Command(text) => drop(runner(subject, cancelled).once(text, true)?),
+            Side::Command(text) => drop(runner(subject, cancelled).once(text, Output::Kept)?),
             Side::Target(_) => {}
         }
         around.conclude()?;

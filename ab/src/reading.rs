@@ -73,7 +73,7 @@ pub(super) fn case(
         // Memory allocated anew for each run lies in the same places for both sides.
         let mut channel = stack.channel(depth as usize).map_err(HarnessError::stack)?;
         let requests = places.by_ref().take(iterations as usize);
-        let requests = requests.map(|offset| Request::of(false, offset, bytes as u32));
+        let requests = requests.map(|offset| Request::read(offset, bytes as u32));
         let (start_ns, done) = if depth == 1 {
             let mut buffer = Buffer::new(bytes);
             let mut door = StackCalls::new(&mut channel, &opened, &mut buffer);

@@ -97,14 +97,21 @@ pub(super) struct Runner<'a> {
     pub cancelled: &'a AtomicBool,
 }
 
+/// What becomes of a command's output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    Kept,
+    Dropped,
+}
+
 impl Runner<'_> {
-    /// Runs a command once; with `listening` its output is kept.
-    pub fn once(&self, text: &str, listening: bool) -> Result<Done, HarnessError> {
+    /// Runs a command once.
+    pub fn once(&self, text: &str, output: Output) -> Result<Done, HarnessError> {
         let failed = |error: std::io::Error| failure(text, error.to_string());
         let mut files: Option<(File, File)> = None;
         let mut command = self.shell.command(text).map_err(|why| failure(text, why))?;
         command.stdin(Stdio::null());
-        if listening {
+        if output == Output::Kept {
             let pair = (
                 tempfile::tempfile().map_err(failed)?,
                 tempfile::tempfile().map_err(failed)?,
@@ -228,7 +235,7 @@ impl<'a> Around<'a> {
     /// [`HarnessError::Command`] when it fails.
     pub fn run(&self, option: &str, text: &Option<String>) -> Result<(), HarnessError> {
         let Some(text) = text else { return Ok(()) };
-        let done = self.runner.once(text, true).map(drop);
+        let done = self.runner.once(text, Output::Kept).map(drop);
         done.map_err(|error| match error {
             HarnessError::Command { command, problem } => HarnessError::Command {
                 command: format!("{option} {command}"),
@@ -296,7 +303,9 @@ mod tests {
                 ignores_failure: false,
                 cancelled: &cancelled,
             };
-            runner.once(text, true).map(|done| done.output.unwrap())
+            runner
+                .once(text, Output::Kept)
+                .map(|done| done.output.unwrap())
         };
         assert_eq!(said("default", "echo $((1+1))").unwrap(), "2\n");
         assert_eq!(said("/bin/sh -u", "echo a  b").unwrap(), "a b\n");
@@ -313,15 +322,26 @@ mod tests {
             ignores_failure: false,
             cancelled: &cancelled,
         };
-        let error = runner.once("echo no >&2; exit 3", true).err().unwrap();
+        let error = runner
+            .once("echo no >&2; exit 3", Output::Kept)
+            .err()
+            .unwrap();
         assert!(error.to_string().contains("exit code 3: no"), "{error}");
         runner.ignores_failure = true;
-        assert!(runner.once("exit 3", false).is_ok_and(|done| done.failed));
-        assert!(runner.once("exit 0", false).is_ok_and(|done| !done.failed));
+        assert!(
+            runner
+                .once("exit 3", Output::Dropped)
+                .is_ok_and(|done| done.failed)
+        );
+        assert!(
+            runner
+                .once("exit 0", Output::Dropped)
+                .is_ok_and(|done| !done.failed)
+        );
         runner.ignores_failure = false;
-        assert!(runner.once("exit 130", false).is_err());
+        assert!(runner.once("exit 130", Output::Dropped).is_err());
         cancelled.store(true, Ordering::Relaxed);
-        let stopped = runner.once("exit 130", false);
+        let stopped = runner.once("exit 130", Output::Dropped);
         assert!(stopped.is_ok_and(|done| done.output.is_none()));
     }
 

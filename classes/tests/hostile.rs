@@ -7,7 +7,7 @@ mod target;
 
 mod common;
 
-use common::disks::{GEOMETRY, gpt_of, label_of, mbr_of};
+use common::disks::{chain_of, gpt_of, label_of, mbr_of};
 use proptest::prelude::*;
 use ugeom_format::{Media, apm, ebr, mbr};
 
@@ -47,7 +47,6 @@ fn slices_and_chains() -> Vec<(u64, Vec<u8>)> {
             kind: mbr::PartType::FREEBSD,
         })
         .collect();
-    let chain = ebr::encode_chain(70, &logicals, GEOMETRY).expect("a chain");
     let mut writes = vec![
         (0, mbr_of(&slices)),
         (
@@ -55,11 +54,7 @@ fn slices_and_chains() -> Vec<(u64, Vec<u8>)> {
             label_of(512, 8, &[(0, 12, 20), (2, 10, 50), (3, 40, 90)]),
         ),
     ];
-    writes.extend(
-        chain
-            .iter()
-            .map(|(lba, record)| (lba * 512, record.to_vec())),
-    );
+    writes.extend(chain_of(70, &logicals));
     writes.push((72 * 512, label_of(512, 22, &[(0, 2, 2), (21, 4, 4)])));
     writes
 }

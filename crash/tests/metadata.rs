@@ -7,7 +7,7 @@ use std::path::Path;
 use ugeom_classes::eli::admin::{self, AdminError, EliDisk, InitSettings, KeyChange};
 use ugeom_classes::eli::kdf::KdfLimit;
 use ugeom_classes::eli::keys::{KeyComponents, open_slot};
-use ugeom_classes::part::edit::{self, EditError};
+use ugeom_classes::part::edit::{self, EditError, Editor};
 use ugeom_crash::{CampaignSettings, Disk, Points, Recording, answer, campaign};
 use ugeom_format::eli::{Cipher, EliFlags, Metadata};
 use ugeom_format::plan::{Change, Error as PlanError, NewPart, Scheme, Table};
@@ -100,7 +100,8 @@ fn add(channel: &mut Channel, opened: &Opened, table: &Table, number: u64) -> Op
         label: (table.scheme() == Scheme::Gpt).then(|| format!("n{number}")),
         ..NewPart::default()
     };
-    match edit::add(channel, opened, None, &wanted) {
+    let table = Editor::open(channel, opened, None);
+    match table.and_then(|table| table.add_part(&wanted)) {
         Ok(_) => Some(()),
         Err(EditError::Plan {
             error: PlanError::NoSpace { .. },
@@ -129,9 +130,7 @@ const TABLE_VERBS: [(&str, &[Scheme], Verb); 7] = [
     ("add", ALL, |step| step.add()),
     ("delete", ALL, |step| {
         let index = step.any()?;
-        edit::delete(step.channel, step.opened, None, index)
-            .ok()
-            .map(drop)
+        step.editor()?.delete(index).ok().map(drop)
     }),
     ("modify", ALL, |step| {
         let kind = match (step.table.scheme(), step.random.bool()) {
@@ -153,9 +152,7 @@ const TABLE_VERBS: [(&str, &[Scheme], Verb); 7] = [
             align_sectors: None,
             force: true,
         };
-        edit::resize(step.channel, step.opened, None, &wanted)
-            .ok()
-            .map(drop)
+        step.editor()?.resize(&wanted).ok().map(drop)
     }),
     ("set, unset", &[Scheme::Gpt, Scheme::Mbr], |step| {
         let name = step.random.choice(step.table.attributes())?;
@@ -163,13 +160,15 @@ const TABLE_VERBS: [(&str, &[Scheme], Verb); 7] = [
         step.change(Change::Attribute { name, on })
     }),
     ("destroy", ALL, |step| {
-        edit::destroy(step.channel, step.opened, None, true)
-            .ok()
-            .map(drop)
+        step.editor()?.destroy(true).ok().map(drop)
     }),
 ];
 
 impl Step<'_> {
+    fn editor(&mut self) -> Option<Editor<'_>> {
+        Editor::open(self.channel, self.opened, None).ok()
+    }
+
     /// One of the partitions, if there is one.
     fn any(&mut self) -> Option<u32> {
         let all = self.table.parts();
@@ -188,8 +187,7 @@ impl Step<'_> {
 
     fn change(&mut self, change: Change) -> Option<()> {
         let index = self.any()?;
-        let changed = edit::change(self.channel, self.opened, None, index, &[change]);
-        changed.ok().map(drop)
+        self.editor()?.change(index, &[change]).ok().map(drop)
     }
 }
 

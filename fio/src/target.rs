@@ -283,6 +283,11 @@ pub fn null_regions(job: &Job, clone: u32, seeds: &Seeds) -> Result<Vec<Region>,
     (0..job.nrfiles).map(region).collect()
 }
 
+fn past_the_end(job: &Job, start: u64, name: &str, bytes: u64) -> JobError {
+    let message = format!("offset {start} is past the end of {name}: {bytes} bytes");
+    JobError::no_room(&job.name, job.origin_of("offset"), message)
+}
+
 /// A file of the null engine, without its name; `fixed`: the size that `filesize` gives it.
 fn null_region(job: &Job, clone: u32, fixed: Option<u64>) -> Result<Region, JobError> {
     let whole = match (fixed, job.size) {
@@ -300,12 +305,7 @@ fn null_region(job: &Job, clone: u32, fixed: Option<u64>) -> Result<Region, JobE
         (Some(_), Some(left), Some(share @ Size::Percent(_))) => part(job, share, whole, left),
         (Some(_), Some(left), _) => left,
         (Some(_), None, _) => {
-            let message = format!("offset {start} is past the end of null: {whole} bytes");
-            return Err(JobError::no_room(
-                &job.name,
-                job.origin_of("offset"),
-                message,
-            ));
+            return Err(past_the_end(job, start, "null", whole));
         }
     };
     Ok(Region {
@@ -410,12 +410,7 @@ fn file_region(
     let length = match (fixed, job.size) {
         (Some(bytes), share) => {
             let Some(left) = bytes.checked_sub(start).filter(|left| *left > 0) else {
-                let message = format!("offset {start} is past the end of {name}: {bytes} bytes");
-                return Err(JobError::no_room(
-                    &job.name,
-                    job.origin_of("offset"),
-                    message,
-                ));
+                return Err(past_the_end(job, start, name, bytes));
             };
             match share {
                 Some(share @ Size::Percent(_)) => part(job, share, bytes, left),
@@ -538,6 +533,7 @@ fn region(
 mod tests {
     use super::*;
     use ugeom_job::error::Origin;
+    use ugeom_job::options::{Setting, apply};
 
     fn job(filename: Option<&str>) -> Job {
         let mut job = Job::new("a", Origin::Default);
@@ -600,13 +596,8 @@ mod tests {
             let mut job = job(None);
             for setting in settings {
                 let (name, value) = setting.split_once('=').expect("a setting");
-                let setting = ugeom_job::options::Setting {
-                    name: name.to_owned(),
-                    value: Some(value.to_owned()),
-                    unset: Vec::new(),
-                    origin: Origin::Default,
-                };
-                ugeom_job::options::apply(&mut job, &setting).expect("a setting");
+                let setting = Setting::new(name, Some(value.to_owned()), Origin::Default);
+                apply(&mut job, &setting).expect("a setting");
             }
             start(&job, clone, 1_000_000)
         };

@@ -1,7 +1,7 @@
 //! Handles of the C interface: names of contexts and requests that fit into a pointer.
 //!
 //! ```text
-//!   guasi_t       life of the place (48 bits) | place + 1 (12 bits) | 0000
+//!   guasi_t       life of the place (40 of 48 bits) | place + 1 (12 bits) | 0000
 //!   guasi_req_t   generation (32 bits) | place + 1 (12 bits) | slot (20 bits)
 //! ```
 //!
@@ -25,10 +25,10 @@ const PLACE_BITS: u32 = 12;
 const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
 
 /// There is no context, or it is being freed: no call may begin to use it.
-const CLOSED: u64 = 1 << 15;
-/// How many use it.
+const CLOSED: u64 = 1 << 23;
+/// How many use it: at most one call a thread, of which Linux has at most 2^22.
 const USERS: u64 = CLOSED - 1;
-const LIFE: u64 = 1 << 16;
+const LIFE: u64 = 1 << 24;
 
 /// Apart from each other, so that contexts share no cache line.
 #[repr(align(128))]
@@ -101,7 +101,7 @@ pub(crate) fn insert(context: Context) -> Option<u64> {
 pub(crate) fn context(handle: u64) -> Option<Guard> {
     let number = (handle >> 4 & PLACE_MASK).checked_sub(1)?;
     let guard = enter(number)?;
-    (handle & 15 == 0 && guard.life << 16 >> 16 == handle >> 16).then_some(guard)
+    (handle & 15 == 0 && guard.life == handle >> 16).then_some(guard)
 }
 
 /// The context of a request's handle, and the request's name in it.

@@ -70,7 +70,7 @@ impl Reader {
 
 /// So many reads of one place.
 fn same(offset: u64, read_bytes: u32, count: u64) -> impl Iterator<Item = Request> {
-    (0..count).map(move |_| Request::of(false, offset, read_bytes))
+    (0..count).map(move |_| Request::read(offset, read_bytes))
 }
 
 fn open(stack: &Stack, provider: ProviderId) -> Result<Arc<Opened>, HarnessError> {

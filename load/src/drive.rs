@@ -80,7 +80,7 @@ impl<D: Door> Queue<D> {
     /// A queue of so many slots, which the door has, that hands over up to [`BATCH_MAX`] requests
     /// together.
     pub fn new(door: D, slots: u32) -> Self {
-        let nothing = (Request::of(false, 0, 0), Times::default());
+        let nothing = (Request::read(0, 0), Times::default());
         Self {
             door,
             slots: vec![nothing; slots as usize],
@@ -237,9 +237,9 @@ mod tests {
     const BLOCK: u32 = 4096;
     const BLOCKS: u64 = 64;
 
-    fn requests(write: bool) -> impl Iterator<Item = Request> {
+    fn requests(kind: Kind) -> impl Iterator<Item = Request> {
         let places = Random::new(0, BLOCK.into(), BLOCKS, fastrand::Rng::with_seed(3));
-        places.map(move |offset| Request::of(write, offset, BLOCK))
+        places.map(move |offset| Request::of(kind, offset, BLOCK))
     }
 
     fn disk() -> Target {
@@ -274,7 +274,7 @@ mod tests {
         let target = disk();
         let opened = target.open(Delta::READ).unwrap();
         let mut channel = target.stack.channel(1).unwrap();
-        let reads = || requests(false).take(1000);
+        let reads = || requests(Kind::Read).take(1000);
         alone(&mut || {
             let mut memory = buffer();
             let mut door = StackCalls::new(&mut channel, &opened, &mut memory);
@@ -294,7 +294,7 @@ mod tests {
             alone(&mut || queue.run(reads(), &mut Unwatched).unwrap());
             alone(&mut || {
                 queue
-                    .run(requests(true).take(1000), &mut Unwatched)
+                    .run(requests(Kind::Write).take(1000), &mut Unwatched)
                     .unwrap()
             });
             let mut queue = Queue::new(NullDoor::new(slots, 0), slots).in_whole_batches();
@@ -321,7 +321,7 @@ mod tests {
                     },
                 );
             let places = Sequence::new(0, 4096, 10).take(10);
-            let requests = places.map(|offset| Request::of(true, offset, BLOCK));
+            let requests = places.map(|offset| Request::write(offset, BLOCK));
             let failure = one_by_one(&mut door, requests, &mut Unwatched).unwrap_err();
             failure.in_case("x").to_string()
         };
@@ -334,7 +334,7 @@ mod tests {
         let small = open_target("md:8k", &TargetOptions::default()).unwrap();
         let opened = Arc::new(small.open(Delta::READ).unwrap());
         let door = StackDoor::new(small.stack.channel(2).unwrap(), opened, 2, 4096);
-        let past = [0, 4096, 8192].map(|offset| Request::of(false, offset, BLOCK));
+        let past = [0, 4096, 8192].map(|offset| Request::read(offset, BLOCK));
         let failure = Queue::new(door, 2).run(past, &mut Unwatched).unwrap_err();
         let failure = failure.in_case("y").to_string();
         assert_eq!(
@@ -351,10 +351,10 @@ mod tests {
         let mut queue = Queue::new(door, 1);
         let trim = Request {
             kind: Kind::Trim,
-            ..Request::of(true, 8192, BLOCK)
+            ..Request::write(8192, BLOCK)
         };
-        let written = [0, 8192].map(|offset| Request::of(true, offset, BLOCK));
-        let part = Request::of(true, 4096, 512);
+        let written = [0, 8192].map(|offset| Request::write(offset, BLOCK));
+        let part = Request::write(4096, 512);
         let all = written.into_iter().chain([part, trim]);
         queue.run(all, &mut Unwatched).unwrap();
         assert!(queue.door().buffer(0).iter().all(|byte| *byte == 7));
@@ -399,13 +399,15 @@ mod tests {
     fn a_recorder_is_told_of_every_request_in_the_order_of_its_times() {
         let mut notes = Notes::default();
         let mut queue = Queue::new(NullDoor::new(16, 0), 16);
-        queue.run(requests(false).take(100), &mut notes).unwrap();
+        queue
+            .run(requests(Kind::Read).take(100), &mut notes)
+            .unwrap();
         assert_eq!((notes.times.len(), notes.in_flight), (100, 16));
         let ordered = |times: &Times| times.begun <= times.issued && times.issued < times.ended;
         assert!(notes.full && notes.times.iter().all(ordered));
         let mut notes = Notes::default();
         let mut door = NullDoor::new(1, 0);
-        one_by_one(&mut door, requests(false).take(3), &mut notes).unwrap();
+        one_by_one(&mut door, requests(Kind::Read).take(3), &mut notes).unwrap();
         let spans: Vec<_> = notes.times.iter().map(|it| (it.begun, it.ended)).collect();
         assert_eq!(spans, [(1, 2), (2, 3), (3, 4)]);
     }

@@ -53,7 +53,7 @@ impl Failure {
     /// Of a read at offset 0 that was not done as a whole.
     #[cold]
     pub(crate) fn of_read(length: u32, result: Result<usize, IoError>) -> Self {
-        let request = Request::of(false, 0, length);
+        let request = Request::read(0, length);
         match result {
             Ok(done) => Self::Short {
                 request,

@@ -1,6 +1,6 @@
 //! The requests of a load.
 
-use super::door::Request;
+use super::door::{Kind, Request};
 use super::places::{Random, Sequence};
 use std::sync::Arc;
 use ugeom_format::raidtest::{self, RaidtestKind};
@@ -165,13 +165,14 @@ impl<P: Iterator<Item = u64>> Iterator for Mixed<P> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Request> {
-        let write = match self.write_percent {
+        let writes = match self.write_percent {
             0 => false,
             100.. => true,
             percent => self.random.u8(0..100) < percent,
         };
+        let kind = if writes { Kind::Write } else { Kind::Read };
         let offset = self.places.next()?;
-        Some(Request::of(write, offset, self.block_bytes))
+        Some(Request::of(kind, offset, self.block_bytes))
     }
 }
 
@@ -198,9 +199,12 @@ impl Iterator for List {
         }
         let request = self.list[self.next];
         self.next += 1;
-        let write = request.kind == RaidtestKind::Write;
+        let kind = match request.kind {
+            RaidtestKind::Read => Kind::Read,
+            RaidtestKind::Write => Kind::Write,
+        };
         Some(Request::of(
-            write,
+            kind,
             request.offset_bytes,
             request.length_bytes,
         ))

@@ -55,7 +55,7 @@ impl Tst {
             seek(file, SeekFrom::Start(0))?;
             read(file, memory).map(|got| got as u64)
         });
-        let requests = (0..count).map(|_| Request::of(false, 0, read_bytes));
+        let requests = (0..count).map(|_| Request::read(0, read_bytes));
         let done = one_by_one(&mut door, requests, &mut Unwatched);
         done.map(drop)
             .map_err(|failure| failure.in_case(&self.path))

@@ -132,14 +132,25 @@ impl Stack {
         }
     }
 
-    /// Takes a geom away. With `force` its providers are orphaned first and it withers when their
-    /// holders let go; without, it must not be in use. Data that it and the geoms above it keep
-    /// from the media is written first ([`Geom::settle`]).
+    /// Takes a geom away that is not in use. Data that it and the geoms above it keep from the
+    /// media is written first ([`Geom::settle`]).
     ///
     /// # Errors
-    /// `Busy` or `NoGeom`; `Io` when something could not be written, and then nothing has changed,
-    /// unless `force` is given.
-    pub fn destroy(&self, geom: GeomId, force: bool) -> Result<(), StackError> {
+    /// `Busy` or `NoGeom`; `Io` when something could not be written. Then nothing has changed.
+    pub fn destroy(&self, geom: GeomId) -> Result<(), StackError> {
+        self.take_away(geom, false)
+    }
+
+    /// The same of a geom in use: its providers are orphaned first, and it withers when their
+    /// holders let go. Data that cannot be written is lost.
+    ///
+    /// # Errors
+    /// `NoGeom`.
+    pub fn destroy_forced(&self, geom: GeomId) -> Result<(), StackError> {
+        self.take_away(geom, true)
+    }
+
+    fn take_away(&self, geom: GeomId, force: bool) -> Result<(), StackError> {
         let _control = self.shared.control.lock();
         let settled = settle(&self.shared.topology.with(|t| t.with_those_above(geom)));
         if !force {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, Parker, Slicer, all_options, plan, stack, user};
+use common::{Memory, Parker, Slicer, all_stacks, plan, stack, user};
 use std::sync::Arc;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Delta, Stack, StackKnobs, Statistics, Totals};
@@ -26,8 +26,7 @@ fn totals(stack: &Stack, name: &str) -> Totals {
 #[test]
 #[cfg_attr(miri, ignore = "takes minutes there, and others cover its unsafe code")]
 fn what_is_counted_can_change_while_requests_are_under_way() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         two_layers(&stack);
         let slice = stack.find("slice").expect("slice");
         let (opened, mut channel) = user(&stack, slice, Delta::READ_WRITE, 64);

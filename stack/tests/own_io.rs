@@ -195,11 +195,8 @@ fn a_geom_settles_before_it_is_taken_away() {
             .map(|geom| geom.id)
     };
     let keep = geom(&it.stack).expect("it is there");
-    assert!(matches!(
-        it.stack.destroy(keep, false),
-        Err(StackError::Busy(..))
-    ));
-    it.stack.destroy(keep, true).expect("goes");
+    assert!(matches!(it.stack.destroy(keep), Err(StackError::Busy(..))));
+    it.stack.destroy_forced(keep).expect("goes");
     assert_eq!(it.first_byte(), 7);
     drop(opened);
     assert!(geom(&it.stack).is_none());
@@ -218,7 +215,7 @@ fn a_geom_that_is_gone_reaches_nobody() {
     let tree = it.stack.tree();
     let keep = tree.geoms.iter().find(|geom| geom.class == "KEEP");
     it.stack
-        .destroy(keep.expect("it is there").id, false)
+        .destroy(keep.expect("it is there").id)
         .expect("goes");
     // Handles that come later must not stand where the geom's consumer was.
     let others: Vec<_> = (0..4)

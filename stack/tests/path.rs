@@ -4,7 +4,7 @@
 mod common;
 
 use common::{
-    Memory, Mirror, Nothing, Parker, Slicer, all_options, bytes_of, pile, plan, stack, user,
+    Memory, Mirror, Nothing, Parker, Slicer, all_stacks, bytes_of, pile, plan, stack, user,
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -53,8 +53,7 @@ fn drain(channel: &mut Channel) -> Vec<(u64, Result<u64, Errno>)> {
 #[test]
 #[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn what_is_written_through_slices_lies_where_they_say() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let bottom = memory(&stack, "mem");
         let half = layer(&stack, "half", Slicer::new(1024), &[bottom]);
         let quarter = layer(&stack, "quarter", Slicer::hooked(2048), &[half]);
@@ -76,8 +75,7 @@ fn what_is_written_through_slices_lies_where_they_say() {
 #[test]
 fn a_hook_sees_each_request_come_back_once() {
     const READS: u64 = if cfg!(miri) { 2 } else { 10 };
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let bottom = memory(&stack, "mem");
         let hooks: Vec<_> = (0..3).map(|_| Slicer::hooked(0)).collect();
         let mut top = bottom;
@@ -105,8 +103,7 @@ fn a_short_completion_inside_the_media_is_eio() {
             request.done(Ok(half))
         }
     }
-    for options in all_options() {
-        let stack = stack(options);
+    for (_, stack) in all_stacks() {
         let bottom = layer(&stack, "half", Arc::new(Half), &[]);
         let top = pile(&stack, bottom, SIZE, 2, true);
         let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
@@ -121,8 +118,7 @@ fn a_short_completion_inside_the_media_is_eio() {
 
 #[test]
 fn a_bio_that_another_thread_completes_comes_home() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let parker = Arc::new(Parker::default());
         let bottom = layer(&stack, "park", parker.clone(), &[]);
         let hook = Slicer::hooked(0);
@@ -171,8 +167,7 @@ fn a_dropped_bio_is_eio_and_a_defect() {
             next
         }
     }
-    for options in all_options() {
-        let stack = stack(options);
+    for (_, stack) in all_stacks() {
         let bottom = layer(&stack, "drops", Arc::new(Drops), &[]);
         let (opened, mut channel) = user(&stack, bottom, Delta::READ, 1);
         let error = channel
@@ -197,8 +192,7 @@ fn enomem_never_reaches_the_consumer() {
             request.done_in_full()
         }
     }
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let tight = Arc::new(Tight(AtomicU64::new(0)));
         let bottom = layer(&stack, "tight", tight.clone(), &[]);
         let hook = Slicer::hooked(0);
@@ -232,8 +226,7 @@ fn enomem_never_reaches_the_consumer() {
 #[test]
 #[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn clones_join_their_parent() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let (a, b) = (memory(&stack, "a"), memory(&stack, "b"));
         let mirror = layer(&stack, "mirror", Arc::new(Mirror), &[a, b]);
         let top = pile(&stack, mirror, SIZE, 1, true);
@@ -261,8 +254,7 @@ fn the_first_error_of_the_clones_is_the_parents() {
             request.fail(Errno::NODEV, "it always fails")
         }
     }
-    for options in all_options() {
-        let stack = stack(options);
+    for (_, stack) in all_stacks() {
         let a = memory(&stack, "a");
         let b = layer(&stack, "b", Arc::new(Fails), &[]);
         let mirror = layer(&stack, "mirror", Arc::new(Mirror), &[a, b]);
@@ -285,8 +277,7 @@ fn pieces(data: &[u8]) -> Box<Scatter> {
 #[test]
 #[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn data_in_several_segments_is_divided_correctly_among_clones() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (_, stack) in all_stacks() {
         let (a, b) = (memory(&stack, "a"), memory(&stack, "b"));
         let mirror = layer(&stack, "mirror", Arc::new(Mirror), &[a, b]);
         let (opened, mut channel) = user(&stack, mirror, Delta::READ_WRITE, 4);
@@ -358,8 +349,7 @@ impl Geom for Later {
 #[test]
 #[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn delayed_requests_wait_side_by_side() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (_, stack) in all_stacks() {
         let bottom = memory(&stack, "mem");
         let top = layer(&stack, "later", Arc::new(Later(2_000_000)), &[bottom]);
         let opened = stack.open(top, Delta::READ).expect("open");
@@ -385,8 +375,7 @@ fn delayed_requests_wait_side_by_side() {
 #[test]
 #[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn cancelling_brings_waiting_requests_home_at_once() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let bottom = memory(&stack, "mem");
         let later = layer(
             &stack,
@@ -420,8 +409,7 @@ fn cancelling_brings_waiting_requests_home_at_once() {
 
 #[test]
 fn a_cancel_that_races_with_its_request_is_not_lost() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let bottom = layer(&stack, "park", Arc::new(Parker::default()), &[]);
         let top = pile(&stack, bottom, SIZE, 2, true);
         let (opened, mut channel) = user(&stack, top, Delta::READ, 1);
@@ -460,8 +448,7 @@ fn a_flush_waits_for_what_came_before_and_holds_back_what_comes_after() {
         }
     }
     use Command::{Flush, Read, Write, Zero};
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let order = Arc::new(Order::default());
         let bottom = layer(&stack, "order", order.clone(), &[]);
         let (opened, mut channel) = user(&stack, bottom, Delta::READ_WRITE, 16);
@@ -500,8 +487,7 @@ fn a_flush_waits_for_what_came_before_and_holds_back_what_comes_after() {
 #[test]
 #[cfg_attr(miri, ignore = "takes minutes there, and others cover its unsafe code")]
 fn statistics_count_what_happened() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let bottom = memory(&stack, "mem");
         let top = layer(&stack, "slice", Slicer::new(512), &[bottom]);
         {
@@ -597,8 +583,7 @@ fn exclusive_time_leaves_out_the_layers_below() {
 #[test]
 #[cfg_attr(miri, ignore = "takes minutes there, and others cover its unsafe code")]
 fn several_threads_share_a_stack() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (_, stack) in all_stacks() {
         let bottom = layer(&stack, "zero", Arc::new(Nothing), &[]);
         let top = pile(&stack, bottom, SIZE, 3, false);
         let threads: Vec<_> = (0..3)
@@ -633,8 +618,7 @@ fn several_threads_share_a_stack() {
 #[test]
 #[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn dropping_a_channel_waits_for_its_requests() {
-    for options in all_options() {
-        let stack = stack(options);
+    for (options, stack) in all_stacks() {
         let bottom = memory(&stack, "mem");
         let top = layer(&stack, "later", Arc::new(Later(5_000_000)), &[bottom]);
         let (opened, mut channel) = user(&stack, top, Delta::READ, 4);

@@ -256,12 +256,9 @@ fn an_orphaned_provider_takes_everything_on_it_with_it_when_the_holders_let_go()
 fn destroy_refuses_what_is_in_use_unless_forced() {
     let (stack, provider, _) = marked_stack(b'X');
     let geom = stack.tree().provider("mem").expect("mem").geom;
-    assert!(matches!(
-        stack.destroy(geom, false),
-        Err(StackError::Busy(..))
-    ));
+    assert!(matches!(stack.destroy(geom), Err(StackError::Busy(..))));
     let opened = stack.open(provider, Delta::READ).expect("open");
-    stack.destroy(geom, true).expect("forced");
+    stack.destroy_forced(geom).expect("forced");
     let mut channel = stack.channel(1).expect("a channel");
     let error = channel.read(&opened, 0, &mut [0; 512]);
     let error = error.expect_err("gone");
@@ -288,7 +285,7 @@ fn what_a_change_took_away_is_freed_when_the_last_request_is_home() {
         .read(0, ugeom_machine::buffer::Buffer::new(512));
     channel.submit(&opened, draft);
     stack
-        .destroy(stack.tree().geoms[0].id, true)
+        .destroy_forced(stack.tree().geoms[0].id)
         .expect("destroy");
     drop(opened);
     assert!(stack.tree().geoms.is_empty());

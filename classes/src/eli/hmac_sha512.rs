@@ -11,7 +11,11 @@ pub const KEY_BYTES: usize = 64;
 
 /// HMAC-SHA512 of the pieces, one after the other.
 pub(super) fn h(key: &[u8], pieces: &[&[u8]], into: &mut [u8; KEY_BYTES]) {
-    let mut mac = keyed(key);
+    finish(keyed(key), pieces, into);
+}
+
+/// The same with a key that was taken in before.
+pub(super) fn finish(mut mac: HmacSha512, pieces: &[&[u8]], into: &mut [u8; KEY_BYTES]) {
     for piece in pieces {
         mac.update(piece);
     }

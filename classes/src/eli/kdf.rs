@@ -5,8 +5,7 @@
 //! refused.
 
 use super::error::EliKeyError;
-use super::hmac_sha512::{HmacSha512, KEY_BYTES, keyed};
-use hmac::Mac;
+use super::hmac_sha512::{KEY_BYTES, finish, keyed};
 use std::time::{Duration, Instant};
 use ugeom_machine::secret::{self, Secret};
 
@@ -47,7 +46,7 @@ pub(super) fn pbkdf2(
     let mac = Secret::new(|| keyed(passphrase))?;
     let mut last = Secret::new(|| [0; KEY_BYTES])?;
     let mut sum = Secret::new(|| [0; KEY_BYTES])?;
-    next(&mac, &[salt, &1_u32.to_be_bytes()], &mut last);
+    finish(mac.clone(), &[salt, &1_u32.to_be_bytes()], &mut last);
     sum.copy_from_slice(&last[..]);
     let start = Instant::now();
     let mut done = 1;
@@ -55,7 +54,7 @@ pub(super) fn pbkdf2(
         let step = STEP_ROUNDS.min(rounds - done);
         for _ in 0..step {
             let before = *last;
-            next(&mac, &[&before], &mut last);
+            finish(mac.clone(), &[&before], &mut last);
             for (sum, byte) in sum.iter_mut().zip(last.iter()) {
                 *sum ^= byte;
             }
@@ -70,14 +69,6 @@ pub(super) fn pbkdf2(
     }
     secret::scrub_stack();
     Ok(sum)
-}
-
-fn next(mac: &HmacSha512, pieces: &[&[u8]], into: &mut [u8; KEY_BYTES]) {
-    let mut mac = mac.clone();
-    for piece in pieces {
-        mac.update(piece);
-    }
-    into.copy_from_slice(&mac.finalize().into_bytes());
 }
 
 fn estimate(took: Duration, step: u32, rounds: u32) -> Duration {

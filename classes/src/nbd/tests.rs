@@ -314,6 +314,15 @@ fn what_is_no_server_is_refused_with_a_reason() {
     }
 }
 
+/// Answers reads until the client leaves.
+fn serve_until_disc(mut stream: UnixStream) {
+    while let Some(request) = next_request(&mut stream)
+        && request.command != command::DISC
+    {
+        let _ = stream.write_all(&sixes(&request));
+    }
+}
+
 /// Shakes hands as a server that has only GO, and hands the connection to `then`.
 fn serve_once(listener: &UnixListener, then: impl FnOnce(UnixStream)) {
     let flags = export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN;
@@ -422,14 +431,7 @@ fn nonsense_ends_a_connection_and_requests_are_asked_again() {
                 let _ = stream.write_all(&answer(request));
             });
         }
-        serve_once(&listener, |mut stream| {
-            while let Some(request) = next_request(&mut stream) {
-                if request.command == command::DISC {
-                    return;
-                }
-                let _ = stream.write_all(&sixes(&request));
-            }
-        });
+        serve_once(&listener, serve_until_disc);
     });
     let target = open(&target_of(&folder, "", ""));
     let (opened, mut channel) = opened(&target);
@@ -460,14 +462,8 @@ fn a_server_that_ends_with_its_first_client_serves_all_requests() {
         let folder = tempfile::tempdir().expect("a folder");
         let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
         let server = std::thread::spawn(move || {
-            serve_once_with(&listener, export_flag::HAS_FLAGS | flags, |mut stream| {
-                while let Some(request) = next_request(&mut stream) {
-                    if request.command == command::DISC {
-                        return;
-                    }
-                    let _ = stream.write_all(&sixes(&request));
-                }
-            });
+            let flags = export_flag::HAS_FLAGS | flags;
+            serve_once_with(&listener, flags, serve_until_disc);
         });
         let target = open(&target_of(&folder, "", "&retry=500ms"));
         for _ in 0..3 {

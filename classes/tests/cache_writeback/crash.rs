@@ -143,11 +143,6 @@ impl Life {
         let draft = self.channel.bio().expect("a bio");
         versions.next += 1;
         let value = versions.next;
-        let flags = match act {
-            Act::Fua => Flags::FUA,
-            Act::Ordered | Act::OrderedZero => Flags::ORDERED,
-            _ => Flags::NONE,
-        };
         let (draft, written) = match act {
             Act::Read => (draft.read(offset, Buffer::new(length)), None),
             Act::Flush => (draft.flush(), None),
@@ -165,7 +160,7 @@ impl Life {
             let sectors = versions.sectors[range.clone()].iter_mut();
             sectors.for_each(|known| known.push(value));
         }
-        self.channel.submit(&self.opened, draft.flags(flags));
+        self.channel.submit(&self.opened, draft.flags(act.flags()));
         while self.channel.wait(None) == 0 {}
         let finished = self.channel.finished().expect("it is back");
         if finished.result().is_err() {

@@ -10,7 +10,7 @@ use crate::user::{Act, SECTOR, open};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Delta, Flags, Opened};
+use ugeom_stack::{Channel, Command, Delta, Opened};
 
 #[derive(Clone, Copy)]
 struct Span {
@@ -55,13 +55,8 @@ impl Worker<'_> {
             }
             Act::Flush => (draft.flush(), 0),
         };
-        let flags = match act {
-            Act::Fua => Flags::FUA,
-            Act::Ordered | Act::OrderedZero => Flags::ORDERED,
-            _ => Flags::NONE,
-        };
         let begun = self.now();
-        self.channel.submit(self.opened, draft.flags(flags));
+        self.channel.submit(self.opened, draft.flags(act.flags()));
         while self.channel.wait(None) == 0 {}
         let ended = self.now();
         let finished = self.channel.finished().expect("it is back");

@@ -21,6 +21,14 @@ pub enum Act {
 }
 
 impl Act {
+    pub fn flags(self) -> Flags {
+        match self {
+            Self::Fua => Flags::FUA,
+            Self::Ordered | Self::OrderedZero => Flags::ORDERED,
+            _ => Flags::NONE,
+        }
+    }
+
     /// Reads and writes half of the time each, now and then something else.
     pub fn of(number: u8) -> Self {
         match number % 64 {

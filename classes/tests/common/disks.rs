@@ -3,7 +3,7 @@
 use super::{Sparse, add, tables};
 use std::sync::Arc;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
-use ugeom_format::{Media, bsd, mbr};
+use ugeom_format::{Media, SectorWrite, bsd, ebr, mbr};
 use ugeom_stack::{Delta, ProviderView, Stack};
 
 pub const GEOMETRY: mbr::Geometry = mbr::Geometry::LBA_ASSIST;
@@ -69,12 +69,20 @@ pub fn gpt_of(media: Media, entries: &[(&str, u64, u64)]) -> Vec<(u64, Vec<u8>)>
         };
         table.add(&part).expect("a partition");
     }
-    let unit = u64::from(media.sector_size_bytes);
-    table
-        .encode()
-        .into_iter()
-        .map(|write| (write.lba * unit, write.data))
-        .collect()
+    at_offsets(table.encode(), u64::from(media.sector_size_bytes))
+}
+
+/// Where the sectors stand, bytes.
+pub fn at_offsets(writes: Vec<SectorWrite>, unit: u64) -> Vec<(u64, Vec<u8>)> {
+    let at = |write: SectorWrite| (write.lba * unit, write.data);
+    writes.into_iter().map(at).collect()
+}
+
+/// The records of a chain of logical partitions.
+pub fn chain_of(start: u64, logicals: &[ebr::NewLogical]) -> Vec<(u64, Vec<u8>)> {
+    let chain = ebr::encode_chain(start, logicals, GEOMETRY).expect("a chain");
+    let at = |(lba, record): (u64, [u8; 512])| (lba * 512, record.to_vec());
+    chain.into_iter().map(at).collect()
 }
 
 /// Names of the providers above `md0`, sorted by the order of the tree.

@@ -6,7 +6,7 @@ pub mod foreign;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use ugeom_classes::part::edit;
+use ugeom_classes::part::edit::{self, Editor};
 use ugeom_classes::registry;
 use ugeom_format::plan::{NewPart, Scheme};
 use ugeom_format::{apm, ebr, mbr};
@@ -154,7 +154,8 @@ fn edited(
         force: false,
     };
     edit::create(&mut channel, &opened, &table).expect("a table");
-    edit::add(&mut channel, &opened, None, &part(kind, 128, 512)).expect("a partition");
+    let table = Editor::open(&mut channel, &opened, None).expect("the table");
+    table.add_part(&part(kind, 128, 512)).expect("a partition");
     name
 }
 

@@ -298,7 +298,7 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Harn
 /// Reads of the blocks that stay in the cache, at random.
 fn reads(random: fastrand::Rng) -> impl Iterator<Item = Request> {
     let places = Random::new(0, BLOCK_BYTES, BLOCKS, random);
-    places.map(|offset| Request::of(false, offset, BLOCK_BYTES as u32))
+    places.map(|offset| Request::read(offset, BLOCK_BYTES as u32))
 }
 
 fn result(begin_ns: u64, done: Done) -> RunResult {

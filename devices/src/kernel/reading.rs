@@ -72,7 +72,7 @@ impl Reader {
         let machine = cpu::SystemTimes::now()?.busy_ns();
         let (start_ns, caller) = (clock::now_ns(), cpu::thread_cpu_ns());
         let (first, length) = (self.offset_bytes, self.block_bytes);
-        let request = |block: &u64| Request::of(false, first + block * length, length as u32);
+        let request = |block: &u64| Request::read(first + block * length, length as u32);
         let requests = blocks.iter().map(request);
         let read = match &mut self.way {
             Way::Calls { file, buffer } => {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Case, RunResult, Work};
 use ugeom_load::Failure;
-use ugeom_load::door::{Calls, Direct, Door, Request, StackCalls, StackDoor, file_calls};
+use ugeom_load::door::{Calls, Direct, Door, Kind, Request, StackCalls, StackDoor, file_calls};
 use ugeom_load::drive::{Done, Queue, one_by_one};
 use ugeom_load::places::Either;
 use ugeom_load::recorder::Unwatched;
@@ -58,10 +58,11 @@ impl Moving<'_> {
     }
 
     fn requests(&self, places: &mut Either, count: u64) -> impl Iterator<Item = Request> {
-        let (write, length, cancelled) = (self.write, self.block_bytes as u32, self.cancelled);
+        let kind = if self.write { Kind::Write } else { Kind::Read };
+        let (length, cancelled) = (self.block_bytes as u32, self.cancelled);
         let going = move |_: &u64| !cancelled.load(Ordering::Relaxed);
         let places = places.take(count as usize).take_while(going);
-        places.map(move |offset| Request::of(write, offset, length))
+        places.map(move |offset| Request::of(kind, offset, length))
     }
 
     fn delta(&self) -> Delta {
@@ -92,7 +93,7 @@ impl Named {
     /// larger.
     pub fn can_read(&self, block_bytes: u64) -> Result<(), HarnessError> {
         let mut door = Calls::new(Buffer::new(block_bytes as usize), file_calls(&*self.file));
-        let first = [Request::of(false, 0, block_bytes as u32)];
+        let first = [Request::read(0, block_bytes as u32)];
         let read = one_by_one(&mut door, first, &mut Unwatched);
         read.map(drop)
             .map_err(|failure| failure.in_case(&self.path))

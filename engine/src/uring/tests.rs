@@ -28,6 +28,16 @@ fn reaped(engine: &mut UringEngine<Buffer>) -> Vec<Completion<Buffer>> {
     completions
 }
 
+/// The completions of all that is in flight.
+fn drained(engine: &mut UringEngine<Buffer>) -> Vec<Completion<Buffer>> {
+    let mut completions = Vec::new();
+    while engine.in_flight() > 0 {
+        engine.wait(None).unwrap();
+        completions.extend(reaped(engine));
+    }
+    completions
+}
+
 /// A pipe that was not written to: a read of it stays with the kernel.
 fn silent_pipe() -> (Arc<File>, File) {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
@@ -42,11 +52,7 @@ fn an_operation_in_the_kernel_is_cancelled() {
     let ticket = engine.submit(read(file), Buffer::new(8));
     assert!(reaped(&mut engine).is_empty());
     engine.cancel(ticket);
-    let mut completions = Vec::new();
-    while engine.in_flight() > 0 {
-        engine.wait(None).unwrap();
-        completions.extend(reaped(&mut engine));
-    }
+    let completions = drained(&mut engine);
     assert_eq!(completions.len(), 1);
     assert_eq!(completions[0].result, Err(Errno::CANCELED));
 }
@@ -119,11 +125,7 @@ fn files_beyond_the_kernels_table_work_like_those_inside() {
     assert_eq!(another.index, files[3].index);
     for (number, &file) in files.iter().enumerate().chain([(count, &another)]) {
         engine.submit(read(file), Buffer::new(8));
-        let mut completions = Vec::new();
-        while engine.in_flight() > 0 {
-            engine.wait(None).unwrap();
-            completions.extend(reaped(&mut engine));
-        }
+        let completions = drained(&mut engine);
         match number {
             3 => assert_eq!(completions[0].result, Err(Errno::BADF)),
             _ if number == count => assert_eq!(&completions[0].memory[..], b"another!"),
@@ -163,11 +165,7 @@ fn memory_beyond_the_kernels_table_works_like_that_inside() {
             expected
         );
         engine.submit(read(file), memory);
-        let mut completions = Vec::new();
-        while engine.in_flight() > 0 {
-            engine.wait(None).unwrap();
-            completions.extend(reaped(&mut engine));
-        }
+        let completions = drained(&mut engine);
         assert_eq!(completions[0].result, Ok(8));
         assert_eq!(&completions[0].memory[..], b"12345678");
     }

@@ -93,12 +93,7 @@ mod tests {
     fn numbers(options: &[(&str, &str)]) -> Numbers {
         let mut job = Job::new("test", Origin::Default);
         for (name, value) in options {
-            let setting = Setting {
-                name: (*name).to_owned(),
-                value: Some((*value).to_owned()),
-                origin: Origin::Default,
-                unset: Vec::new(),
-            };
+            let setting = Setting::new(name, Some((*value).to_owned()), Origin::Default);
             apply(&mut job, &setting).expect("an option");
         }
         Numbers::of(&job)

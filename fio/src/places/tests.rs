@@ -9,12 +9,7 @@ use ugeom_job::settings::{READ, WRITE};
 fn job(settings: &[(&str, &str)]) -> Job {
     let mut job = Job::new("test", Origin::Default);
     for (name, value) in settings {
-        let setting = Setting {
-            name: (*name).to_owned(),
-            value: Some((*value).to_owned()),
-            unset: Vec::new(),
-            origin: Origin::Default,
-        };
+        let setting = Setting::new(name, Some((*value).to_owned()), Origin::Default);
         apply(&mut job, &setting).unwrap();
     }
     job

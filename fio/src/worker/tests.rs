@@ -85,12 +85,7 @@ fn taking(
     job.ioengine = engine.to_owned();
     for setting in settings {
         let (name, value) = setting.split_once('=').unwrap();
-        let setting = Setting {
-            name: name.to_owned(),
-            value: Some(value.to_owned()),
-            unset: Vec::new(),
-            origin: Origin::Default,
-        };
+        let setting = Setting::new(name, Some(value.to_owned()), Origin::Default);
         apply(&mut job, &setting).unwrap();
     }
     let regions = [Region {
@@ -195,12 +190,7 @@ fn each_loop_reads_back_what_it_has_written() {
 fn a_size_of_zero_is_no_size() {
     let mut job = Job::new("test", Origin::Default);
     for (value, is_set) in [("4k", true), ("0", false), ("50%", true)] {
-        let setting = Setting {
-            name: "size".to_owned(),
-            value: Some(value.to_owned()),
-            unset: Vec::new(),
-            origin: Origin::Default,
-        };
+        let setting = Setting::new("size", Some(value.to_owned()), Origin::Default);
         apply(&mut job, &setting).unwrap();
         assert_eq!(job.size.is_some(), is_set, "{value}");
     }

@@ -292,25 +292,24 @@ impl Ring {
             let no_op = opcode::Nop::new().build().user_data(NO_REQUEST);
             self.push_other(kernel, ring, &no_op);
         }
-        kernel.is_stuck |= self.enter_ring(kernel, ring, true);
+        kernel.is_stuck |= self.enter_ring(kernel, ring, Waiting::Posted);
     }
 
-    /// Hands the entries of the submission rings to the kernel, and with `posts` lets it post
-    /// completions that wait for their submitter.
-    fn enter(&self, kernel: &mut Kernel, posts: bool) {
+    /// Hands the entries of the submission rings to the kernel.
+    fn enter(&self, kernel: &mut Kernel, waiting: Waiting) {
         kernel.is_stuck = false;
         for ring in self.rings.all() {
-            kernel.is_stuck |= self.enter_ring(kernel, ring, posts);
+            kernel.is_stuck |= self.enter_ring(kernel, ring, waiting);
         }
     }
 
     /// Whether something is left in it.
-    fn enter_ring(&self, kernel: &mut Kernel, ring: &IoUring, posts: bool) -> bool {
-        let posts = posts && self.rings.posts_for_this_thread(ring);
+    fn enter_ring(&self, kernel: &mut Kernel, ring: &IoUring, waiting: Waiting) -> bool {
+        let posts = waiting == Waiting::Posted && self.rings.posts_for_this_thread(ring);
         for _ in 0..OFFERS_MAX {
             let submission = submission(ring, kernel);
-            let waiting = submission.cq_overflow() || posts && submission.taskrun();
-            let nothing = submission.is_empty() && !waiting;
+            let to_post = submission.cq_overflow() || posts && submission.taskrun();
+            let nothing = submission.is_empty() && !to_post;
             drop(submission);
             if nothing {
                 return false;
@@ -333,7 +332,7 @@ impl Ring {
     /// false if the kernel takes none.
     fn push_other(&self, kernel: &mut Kernel, ring: &IoUring, entry: &squeue::Entry) -> bool {
         if submission(ring, kernel).is_full() {
-            self.enter_ring(kernel, ring, true);
+            self.enter_ring(kernel, ring, Waiting::Posted);
         }
         // SAFETY: the entry points to no memory.
         unsafe { submission(ring, kernel).push(entry) }.is_ok()
@@ -356,7 +355,7 @@ impl Ring {
         let cancel = opcode::AsyncCancel::new(name).build().user_data(NO_REQUEST);
         for ring in self.rings.all() {
             if self.push_other(&mut kernel, ring, &cancel) {
-                kernel.is_stuck |= self.enter_ring(&mut kernel, ring, true);
+                kernel.is_stuck |= self.enter_ring(&mut kernel, ring, Waiting::Posted);
             }
         }
     }
@@ -431,6 +430,13 @@ impl Ring {
     }
 }
 
+/// What becomes of completions that wait for their submitter to enter the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    Posted,
+    Left,
+}
+
 /// The call of the program that moves the ring's requests on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drive {
@@ -494,11 +500,11 @@ impl Shared {
         let since_fetch = ring.since_fetch.load(Ordering::Relaxed);
         kernel.devices.set_since_fetch(since_fetch);
         if why != Drive::Submit || ring.is_due() && ring.has_more(&kernel, priorities) {
-            ring.enter(&mut kernel, true);
+            ring.enter(&mut kernel, Waiting::Posted);
         }
         let mut woke = self.reap(ring, &mut kernel, &mut returned);
         while self.refill(ring, &mut kernel, priorities, &mut returned) {
-            ring.enter(&mut kernel, false);
+            ring.enter(&mut kernel, Waiting::Left);
             // Calls that ended at once have made room.
             woke |= self.reap(ring, &mut kernel, &mut returned);
             let is_full = kernel.in_flight == ring.depth;
@@ -506,7 +512,7 @@ impl Shared {
                 break;
             }
         }
-        ring.enter(&mut kernel, false);
+        ring.enter(&mut kernel, Waiting::Left);
         ring.call_from_first(&mut kernel);
         ring.note_behind(&kernel, priorities);
         drop(kernel);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use io_uring::{IoUring, Probe};
 
-use super::setup;
+use super::setup::{self, Wish};
 use crate::settings::Settings;
 
 pub(super) struct Pair {
@@ -31,7 +31,7 @@ impl Pair {
     /// The first ring, and its features.
     pub(super) fn new(settings: &Settings) -> Result<(Pair, Probe), setup::Refusal> {
         let depth = settings.ring_depth;
-        let (first, is_quiet, probe) = setup::ring(depth, true)?;
+        let (first, is_quiet, probe) = setup::ring(depth, Wish::Quiet)?;
         let pair = Pair {
             first,
             is_for_one: is_quiet && !settings.one_thread,
@@ -88,7 +88,7 @@ impl Pair {
         if !self.is_for_one || self.second.get().is_some() {
             return false;
         }
-        let made = setup::ring(self.depth, false);
+        let made = setup::ring(self.depth, Wish::Interrupt);
         let is_new = self.second.set(made.ok().map(|(ring, ..)| ring)).is_ok();
         // Before this thread looks for requests that the first user holds.
         fence(Ordering::SeqCst);

@@ -19,13 +19,19 @@ const REQUIRED: [(u8, &str); 2] = [
 /// Why there is no ring: in plain words, and the kernel's error.
 pub(super) type Refusal = (String, io::Error);
 
+/// What completions are to do to the thread that submitted them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Interrupt it, since another thread may be the one that waits for them.
+    Interrupt,
+    /// Wait until it enters the kernel, where the kernel can.
+    Quiet,
+}
+
 /// A ring for `depth` requests at a time, whether it is quiet, and which operations it knows.
-///
-/// Completions interrupt the submitter, since another thread may be the one that waits for
-/// them; not so when it `wishes_quiet` and the kernel can.
-pub(super) fn ring(depth: u32, wishes_quiet: bool) -> Result<(IoUring, bool, Probe), Refusal> {
+pub(super) fn ring(depth: u32, wish: Wish) -> Result<(IoUring, bool, Probe), Refusal> {
     let entries = depth.min(ENTRIES_MAX).next_power_of_two();
-    let built = build(entries, depth, wishes_quiet);
+    let built = build(entries, depth, wish == Wish::Quiet);
     let (ring, is_quiet) = built.map_err(|error| (why_refused(&error), error))?;
     let params = ring.params();
     let stable = params.is_feature_nodrop() && params.is_feature_submit_stable();

@@ -1,7 +1,7 @@
 //! Finds how many iterations fill a run, and makes runs shorter when ten rounds would not fit the
 //! budget. The runs that it takes for that also warm the cases up; none of them is counted.
 
-use super::case::{Stopped, iterate, sample};
+use super::case::{Purpose, Stopped, iterate, sample};
 use super::{Case, Control, Length, Meter, Phase, Progress, RunLength, Sample, Settings};
 
 /// The lengths of all cases' runs.
@@ -197,12 +197,12 @@ impl Probes {
         doubted: bool,
         meter: &dyn Meter,
     ) -> Result<u64, Box<Stopped>> {
-        let longer_ns = sample(case, iterations, meter, false)?.wall_ns;
+        let longer_ns = sample(case, iterations, meter, Purpose::Trial)?.wall_ns;
         let quarter_ns = self.factor * before_ns / 4;
         let as_expected = (3 * quarter_ns..=5 * quarter_ns).contains(&longer_ns);
         let believed = longer_ns >= self.factor / 2 * before_ns;
         if believed && (doubted || !as_expected) {
-            let again_ns = sample(case, iterations, meter, false)?.wall_ns;
+            let again_ns = sample(case, iterations, meter, Purpose::Trial)?.wall_ns;
             return Ok(longer_ns.min(again_ns));
         }
         Ok(longer_ns)
@@ -228,7 +228,7 @@ fn cost(
     let mut probes = Probes::of(enough_ns);
     loop {
         let before_ns = meter.now_ns();
-        let trial = sample(case, iterations, meter, false)?;
+        let trial = sample(case, iterations, meter, Purpose::Trial)?;
         let around_ns = meter
             .now_ns()
             .saturating_sub(before_ns)

@@ -9,12 +9,21 @@ pub(super) struct Stopped {
     pub error: HarnessError,
 }
 
-/// One run of a case, and everything that is read around it; `judged` with the reference loop.
+/// What a run is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It finds the length of the runs to come.
+    Trial,
+    /// It is judged, beside the reference loop.
+    Sample,
+}
+
+/// One run of a case, and everything that is read around it.
 pub(super) fn sample(
     case: &mut Case<'_>,
     iterations: u64,
     meter: &dyn Meter,
-    judged: bool,
+    purpose: Purpose,
 ) -> Result<Sample, Box<Stopped>> {
     if let Some(prepare) = &mut case.prepare {
         let stopped = |error| Stopped {
@@ -27,7 +36,10 @@ pub(super) fn sample(
     let device_before = device(case);
     let cores = case.seats.as_ref().map(super::Seats::cores);
     let cores = cores.unwrap_or_default();
-    let reference = || judged.then(|| meter.reference_ns(&cores)).flatten();
+    let reference = || match purpose {
+        Purpose::Trial => None,
+        Purpose::Sample => meter.reference_ns(&cores),
+    };
     let reference_before = reference();
     let before = meter.read();
     let result = iterate(case, iterations)?;

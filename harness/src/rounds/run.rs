@@ -1,7 +1,7 @@
 //! Runs the rounds.
 
 use super::calibrate;
-use super::case::{Stopped, iterate, sample};
+use super::case::{Purpose, Stopped, iterate, sample};
 use super::{
     Case, Control, Ended, Failure, Measured, Meter, Phase, Progress, Reference, Round, RunLength,
     Sample, Settings, Shortened, Unfinished, stop,
@@ -270,7 +270,7 @@ impl Turn<'_> {
             if length.warm_up > 0 {
                 iterate(case, length.warm_up)?;
             }
-            let sample = sample(case, length.iterations, meter, true)?;
+            let sample = sample(case, length.iterations, meter, Purpose::Sample)?;
             if !self.repeats.again(&sample, tries) {
                 return Ok(sample);
             }

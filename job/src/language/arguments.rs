@@ -216,12 +216,10 @@ fn own_setting(
         };
         if section.is_global() {
             // fio reports it with the other global options.
-            section.settings.push(Setting {
-                name: "name".to_owned(),
-                value: Some(section.name.clone()),
-                unset: Vec::new(),
-                origin: section.origin.clone(),
-            });
+            let (name, origin) = (section.name.clone(), section.origin.clone());
+            section
+                .settings
+                .push(Setting::new("name", Some(name), origin));
         }
         own.push(section);
         return Ok(());
@@ -235,12 +233,7 @@ fn own_setting(
         });
     }
     if let Some(section) = own.last_mut() {
-        section.settings.push(Setting {
-            name: name.to_owned(),
-            value,
-            unset: Vec::new(),
-            origin,
-        });
+        section.settings.push(Setting::new(name, value, origin));
     }
     Ok(())
 }

@@ -45,6 +45,18 @@ pub struct Setting {
     pub origin: Origin,
 }
 
+impl Setting {
+    /// One whose variables the environment has.
+    pub fn new(name: &str, value: Option<String>, origin: Origin) -> Self {
+        Self {
+            name: name.to_owned(),
+            value,
+            unset: Vec::new(),
+            origin,
+        }
+    }
+}
+
 /// Declares an option that needs a value.
 const fn option(
     name: &'static str,

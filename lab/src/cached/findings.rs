@@ -3,7 +3,7 @@
 //! Everything is a difference or a ratio within rounds. A figure whose cases were not measured, or
 //! not often enough, is not there.
 
-use super::names;
+use super::names::{self, HitStep};
 use super::orders::Order;
 use super::subject::{Counted, Document, MAIN_BLOCK_BYTES, Subject};
 use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
@@ -153,7 +153,7 @@ fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
             let what = format!("the lookup alone ({way})");
             let name = format!("lookup.{}", id(&way));
             add(&name, &what, &|order| {
-                names::steps(false, &way, read, order)
+                names::steps(HitStep::Lookup, &way, read, order)
             });
         }
         let count = family.len();
@@ -265,8 +265,8 @@ fn shares(table: &Table, subject: &Subject) -> Vec<Figure> {
         for index in ["hash", "splay"] {
             let way = names::class(index, MAIN_BLOCK_BYTES);
             let (hit, way_id) = (names::hits(&way, read, order), id(&way));
-            let with_copy = names::steps(true, &way, read, order);
-            let without = names::steps(false, &way, read, order);
+            let with_copy = names::steps(HitStep::LookupAndCopy, &way, read, order);
+            let without = names::steps(HitStep::Lookup, &way, read, order);
             let name = |part: &str| format!("{part}.{way_id}");
             let what = |part: &str| format!("{part}, of a hit of {way}");
             let path = [(hit.as_str(), 1.0), (with_copy.as_str(), -1.0)];

@@ -1,7 +1,7 @@
 //! The cases: three parts, each a set of its own, run together in rounds.
 
 use super::counting::Ledger;
-use super::names;
+use super::names::{self, HitStep};
 use super::orders::Order;
 use super::reading;
 use super::steps::{self, Content};
@@ -17,7 +17,7 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Case, Counters};
 use ugeom_load::devices::{KernelDevice, StackDevice};
-use ugeom_load::door::{Request, StackCalls};
+use ugeom_load::door::{Kind, Request, StackCalls};
 use ugeom_load::drive::one_by_one;
 use ugeom_load::places::Drawn;
 use ugeom_load::recorder::Unwatched;
@@ -239,13 +239,13 @@ fn opened(text: &str, writable: bool) -> Result<Target, HarnessError> {
 /// Reads or writes the first `size_bytes` of a target, in pieces, from `buffer` or into it.
 fn all_of(
     target: &Target,
-    write: bool,
+    kind: Kind,
     size_bytes: u64,
     buffer: &mut [u8],
 ) -> Result<(), HarnessError> {
-    let (delta, what) = match write {
-        true => (Delta::READ_WRITE, "filling a memory disk"),
-        false => (Delta::READ, "filling a cache"),
+    let (delta, what) = match kind {
+        Kind::Write => (Delta::READ_WRITE, "filling a memory disk"),
+        _ => (Delta::READ, "filling a cache"),
     };
     let opened = target.open(delta);
     let opened = opened.map_err(HarnessError::stack)?;
@@ -253,7 +253,7 @@ fn all_of(
     let mut door = StackCalls::new(&mut channel, &opened, buffer);
     let pieces = (0..size_bytes).step_by(PIECE_BYTES as usize).map(|offset| {
         let length = PIECE_BYTES.min(size_bytes - offset);
-        Request::of(write, offset, length as u32)
+        Request::of(kind, offset, length as u32)
     });
     let done = one_by_one(&mut door, pieces, &mut Unwatched);
     done.map(drop).map_err(|failure| failure.in_case(what))
@@ -262,8 +262,8 @@ fn all_of(
 /// Reads the first `size_bytes` twice, so that all of it is in the cache.
 fn fill_by_reading(target: &Target, size_bytes: u64) -> Result<(), HarnessError> {
     let mut buffer = Buffer::new(PIECE_BYTES as usize);
-    all_of(target, false, size_bytes, &mut buffer)?;
-    all_of(target, false, size_bytes, &mut buffer)
+    all_of(target, Kind::Read, size_bytes, &mut buffer)?;
+    all_of(target, Kind::Read, size_bytes, &mut buffer)
 }
 
 /// The steps of a hit, and of a miss, of both indexes.
@@ -276,15 +276,15 @@ fn step_cases(
     for &read_bytes in &subject.reads_bytes {
         for order in [Order::Sequential, Order::Shuffled] {
             let places = sources.places(order, subject.size_bytes, read_bytes);
-            for copied in [false, true] {
+            for step in [HitStep::Lookup, HitStep::LookupAndCopy] {
                 let hash = names::class(Hash::NAME, MAIN_BLOCK_BYTES);
-                let name = names::steps(copied, &hash, read_bytes, order);
+                let name = names::steps(step, &hash, read_bytes, order);
                 let (store, at) = (&stores.hash, places.clone());
-                cases.push(steps::hit(&name, store, at, read_bytes, copied));
+                cases.push(steps::hit(&name, store, at, read_bytes, step));
                 let splay = names::class(Splay::NAME, MAIN_BLOCK_BYTES);
-                let name = names::steps(copied, &splay, read_bytes, order);
+                let name = names::steps(step, &splay, read_bytes, order);
                 let (store, at) = (&stores.splay, places.clone());
-                cases.push(steps::hit(&name, store, at, read_bytes, copied));
+                cases.push(steps::hit(&name, store, at, read_bytes, step));
             }
         }
     }
@@ -350,7 +350,7 @@ fn recycled(
 fn fill_by_writing(target: &Target, media_bytes: u64, seed: u64) -> Result<(), HarnessError> {
     let mut buffer = Buffer::new(PIECE_BYTES as usize);
     fastrand::Rng::with_seed(seed).fill(&mut buffer);
-    all_of(target, true, media_bytes, &mut buffer)
+    all_of(target, Kind::Write, media_bytes, &mut buffer)
 }
 
 /// The lookup alone: small and large, both indexes, and its bounds.

@@ -49,9 +49,21 @@ pub fn recycled(way: &str, read_bytes: u64, order: Order) -> String {
     format!("{RECYCLED}/{way} {} {}", kib(read_bytes), order.word())
 }
 
-/// The steps of a hit without the path of a request: with the copy, or without it.
-pub fn steps(copied: bool, way: &str, read_bytes: u64, order: Order) -> String {
-    let step = if copied { "lookup+copyout" } else { "lookup" };
+/// What a hit of the store does without the path of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum HitStep {
+    /// It finds and marks the block.
+    Lookup,
+    /// And copies the data out.
+    LookupAndCopy,
+}
+
+/// The steps of a hit without the path of a request.
+pub fn steps(step: HitStep, way: &str, read_bytes: u64, order: Order) -> String {
+    let step = match step {
+        HitStep::Lookup => "lookup",
+        HitStep::LookupAndCopy => "lookup+copyout",
+    };
     format!("steps/{step} {way} {} {}", kib(read_bytes), order.word())
 }
 
@@ -80,7 +92,7 @@ mod tests {
             "recycled/md 16k random"
         );
         assert_eq!(
-            steps(false, &way, 4096, Order::Sequential),
+            steps(HitStep::Lookup, &way, 4096, Order::Sequential),
             "steps/lookup hash 16k 4k sequential"
         );
         assert_eq!(lookup("splay", 64), "lookup/splay 64");

@@ -7,7 +7,7 @@
 //! twice a run, which is the row `clock`.
 
 use super::findings::Table;
-use super::names;
+use super::names::{self, HitStep};
 use super::orders::Order;
 use super::subject::{Document, MAIN_BLOCK_BYTES};
 use std::fmt::Write as _;
@@ -113,8 +113,8 @@ fn reads_below(document: &Document, case: &str) -> Option<f64> {
 /// Lookup, copyout and the loop around them: what a hit has whatever is around it. Differences of
 /// measured times may come out below nothing, which no step is.
 fn common(table: &Table, way: &str, read: u64, order: Order, calls: f64) -> Option<Vec<Step>> {
-    let with_copy = names::steps(true, way, read, order);
-    let without = names::steps(false, way, read, order);
+    let with_copy = names::steps(HitStep::LookupAndCopy, way, read, order);
+    let without = names::steps(HitStep::Lookup, way, read, order);
     let step = |name, self_ns: f64| Step {
         name,
         calls,

@@ -24,7 +24,7 @@ fn reads(
     count: u64,
 ) -> Result<RunResult, HarnessError> {
     let places = places.take(count as usize);
-    let requests = places.map(|offset| Request::of(false, offset, read_bytes as u32));
+    let requests = places.map(|offset| Request::read(offset, read_bytes as u32));
     let start_ns = clock::now_ns();
     let done = one_by_one(door, requests, &mut Unwatched);
     let ns_total = clock::now_ns() - start_ns;

@@ -1,7 +1,7 @@
 //! The cache's own steps without a request around them: the cost of a read when steps are left out.
 //! And lookups alone, against the least that a lookup can cost.
 
-use super::names;
+use super::names::{self, HitStep};
 use super::orders::Order;
 use std::hash::{Hash as _, Hasher as _};
 use std::hint::black_box;
@@ -73,16 +73,17 @@ pub fn empty_loop(mut places: Drawn) -> Case<'static> {
     })
 }
 
-/// A hit of the store without the path of a request: lookup, mark, and the copy if `copied`.
+/// A hit of the store without the path of a request.
 /// Iterations whose block is not there would be no hits, so they are an error.
 pub fn hit<I: Index>(
     name: &str,
     store: &Arc<Store<I>>,
     mut places: Drawn,
     read_bytes: u64,
-    copied: bool,
+    step: HitStep,
 ) -> Case<'static> {
     let (store, case) = (Arc::clone(store), name.to_owned());
+    let copies = step == HitStep::LookupAndCopy;
     let mut buffer = Buffer::new(read_bytes as usize);
     let shift = store.slab().block_bytes().trailing_zeros();
     let mask = store.slab().block_bytes() as u64 - 1;
@@ -97,9 +98,9 @@ pub fn hit<I: Index>(
                 let (block, within) = (at >> shift, (at & mask) as usize);
                 let piece = (length - done).min(mask as usize + 1 - within);
                 // Without a copy no data is requested.
-                let wanted = if copied { piece } else { 0 };
+                let wanted = if copies { piece } else { 0 };
                 let outcome = store.read(block, within, wanted, |slot| {
-                    if copied {
+                    if copies {
                         store.copyout(slot, within, &mut buffer[done..done + piece]);
                     } else {
                         black_box(slot);
@@ -241,10 +242,22 @@ mod tests {
         fn all<I: Index>() {
             let store = filled::<I>(256, BLOCK, Content::Written).unwrap();
             let places = || Order::Shuffled.places(256 * BLOCK, BLOCK, 5);
-            runs(hit("hit", &store, places(), BLOCK, true), 1000);
-            runs(hit("find", &store, places(), BLOCK, false), 1000);
+            runs(
+                hit("hit", &store, places(), BLOCK, HitStep::LookupAndCopy),
+                1000,
+            );
+            runs(hit("find", &store, places(), BLOCK, HitStep::Lookup), 1000);
             let long = Order::Shuffled.places(256 * BLOCK, 4 * BLOCK, 5);
-            runs(hit("four blocks", &store, long, 4 * BLOCK, true), 100);
+            runs(
+                hit(
+                    "four blocks",
+                    &store,
+                    long,
+                    4 * BLOCK,
+                    HitStep::LookupAndCopy,
+                ),
+                100,
+            );
             runs(copy("copy", &store, places(), BLOCK), 1000);
             runs(lookup("lookup", &store, 64), 1000);
             runs(miss::<I>("miss", 128, BLOCK, 4096).unwrap(), 5000);
@@ -272,7 +285,7 @@ mod tests {
     fn blocks_that_are_not_there_are_no_hits() {
         let store = filled::<Hash>(64, BLOCK, Content::Written).unwrap();
         let past = Order::Sequential.places(128 * BLOCK, BLOCK, 5);
-        let mut case = hit("past", &store, past, BLOCK, true);
+        let mut case = hit("past", &store, past, BLOCK, HitStep::LookupAndCopy);
         let error = (case.run)(128).unwrap_err().to_string();
         assert_eq!(
             error,

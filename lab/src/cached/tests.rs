@@ -1,5 +1,6 @@
 //! The experiment on samples whose truth is known, and once for real, small and short.
 
+use super::names::HitStep;
 use super::subject::MAIN_BLOCK_BYTES;
 use super::*;
 use std::sync::atomic::AtomicBool;
@@ -68,8 +69,8 @@ fn cases(subject: &Subject) -> Vec<String> {
                 cases.push(names::recycled(way, read, order));
             }
             for way in ["hash 16k", "splay 16k"] {
-                cases.push(names::steps(false, way, read, order));
-                cases.push(names::steps(true, way, read, order));
+                cases.push(names::steps(HitStep::Lookup, way, read, order));
+                cases.push(names::steps(HitStep::LookupAndCopy, way, read, order));
             }
         }
     }

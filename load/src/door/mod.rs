@@ -50,15 +50,27 @@ impl Request {
         matches!(self.kind, Kind::DataSync | Kind::Sync)
     }
 
-    /// A read, or a write, of a door with one file.
+    /// A request of a door with one file.
     #[inline(always)]
-    pub fn of(write: bool, offset: u64, length: u32) -> Self {
+    pub fn of(kind: Kind, offset: u64, length: u32) -> Self {
         Self {
-            kind: if write { Kind::Write } else { Kind::Read },
+            kind,
             file: 0,
             offset,
             length,
         }
+    }
+
+    /// A read of a door with one file.
+    #[inline(always)]
+    pub fn read(offset: u64, length: u32) -> Self {
+        Self::of(Kind::Read, offset, length)
+    }
+
+    /// A write of a door with one file.
+    #[inline(always)]
+    pub fn write(offset: u64, length: u32) -> Self {
+        Self::of(Kind::Write, offset, length)
     }
 }
 

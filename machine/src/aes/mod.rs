@@ -133,7 +133,7 @@ pub struct Strides {
     pub offset_step: u64,
     /// Length of a piece, bytes.
     pub piece_bytes: usize,
-    /// From the beginning of a piece to that of the next, bytes.
+    /// From the beginning of a piece to that of the next, bytes; at least the length of a piece.
     pub from_step: usize,
     /// The same, where the result goes.
     pub to_step: usize,
@@ -149,7 +149,14 @@ impl Strides {
         );
         let Some(before_last) = length.div_ceil(self.piece_bytes).checked_sub(1) else { return };
         let last = length - before_last * self.piece_bytes;
-        let end = |step: usize| before_last.checked_mul(step)?.checked_add(last);
+        // The last piece ends last, as no other reaches into the next one.
+        let end = |step: usize| {
+            let apart = before_last == 0 || step >= self.piece_bytes;
+            before_last
+                .checked_mul(step)
+                .filter(|_| apart)?
+                .checked_add(last)
+        };
         assert!(
             end(self.from_step).is_some_and(|end| end <= from)
                 && end(self.to_step).is_some_and(|end| end <= to),
@@ -214,7 +221,7 @@ impl XtsKey {
     /// Decrypts `length` bytes of data from one place to another.
     ///
     /// # Panics
-    /// When the pieces are no multiples of 16 bytes, or do not lie inside the slices.
+    /// When the pieces are no multiples of 16 bytes, overlap, or do not lie inside the slices.
     pub fn decrypt_apart(&self, strides: Strides, length: usize, from: &[u8], to: &mut [u8]) {
         strides.check(length, from.len(), to.len());
         // SAFETY: all pieces lie inside two slices, which are apart.
@@ -224,7 +231,7 @@ impl XtsKey {
     /// Encrypts `length` bytes of data from one place to another.
     ///
     /// # Panics
-    /// When the pieces are no multiples of 16 bytes, or do not lie inside the slices.
+    /// When the pieces are no multiples of 16 bytes, overlap, or do not lie inside the slices.
     pub fn encrypt_apart(&self, strides: Strides, length: usize, from: &[u8], to: &mut [u8]) {
         strides.check(length, from.len(), to.len());
         // SAFETY: all pieces lie inside two slices, which are apart.

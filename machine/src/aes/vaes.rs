@@ -162,7 +162,7 @@ fn sector_tweaks<const ROUNDS: usize>(
     into: &mut [__m128i; TWEAKS],
 ) {
     // Those behind the end of the media are not used.
-    let at = |number: u64| offset.wrapping_add(number * step).cast_signed();
+    let at = |number: u64| offset.wrapping_add(number.wrapping_mul(step)).cast_signed();
     let nothing = [_mm512_setzero_si512(); TWEAKS / 4];
     let mut four = nothing;
     for (n, place) in (0..).step_by(4).zip(four.iter_mut()) {

@@ -239,7 +239,7 @@ impl Answering {
                     return Answer::Error(none).line().into();
                 };
                 if !std::mem::replace(&mut peer.tracing, true) {
-                    passages.note(true);
+                    passages.begin();
                 }
                 let (each, lost) = passages.take();
                 Answer::Passages { each, lost }.line().into()
@@ -261,7 +261,7 @@ impl Answering {
             && peer.tracing
             && !self.peers.values().any(|it| it.tracing)
         {
-            passages.note(false);
+            passages.end();
         }
     }
 }

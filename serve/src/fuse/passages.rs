@@ -42,12 +42,15 @@ impl Passages {
         self.connection.store(u64::from(number), Ordering::Relaxed);
     }
 
-    /// Begins or ends taking notes.
-    pub(crate) fn note(&self, on: bool) {
-        self.on.store(on, Ordering::Relaxed);
-        if !on {
-            self.take();
-        }
+    /// Begins to take notes.
+    pub(crate) fn begin(&self) {
+        self.on.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it, and forgets those that were not taken.
+    pub(crate) fn end(&self) {
+        self.on.store(false, Ordering::Relaxed);
+        self.take();
     }
 
     /// The records since the last call, and the number of lost ones so far.
@@ -109,7 +112,7 @@ mod tests {
         let (one, two) = (passages.notes(), passages.notes());
         one.end(1, one.begin());
         assert_eq!(passages.take(), (Vec::new(), 0), "nothing is asked for yet");
-        passages.note(true);
+        passages.begin();
         one.end(2, one.begin());
         two.end(3, two.begin());
         let (all, lost) = passages.take();
@@ -122,7 +125,7 @@ mod tests {
         let (all, lost) = passages.take();
         assert_eq!((all.len(), lost), (KEPT_MAX, 5));
         one.end(9, one.begin());
-        passages.note(false);
+        passages.end();
         assert_eq!(passages.take().0, Vec::new());
     }
 }

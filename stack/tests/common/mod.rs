@@ -164,6 +164,12 @@ pub fn pile(stack: &Stack, bottom: ProviderId, size: u64, layers: usize, hook: b
     top
 }
 
+/// A stack of each kind, with its options.
+pub fn all_stacks() -> impl Iterator<Item = (StackKnobs, Stack)> {
+    let all = all_options().into_iter();
+    all.map(|options| (options, stack(options)))
+}
+
 /// Every kind of dispatch with every level of statistics, and each with locks where there need be
 /// none.
 pub fn all_options() -> Vec<StackKnobs> {

@@ -2,9 +2,9 @@
 
 use crate::disks;
 use crate::run::{
-    Ended, UGEOM, command, end, has, json_of, other, ugeom, wait_until_it_listens, words_of,
+    Ended, UGEOM, command, end, has, json_of, other, ugeom, wait_for, wait_until_it_listens,
+    words_of,
 };
-use std::time::Duration;
 
 /// Stderr without what a debug build says before it measures, and the progress of a busy machine.
 fn words(ended: &Ended) -> String {
@@ -157,18 +157,15 @@ fn a_job_that_writes_spares_what_carries_something() {
 
 #[test]
 fn ctrl_c_ends_it_early_and_keeps_whole_rounds() {
-    let sides = [
-        "ab",
-        "--command",
-        "sleep 0.01",
-        "sleep 0.01",
-        "--rounds",
-        "100000",
-    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = folder.path().join("runs");
+    let side = format!("echo run >> {}", disks::text(&runs));
+    let sides = ["ab", "--command", &side, &side, "--rounds", "100000"];
     let child = command(UGEOM, &sides).spawn().expect("it starts");
     wait_until_it_listens(&child);
-    // Long enough for some rounds, on most machines.
-    std::thread::sleep(Duration::from_secs(3));
+    // Warm-ups and some rounds.
+    let count = || std::fs::read_to_string(&runs).map_or(0, |lines| lines.lines().count());
+    wait_for("some rounds", || count() > 40);
     other("kill", &["-INT", &child.id().to_string()]);
     let ended = end(child);
     assert_eq!(ended.code, 130, "{ended:?}");

@@ -8,6 +8,7 @@
 //! Images lie in `TMPDIR`; everything is in the page cache.
 
 use crate::Plan;
+use crate::reads::iops;
 use crate::shared::{Failure, Process, program, ugeom, words};
 use crate::table::{middle, ratios};
 use std::fs::File;
@@ -16,8 +17,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use ugeom_classes::{Target, TargetOptions, open_target};
-use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Delta, Draft, Opened, StackKnobs, Statistics};
+use ugeom_stack::{Channel, Delta, Opened, StackKnobs, Statistics};
 
 const MIB: u64 = 1 << 20;
 const REQUEST_BYTES: u64 = 4096;
@@ -97,33 +97,11 @@ impl Reader {
 
     /// Requests in a second.
     fn measure(&mut self, run: Duration, seed: u64) -> Result<f64, Failure> {
-        let (opened, channel) = (&self.opened, &mut self.channel);
         let mut random = fastrand::Rng::with_seed(seed);
         let places = self.size_bytes / REQUEST_BYTES;
-        let mut idle: Vec<Draft> = Vec::new();
-        for _ in 0..DEPTH {
-            let bio = channel.bio().ok_or("no bio")?;
-            idle.push(bio.read(0, Buffer::new(REQUEST_BYTES as usize)));
-        }
-        let (begin, mut done, mut in_flight) = (Instant::now(), 0, 0);
-        loop {
-            while begin.elapsed() < run
-                && let Some(draft) = idle.pop()
-            {
-                channel.submit(opened, draft.at(random.u64(..places) * REQUEST_BYTES));
-                in_flight += 1;
-            }
-            if in_flight == 0 {
-                return Ok(f64::from(done.max(1)) / begin.elapsed().as_secs_f64());
-            }
-            channel.wait(Some(Duration::from_secs(60)));
-            while let Some(finished) = channel.finished() {
-                let result = finished.result();
-                result.map_err(|errno| format!("a read failed: {errno:?}"))?;
-                (done, in_flight) = (done + 1, in_flight - 1);
-                idle.push(finished.again());
-            }
-        }
+        let place = || random.u64(..places) * REQUEST_BYTES;
+        let work = (REQUEST_BYTES as usize, DEPTH);
+        iops(&mut self.channel, &self.opened, work, run, place)
     }
 }
 

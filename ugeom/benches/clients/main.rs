@@ -14,6 +14,8 @@
 
 mod flood;
 mod images;
+#[path = "../shared/reads.rs"]
+mod reads;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod silent;

@@ -2,14 +2,14 @@
 //! 4 KiB by the class `nbd`.
 
 use crate::Plan;
+use crate::reads::iops;
 use crate::shared::{Failure, Process, program, ugeom, words};
 use crate::table::{middle, ratios};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Delta, Draft};
+use ugeom_stack::Delta;
 
 /// Throughput of this server, of nbdkit's: at least this.
 const GOAL: f64 = 1.5;
@@ -134,31 +134,7 @@ fn read(uri: &str, bytes: u64, plan: Plan) -> Result<f64, Failure> {
     let target = open_target(uri, &TargetOptions::default())?;
     let opened = target.open(Delta::READ)?;
     let mut channel = target.stack.channel(DEPTH)?;
-    let mut idle: Vec<Draft> = Vec::new();
-    for _ in 0..DEPTH {
-        let bio = channel.bio().ok_or("no bio")?;
-        idle.push(bio.read(0, Buffer::new(4096)));
-    }
     let mut places = fastrand::Rng::with_seed(2);
-    let (begun, mut done, mut in_flight) = (Instant::now(), 0, 0);
-    loop {
-        while begun.elapsed() < plan.run
-            && let Some(draft) = idle.pop()
-        {
-            channel.submit(&opened, draft.at(places.u64(..bytes / 4096) * 4096));
-            in_flight += 1;
-        }
-        if in_flight == 0 {
-            return Ok(f64::from(done) / begun.elapsed().as_secs_f64());
-        }
-        channel.wait(Some(std::time::Duration::from_secs(60)));
-        while let Some(finished) = channel.finished() {
-            let errno = finished.result().err();
-            if let Some(errno) = errno {
-                return Err(format!("a READ failed: {errno:?}").into());
-            }
-            (done, in_flight) = (done + 1, in_flight - 1);
-            idle.push(finished.again());
-        }
-    }
+    let place = || places.u64(..bytes / 4096) * 4096;
+    iops(&mut channel, &opened, (4096, DEPTH), plan.run, place)
 }

@@ -5,16 +5,18 @@
 //! are named and left out. Images lie in /dev/shm where there is one. Started as a test it reads
 //! from this server only, for as short as it can.
 
+#[path = "../shared/reads.rs"]
+mod reads;
 #[path = "../shared/mod.rs"]
 mod shared;
 
+use reads::iops;
 use shared::{Failure, Process, program, ugeom, words};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ugeom_classes::Target;
-use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Delta, Draft, Opened};
+use ugeom_stack::{Channel, Delta, Opened};
 
 /// Bytes of each export that are filled and read.
 const BYTES: u64 = 48 << 20;
@@ -76,41 +78,17 @@ impl Server {
     /// Requests in a second.
     fn measure(&mut self, work: Work, run: Duration) -> Result<f64, Failure> {
         let (length, depth, random, _) = work;
-        let (opened, channel) = (&self.opened, &mut self.channel);
         let places = BYTES / length as u64;
         let mut generator = fastrand::Rng::with_seed(2);
-        let mut next = 0;
-        let mut idle: Vec<Draft> = Vec::new();
-        for _ in 0..depth {
-            let bio = channel.bio().ok_or("no bio")?;
-            idle.push(bio.read(0, Buffer::new(length)));
-        }
-        let (begin, mut done, mut in_flight) = (Instant::now(), 0, 0);
-        loop {
-            while begin.elapsed() < run
-                && let Some(draft) = idle.pop()
-            {
-                let place = if random {
-                    generator.u64(..places)
-                } else {
-                    next % places
-                };
-                next += 1;
-                channel.submit(opened, draft.at(place * length as u64));
-                in_flight += 1;
-            }
-            if in_flight == 0 {
-                return Ok(f64::from(done) / begin.elapsed().as_secs_f64());
-            }
-            channel.wait(Some(Duration::from_secs(60)));
-            while let Some(finished) = channel.finished() {
-                finished
-                    .result()
-                    .map_err(|errno| format!("a read failed: {errno:?}"))?;
-                (done, in_flight) = (done + 1, in_flight - 1);
-                idle.push(finished.again());
-            }
-        }
+        let mut next = 0..;
+        let place = || {
+            let number = match random {
+                true => generator.u64(..places),
+                false => next.next().unwrap_or(0) % places,
+            };
+            number * length as u64
+        };
+        iops(&mut self.channel, &self.opened, (length, depth), run, place)
     }
 }
 

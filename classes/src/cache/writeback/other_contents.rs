@@ -307,7 +307,7 @@ fn replaced<I: Index>() {
     let tree = rig.stack.tree();
     let mut geoms = tree.geoms.iter();
     let device = geoms.find(|geom| geom.class == "DEVICE").expect("it");
-    rig.stack.destroy(device.id, true).expect("goes");
+    rig.stack.destroy_forced(device.id).expect("goes");
     let (old, stack) = rig.close_with_dirty_blocks();
     // Another device of the same name.
     let mut rig = Rig::on::<I>(&stack, LENGTH, 9);

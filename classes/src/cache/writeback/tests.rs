@@ -195,7 +195,7 @@ fn closing_and_taking_away_write_everything_and_flush() {
         .iter()
         .find(|geom| geom.class == "CACHE")
         .expect("it");
-    target.stack.destroy(geom.id, true).expect("goes");
+    target.stack.destroy_forced(geom.id).expect("goes");
     drop((opened, channel));
     let opened = target
         .stack

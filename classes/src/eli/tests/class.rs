@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 use ugeom_machine::buffer::{Buffer, Scatter};
-use ugeom_stack::{Channel, Command, Delta, Errno, Opened};
+use ugeom_stack::{Channel, Command, Delta, Errno, Finished, Opened};
 use ugeom_testkit::has;
 
 /// A folder with an image, a keyfile `k` and a passfile `p`.
@@ -79,6 +79,15 @@ fn xts() -> Metadata {
 fn tagged() -> Metadata {
     let sha256 = Some(Authentication::Sha256);
     initialized(sample(7, Cipher::AesXts, 256, sha256, 4096))
+}
+
+fn next_finished(channel: &mut Channel) -> Finished {
+    loop {
+        match channel.finished() {
+            Some(finished) => return finished,
+            None => channel.wait(None),
+        };
+    }
 }
 
 fn noise(length: usize, seed: u64) -> Vec<u8> {
@@ -180,12 +189,7 @@ fn what_a_layer_below_lends_is_decrypted_into_the_callers_memory() {
             let draft = channel.bio().expect("a bio");
             let buffer = Buffer::new(length);
             channel.submit(&opened, draft.read_or_lease(offset as u64, buffer));
-            let mut finished = loop {
-                match channel.finished() {
-                    Some(finished) => break finished,
-                    None => channel.wait(None),
-                };
-            };
+            let mut finished = next_finished(&mut channel);
             assert_eq!(finished.result(), Ok(length as u64));
             assert!(finished.take_lease().is_none(), "ciphertext was lent on");
             let mut seen = Vec::new();
@@ -214,12 +218,7 @@ fn memory_in_pieces_that_end_inside_sectors_is_read_and_written() {
         let mut run = |write: bool, memory| {
             let draft = channel.bio().expect("a bio");
             channel.submit(&opened, draft.transfer(write, 4096, memory));
-            let mut finished = loop {
-                match channel.finished() {
-                    Some(finished) => break finished,
-                    None => channel.wait(None),
-                };
-            };
+            let mut finished = next_finished(&mut channel);
             let mut seen = Vec::new();
             finished.each(|_, piece| seen.extend_from_slice(piece));
             assert_eq!(finished.result(), Ok(8192));

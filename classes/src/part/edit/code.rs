@@ -1,91 +1,83 @@
 //! Boot code: around a table, or in a partition.
 
-use super::EditError;
 use super::found::name_extended;
 use super::media::Disk;
+use super::{EditError, Editor};
 use std::ops::Range;
 use ugeom_format::content;
 use ugeom_format::mbr::PartType;
 use ugeom_format::plan::{Part, Scheme, Table};
-use ugeom_stack::{Channel, Opened};
 
 /// Bytes of boot code in a partition of a Sun label: all of it but the first sector, which may hold
 /// the label.
 const SUN_CODE_BYTES: usize = 8192;
 const SUN_LABEL_BYTES: usize = 512;
 
-/// Writes boot code around a table, see [`Table::boot_code`].
-///
-/// # Errors
-/// As [`super::add`].
-pub fn boot_code(
-    channel: &mut Channel,
-    opened: &Opened,
-    scheme: Option<Scheme>,
-    code: &[u8],
-    keep_serial: bool,
-) -> Result<(), EditError> {
-    let mut disk = Disk::new(channel, opened)?;
-    let table = disk.table(scheme)?;
-    let writes = table.boot_code(code, keep_serial);
-    let writes = writes.map_err(|error| disk.plan_error(error))?;
-    disk.edit(&writes)
-}
+impl Editor<'_> {
+    /// Writes boot code around a table, see [`Table::boot_code`].
+    ///
+    /// # Errors
+    /// As [`Editor::add_part`].
+    pub fn boot_code(mut self, code: &[u8], keep_serial: bool) -> Result<(), EditError> {
+        let writes = self.table.boot_code(code, keep_serial);
+        let writes = writes.map_err(|error| self.disk.plan_error(error))?;
+        self.disk.edit(&writes)
+    }
 
-/// Writes boot code into a partition, or into all of a Sun label that have room without `index`.
-/// Answers with the names of the providers.
-///
-/// # Errors
-/// As [`super::add`]; [`EditError::PartCode`] when the code does not fit, or would overwrite the
-/// table; [`EditError::InTheWay`] without `force` when it would overwrite something else.
-pub fn partition_code(
-    channel: &mut Channel,
-    opened: &Opened,
-    scheme: Option<Scheme>,
-    index: Option<u32>,
-    (code, force): (&[u8], bool),
-) -> Result<Vec<String>, EditError> {
-    let mut disk = Disk::new(channel, opened)?;
-    let table = disk.table(scheme)?;
-    let is_sun = table.scheme() == Scheme::Vtoc8;
-    let (parts, skip) = match (index, is_sun) {
-        (None, false) => return Err(refused(&disk.name, "it needs the index of a partition")),
-        (None, true) => (table.parts(), SUN_LABEL_BYTES),
-        (Some(index), is_sun) => {
-            let part = table.parts().into_iter().find(|part| part.index == index);
-            let missing = || disk.plan_error(ugeom_format::plan::Error::NoSuchPartition(index));
-            let skip = if is_sun { SUN_LABEL_BYTES } else { 0 };
-            (vec![part.ok_or_else(missing)?], skip)
+    /// Writes boot code into a partition, or into all of a Sun label that have room without
+    /// `index`. Answers with the names of the providers.
+    ///
+    /// # Errors
+    /// As [`Editor::add_part`]; [`EditError::PartCode`] when the code does not fit, or would
+    /// overwrite the table; [`EditError::InTheWay`] without `force` when it would overwrite
+    /// something else.
+    pub fn partition_code(
+        self,
+        index: Option<u32>,
+        code: &[u8],
+        force: bool,
+    ) -> Result<Vec<String>, EditError> {
+        let Self { mut disk, table } = self;
+        let is_sun = table.scheme() == Scheme::Vtoc8;
+        let (parts, skip) = match (index, is_sun) {
+            (None, false) => return Err(refused(&disk.name, "it needs the index of a partition")),
+            (None, true) => (table.parts(), SUN_LABEL_BYTES),
+            (Some(index), is_sun) => {
+                let part = table.parts().into_iter().find(|part| part.index == index);
+                let missing = || disk.plan_error(ugeom_format::plan::Error::NoSuchPartition(index));
+                let skip = if is_sun { SUN_LABEL_BYTES } else { 0 };
+                (vec![part.ok_or_else(missing)?], skip)
+            }
+        };
+        if is_sun && code.len() != SUN_CODE_BYTES {
+            let reason = format!("it has {} bytes, a Sun takes {SUN_CODE_BYTES}", code.len());
+            return Err(refused(&disk.name, &reason));
         }
-    };
-    if is_sun && code.len() != SUN_CODE_BYTES {
-        let reason = format!("it has {} bytes, a Sun takes {SUN_CODE_BYTES}", code.len());
-        return Err(refused(&disk.name, &reason));
-    }
-    let unit = u64::from(disk.media.sector_size_bytes);
-    let needed = (code.len() as u64).div_ceil(unit);
-    let fits = |part: &Part| part.sectors >= needed;
-    if let (Some(part), Some(index)) = (parts.first(), index)
-        && !fits(part)
-    {
-        let name = disk.partition(&table, index).0;
-        let reason = format!("it has {} sectors, the code needs {needed}", part.sectors);
-        return Err(refused(&name, &reason));
-    }
-    if !force {
+        let unit = u64::from(disk.media.sector_size_bytes);
+        let needed = (code.len() as u64).div_ceil(unit);
+        let fits = |part: &Part| part.sectors >= needed;
+        if let (Some(part), Some(index)) = (parts.first(), index)
+            && !fits(part)
+        {
+            let name = disk.partition(&table, index).0;
+            let reason = format!("it has {} sectors, the code needs {needed}", part.sectors);
+            return Err(refused(&name, &reason));
+        }
+        if !force {
+            for part in parts.iter().filter(|part| fits(part)) {
+                refuse_carried(&mut disk, &table, part, skip as u64..needed * unit)?;
+            }
+        }
+        let mut written = Vec::new();
         for part in parts.iter().filter(|part| fits(part)) {
-            refuse_carried(&mut disk, &table, part, skip as u64..needed * unit)?;
+            let name = disk.partition(&table, part.index).0;
+            write(&mut disk, &table, part, code, skip)?;
+            written.push(name);
         }
-    }
-    let mut written = Vec::new();
-    for part in parts.iter().filter(|part| fits(part)) {
-        let name = disk.partition(&table, part.index).0;
-        write(&mut disk, &table, part, code, skip)?;
-        written.push(name);
-    }
-    match written.is_empty() {
-        true => Err(refused(&disk.name, "no partition has room for it")),
-        false => Ok(written),
+        match written.is_empty() {
+            true => Err(refused(&disk.name, "no partition has room for it")),
+            false => Ok(written),
+        }
     }
 }
 

@@ -21,7 +21,6 @@ mod media;
 mod recover;
 mod saved;
 
-pub use code::{boot_code, partition_code};
 pub use error::{Cut, EditError};
 pub use recover::{Recovery, RecoveryWrite, check_recovery, plan_recovery, write_recovery};
 pub use saved::{Restore, restore};
@@ -137,98 +136,6 @@ impl<'a> Disk<'a> {
     }
 }
 
-/// Adds a partition. Without a scheme the provider must carry one table only. The GUID is made
-/// here; [`NewPart::random`] does not count.
-///
-/// # Errors
-/// [`EditError::NoTable`], [`EditError::Several`], [`EditError::Owned`], and [`EditError::Plan`]
-/// when the table does not allow it; nothing is written then. [`EditError::Io`] while writing.
-pub fn add(
-    channel: &mut Channel,
-    opened: &Opened,
-    scheme: Option<Scheme>,
-    wanted: &NewPart,
-) -> Result<Added, EditError> {
-    let mut disk = Disk::new(channel, opened)?;
-    let mut table = disk.table(scheme)?;
-    disk.refuse_owned(&table)?;
-    let wanted = NewPart {
-        random: random()?,
-        ..wanted.clone()
-    };
-    let index = table.add(&wanted).map_err(|error| disk.plan_error(error))?;
-    disk.edit(&table.encode())?;
-    let (provider, part) = disk.partition(&table, index);
-    let (start, sectors) = part.map_or((0, 0), |part| (part.start, part.sectors));
-    Ok(Added {
-        index,
-        provider,
-        start,
-        sectors,
-    })
-}
-
-/// Deletes a partition; its contents stay where they are. Answers with the provider's name.
-///
-/// # Errors
-/// As [`add`].
-pub fn delete(
-    channel: &mut Channel,
-    opened: &Opened,
-    scheme: Option<Scheme>,
-    index: u32,
-) -> Result<String, EditError> {
-    let mut disk = Disk::new(channel, opened)?;
-    let mut table = disk.table(scheme)?;
-    let (provider, _) = disk.partition(&table, index);
-    table
-        .delete(index)
-        .map_err(|error| disk.plan_error(error))?;
-    disk.edit(&table.encode())?;
-    Ok(provider)
-}
-
-/// Changes type, label or attributes of a partition, all of them or none. Answers with the
-/// provider's name.
-///
-/// # Errors
-/// As [`add`].
-pub fn change(
-    channel: &mut Channel,
-    opened: &Opened,
-    scheme: Option<Scheme>,
-    index: u32,
-    changes: &[Change],
-) -> Result<String, EditError> {
-    let mut disk = Disk::new(channel, opened)?;
-    let mut table = disk.table(scheme)?;
-    for change in changes {
-        let changed = table.change(index, change);
-        changed.map_err(|error| disk.plan_error(error))?;
-    }
-    disk.edit(&table.encode())?;
-    Ok(disk.partition(&table, index).0)
-}
-
-/// Sets or clears an attribute of the table itself.
-///
-/// # Errors
-/// As [`add`].
-pub fn set_on_table(
-    channel: &mut Channel,
-    opened: &Opened,
-    scheme: Option<Scheme>,
-    attribute: &str,
-    on: bool,
-) -> Result<(), EditError> {
-    let mut disk = Disk::new(channel, opened)?;
-    let mut table = disk.table(scheme)?;
-    disk.refuse_owned(&table)?;
-    let changed = table.set_on_table(attribute, on);
-    changed.map_err(|error| disk.plan_error(error))?;
-    disk.edit(&table.encode())
-}
-
 /// A new length of a partition.
 #[derive(Clone, Copy, Debug)]
 pub struct Resize {
@@ -242,63 +149,131 @@ pub struct Resize {
     pub force: bool,
 }
 
-/// Gives a partition another length, see [`Table::resize`]. Its contents stay as they are.
-///
-/// # Errors
-/// [`EditError::Cut`] without `force` when it carries something that would end behind it, else as
-/// [`add`].
-pub fn resize(
-    channel: &mut Channel,
-    opened: &Opened,
-    scheme: Option<Scheme>,
-    wanted: &Resize,
-) -> Result<Added, EditError> {
-    let index = wanted.index;
-    let mut disk = Disk::new(channel, opened)?;
-    let mut table = disk.table(scheme)?;
-    let (provider, before) = disk.partition(&table, index);
-    let sectors = table
-        .resize(index, wanted.sectors, wanted.align_sectors)
-        .map_err(|error| disk.plan_error(error))?;
-    if let Some(part) = before.as_ref().filter(|_| !wanted.force) {
-        disk.refuse_cut(&provider, part, sectors)?;
-    }
-    disk.edit(&table.encode())?;
-    Ok(Added {
-        index,
-        provider,
-        start: before.map_or(0, |part| part.start),
-        sectors,
-    })
+/// A table that is changed, on its provider.
+pub struct Editor<'a> {
+    disk: Disk<'a>,
+    table: Table,
 }
 
-/// Destroys a table; the data of the partitions stays in place. Answers with its scheme.
-///
-/// # Errors
-/// [`EditError::NotEmpty`] without `force` while it has partitions, [`EditError::InTheWay`] where
-/// the magic number of something else would go with it, else as [`add`].
-pub fn destroy(
-    channel: &mut Channel,
-    opened: &Opened,
-    scheme: Option<Scheme>,
-    force: bool,
-) -> Result<Scheme, EditError> {
-    let mut disk = Disk::new(channel, opened)?;
-    let table = disk.table(scheme)?;
-    let count = table.parts().len();
-    if count > 0 && !force {
-        return Err(EditError::NotEmpty {
-            provider: disk.name,
-            scheme: table.scheme(),
-            count,
-        });
+impl<'a> Editor<'a> {
+    /// The table of a scheme; without one the provider must carry one table only.
+    ///
+    /// # Errors
+    /// [`EditError::NoTable`], [`EditError::Several`].
+    pub fn open(
+        channel: &'a mut Channel,
+        opened: &'a Opened,
+        scheme: Option<Scheme>,
+    ) -> Result<Self, EditError> {
+        let mut disk = Disk::new(channel, opened)?;
+        let table = disk.table(scheme)?;
+        Ok(Self { disk, table })
     }
-    if !force {
-        disk.refuse_owned(&table)?;
+
+    /// Adds a partition. The GUID is made here; [`NewPart::random`] does not count.
+    ///
+    /// # Errors
+    /// [`EditError::Owned`], and [`EditError::Plan`] when the table does not allow it; nothing is
+    /// written then. [`EditError::Io`] while writing.
+    pub fn add_part(mut self, wanted: &NewPart) -> Result<Added, EditError> {
+        self.disk.refuse_owned(&self.table)?;
+        let wanted = NewPart {
+            random: random()?,
+            ..wanted.clone()
+        };
+        let added = self.table.add(&wanted);
+        let index = added.map_err(|error| self.disk.plan_error(error))?;
+        self.disk.edit(&self.table.encode())?;
+        let (provider, part) = self.disk.partition(&self.table, index);
+        let (start, sectors) = part.map_or((0, 0), |part| (part.start, part.sectors));
+        Ok(Added {
+            index,
+            provider,
+            start,
+            sectors,
+        })
     }
-    // The boot sector of a file system may hold the table, too.
-    disk.edit(&table.destroy())?;
-    Ok(table.scheme())
+
+    /// Deletes a partition; its contents stay where they are. Answers with the provider's name.
+    ///
+    /// # Errors
+    /// As [`Editor::add_part`].
+    pub fn delete(mut self, index: u32) -> Result<String, EditError> {
+        let (provider, _) = self.disk.partition(&self.table, index);
+        let deleted = self.table.delete(index);
+        deleted.map_err(|error| self.disk.plan_error(error))?;
+        self.disk.edit(&self.table.encode())?;
+        Ok(provider)
+    }
+
+    /// Changes type, label or attributes of a partition, all of them or none. Answers with the
+    /// provider's name.
+    ///
+    /// # Errors
+    /// As [`Editor::add_part`].
+    pub fn change(mut self, index: u32, changes: &[Change]) -> Result<String, EditError> {
+        for change in changes {
+            let changed = self.table.change(index, change);
+            changed.map_err(|error| self.disk.plan_error(error))?;
+        }
+        self.disk.edit(&self.table.encode())?;
+        Ok(self.disk.partition(&self.table, index).0)
+    }
+
+    /// Sets or clears an attribute of the table itself.
+    ///
+    /// # Errors
+    /// As [`Editor::add_part`].
+    pub fn set_on_table(mut self, attribute: &str, on: bool) -> Result<(), EditError> {
+        self.disk.refuse_owned(&self.table)?;
+        let changed = self.table.set_on_table(attribute, on);
+        changed.map_err(|error| self.disk.plan_error(error))?;
+        self.disk.edit(&self.table.encode())
+    }
+
+    /// Gives a partition another length, see [`Table::resize`]. Its contents stay as they are.
+    ///
+    /// # Errors
+    /// [`EditError::Cut`] without `force` when it carries something that would end behind it, else
+    /// as [`Editor::add_part`].
+    pub fn resize(mut self, wanted: &Resize) -> Result<Added, EditError> {
+        let index = wanted.index;
+        let (provider, before) = self.disk.partition(&self.table, index);
+        let resized = (self.table).resize(index, wanted.sectors, wanted.align_sectors);
+        let sectors = resized.map_err(|error| self.disk.plan_error(error))?;
+        if let Some(part) = before.as_ref().filter(|_| !wanted.force) {
+            self.disk.refuse_cut(&provider, part, sectors)?;
+        }
+        self.disk.edit(&self.table.encode())?;
+        Ok(Added {
+            index,
+            provider,
+            start: before.map_or(0, |part| part.start),
+            sectors,
+        })
+    }
+
+    /// Destroys the table; the data of the partitions stays in place. Answers with its scheme.
+    ///
+    /// # Errors
+    /// [`EditError::NotEmpty`] without `force` while it has partitions, [`EditError::InTheWay`]
+    /// where the magic number of something else would go with it, else as [`Editor::add_part`].
+    pub fn destroy(mut self, force: bool) -> Result<Scheme, EditError> {
+        let (scheme, count) = (self.table.scheme(), self.table.parts().len());
+        if count > 0 && !force {
+            return Err(EditError::NotEmpty {
+                provider: self.disk.name,
+                scheme,
+                count,
+            });
+        }
+        if !force {
+            self.disk.refuse_owned(&self.table)?;
+        }
+        // The boot sector of a file system may hold the table, too.
+        self.disk.edit(&self.table.destroy())?;
+        Ok(scheme)
+    }
 }
 
 /// Makes a damaged GPT whole from its good copy and returns the defects; empty, and

@@ -11,6 +11,7 @@ use ugeom_classes::eli::admin::{AdminError, EliDisk};
 use ugeom_classes::eli::error::EliKeyError;
 use ugeom_classes::eli::keys::{KeyComponents, open_slot};
 use ugeom_format::eli::SLOTS;
+use ugeom_stack::Delta;
 
 /// The last message of a command when one of several targets failed.
 const ONE_FAILED: &str = "There was an error with at least one provider.";
@@ -95,7 +96,7 @@ impl Attach {
         // One passphrase and one reading of stdin for all.
         let components = OnceCell::new();
         let one = |text: &str| {
-            let mut ready = Ready::open(text, false)?;
+            let mut ready = Ready::open(text, Delta::READ)?;
             let slot = self.open(&mut ready.disk()?, &components)?;
             match self.verbose {
                 true => output::print(&format!("The key opens slot {slot} of {text}.\n")),

@@ -12,6 +12,7 @@ use ugeom_classes::eli::read_backup;
 use ugeom_classes::result_file;
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_machine::temporary::{NewFile, sync_folder_of};
+use ugeom_stack::Delta;
 
 /// Where backups go unless the user names a file, as for geli(8).
 const FOLDER: &str = "/var/backups";
@@ -27,6 +28,22 @@ pub struct BackupArgs {
     backup_file: Option<String>,
 }
 
+/// How many providers a command changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Providers {
+    One,
+    Several,
+}
+
+impl Providers {
+    pub fn of(count: usize) -> Self {
+        match count {
+            0 | 1 => Self::One,
+            _ => Self::Several,
+        }
+    }
+}
+
 impl BackupArgs {
     /// To the file that the user gave by another option.
     pub fn given(file: Option<&str>) -> Self {
@@ -38,32 +55,33 @@ impl BackupArgs {
     /// Saves the last sector as it is: the file, unless no backup is wanted. A file that is there
     /// is never overwritten, unless the user named it. One of several providers gets a file of its
     /// own.
-    pub fn save(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<Option<String>> {
+    pub fn save(&self, disk: &mut EliDisk<'_>, providers: Providers) -> Result<Option<String>> {
         let place = disk.place(disk.media_bytes);
-        self.save_sector(disk, place, (several, ""))
+        self.save_sector(disk, place, (providers, ""))
     }
 
     /// The same, before a change: a provider without metadata has nothing to save.
-    pub fn save_before_change(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<()> {
+    pub fn save_before_change(&self, disk: &mut EliDisk<'_>, providers: Providers) -> Result<()> {
         if disk.metadata().is_ok() {
-            self.save(disk, several)?;
+            self.save(disk, providers)?;
         }
         Ok(())
     }
 
     /// The same, before new metadata is made, whose backup gets the name that the user gave: the
     /// old one's ends with `.old`.
-    pub fn save_before_init(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<()> {
+    pub fn save_before_init(&self, disk: &mut EliDisk<'_>, providers: Providers) -> Result<()> {
         if disk.metadata().is_ok() {
             let place = disk.place(disk.media_bytes);
-            self.save_sector(disk, place, (several, ".old"))?;
+            self.save_sector(disk, place, (providers, ".old"))?;
         }
         Ok(())
     }
 
     /// Saves metadata that lies at another place than the last sector.
     pub fn save_from(&self, disk: &mut EliDisk<'_>, place: u64) -> Result<()> {
-        self.save_sector(disk, place, (false, "")).map(|_| ())
+        self.save_sector(disk, place, (Providers::One, ""))
+            .map(|_| ())
     }
 
     /// Saves a sector. `suffix` is for names that the user gave.
@@ -71,14 +89,14 @@ impl BackupArgs {
         &self,
         disk: &mut EliDisk<'_>,
         place: u64,
-        (several, suffix): (bool, &str),
+        (providers, suffix): (Providers, &str),
     ) -> Result<Option<String>> {
         let name = disk.name.replace('/', "_");
         let sector = disk.sector(place)?;
         let path = match self.backup_file.as_deref() {
             Some("none") => return Ok(None),
             Some(file) if file.contains("PROV") => file.replacen("PROV", &name, 1),
-            Some(file) if several => format!("{file}-{name}"),
+            Some(file) if providers == Providers::Several => format!("{file}-{name}"),
             Some(file) => file.to_owned(),
             None => return numbered(&sector, &format!("{FOLDER}/{name}.eli")).map(Some),
         } + suffix;
@@ -152,7 +170,7 @@ impl LastSectorArgs {
     /// Opens the provider for writing. Without `--destroy`, one whose last sector carries something
     /// else is refused.
     pub(super) fn open(&self, target: &str) -> Result<Ready> {
-        let mut ready = Ready::open(target, true)?;
+        let mut ready = Ready::open(target, Delta::READ_WRITE)?;
         if !self.destroy {
             ready.refuse_last_sector()?;
         }
@@ -183,7 +201,7 @@ pub struct Backup {
 
 impl Backup {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, false)?;
+        let mut ready = Ready::open(&self.target, Delta::READ)?;
         let mut disk = ready.disk()?;
         disk.metadata()?;
         let place = disk.place(disk.media_bytes);
@@ -231,7 +249,9 @@ impl Restore {
         let bytes = bytes.with_context(|| format!("Cannot open {}", self.file))?;
         let mut ready = self.change.open(&self.target)?;
         let mut disk = ready.disk()?;
-        self.change.backup.save_before_change(&mut disk, false)?;
+        self.change
+            .backup
+            .save_before_change(&mut disk, Providers::One)?;
         admin::restore(&mut disk, &bytes, &self.file, self.force)?;
         let name = &disk.name;
         self.change

@@ -1,6 +1,6 @@
 //! The verbs that write: init, setkey, delkey, kill, resize, configure, clear.
 
-use super::backup::{BackupArgs, LastSectorArgs};
+use super::backup::{BackupArgs, LastSectorArgs, Providers};
 use super::key_args::{NewKeyArgs, OldKeyArgs, limited};
 use super::list::providers;
 use super::{Ready, Verbose, each, open_target};
@@ -107,20 +107,20 @@ impl Init {
     pub fn run(&self) -> Result<()> {
         let settings = self.settings()?;
         let components = self.key.components()?;
-        let several = self.targets.len() > 1;
+        let count = Providers::of(self.targets.len());
         let one = |text: &str| {
-            let mut ready = Ready::open(text, true)?;
+            let mut ready = Ready::open(text, Delta::READ_WRITE)?;
             if !self.destroy {
                 safety::refuse_content(&ready.target)?;
             }
             let mut disk = ready.disk()?;
-            self.backup.save_before_init(&mut disk, several)?;
+            self.backup.save_before_init(&mut disk, count)?;
             limited(&self.limit, |limit| {
                 Ok(admin::initialize(&mut disk, &settings, &components, limit)?)
             })?;
             self.verbose
                 .say(|| format!("Metadata value stored on {}.", disk.name))?;
-            if let Some(path) = self.backup.save(&mut disk, several)? {
+            if let Some(path) = self.backup.save(&mut disk, count)? {
                 output::print(&format!(
                     "\nMetadata backup for provider {text} can be found in {path}\n\
                      and can be restored with the following command:\n\
@@ -241,7 +241,7 @@ pub struct Setkey {
 
 impl Setkey {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, true)?;
+        let mut ready = Ready::open(&self.target, Delta::READ_WRITE)?;
         let mut disk = ready.disk()?;
         let metadata = disk.metadata()?;
         if metadata.keys == 0 {
@@ -250,7 +250,7 @@ impl Setkey {
         let iterations = self.new.iterations()?;
         let old = self.old.components(metadata.iterations)?;
         let new = self.new.components()?;
-        self.backup.save_before_change(&mut disk, false)?;
+        self.backup.save_before_change(&mut disk, Providers::One)?;
         let change = KeyChange {
             slot: self.slot,
             iterations,
@@ -322,10 +322,10 @@ impl Delkey {
             (false, None) => bail!("Key number has to be specified."),
             (false, slot) => slot,
         };
-        let mut ready = Ready::open(&self.target, true)?;
+        let mut ready = Ready::open(&self.target, Delta::READ_WRITE)?;
         let mut disk = ready.disk()?;
         if let Some(file) = &self.backup {
-            BackupArgs::given(Some(file)).save_before_change(&mut disk, false)?;
+            BackupArgs::given(Some(file)).save_before_change(&mut disk, Providers::One)?;
         }
         admin::delete_key(&mut disk, slot, self.force || self.all)?;
         let name = &disk.name;
@@ -375,7 +375,7 @@ pub struct Kill {
 
 impl Kill {
     pub fn run(&self) -> Result<()> {
-        let several = self.targets.len() > 1;
+        let count = Providers::of(self.targets.len());
         let one = |text: &str| {
             if !self.destroy {
                 bail!(
@@ -384,28 +384,28 @@ impl Kill {
                 );
             }
             if !self.all {
-                let mut ready = Ready::open(text, true)?;
-                return self.kill(&mut ready.disk()?, several);
+                let mut ready = Ready::open(text, Delta::READ_WRITE)?;
+                return self.kill(&mut ready.disk()?, count);
             }
-            let target = open_target(text, true)?;
+            let target = open_target(text, Delta::READ_WRITE)?;
             let found = providers(&target.stack.tree());
             if found.is_empty() {
                 bail!("no GELI provider was found on {text}");
             }
-            let several = several || found.len() > 1;
+            let count = Providers::of(self.targets.len().max(found.len()));
             for provider in found {
                 let opened = target.stack.open(provider, Delta::READ_WRITE)?;
                 let mut channel = target.stack.channel(1)?;
-                self.kill(&mut EliDisk::new(&mut channel, &opened)?, several)?;
+                self.kill(&mut EliDisk::new(&mut channel, &opened)?, count)?;
             }
             Ok(())
         };
         each(&self.targets, one, NOT_FULLY)
     }
 
-    fn kill(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<()> {
+    fn kill(&self, disk: &mut EliDisk<'_>, count: Providers) -> Result<()> {
         if let Some(file) = &self.backup {
-            BackupArgs::given(Some(file)).save_before_change(disk, several)?;
+            BackupArgs::given(Some(file)).save_before_change(disk, count)?;
         }
         disk.kill()?;
         self.verbose
@@ -560,12 +560,12 @@ impl Configure {
     pub fn run(&self) -> Result<()> {
         let changes = self.changes()?;
         let backup = BackupArgs::given(self.backup_file.as_deref());
-        let several = self.targets.len() > 1;
+        let count = Providers::of(self.targets.len());
         let one = |text: &str| {
-            let mut ready = Ready::open(text, true)?;
+            let mut ready = Ready::open(text, Delta::READ_WRITE)?;
             let mut disk = ready.disk()?;
             if admin::would_change(&disk.metadata()?, &changes) {
-                backup.save_before_change(&mut disk, several)?;
+                backup.save_before_change(&mut disk, count)?;
             }
             let changed = admin::configure(&mut disk, &changes)?;
             let name = &disk.name;
@@ -603,9 +603,9 @@ pub struct Clear {
 
 impl Clear {
     pub fn run(&self) -> Result<()> {
-        let several = self.targets.len() > 1;
+        let count = Providers::of(self.targets.len());
         let one = |text: &str| {
-            let mut ready = Ready::open(text, true)?;
+            let mut ready = Ready::open(text, Delta::READ_WRITE)?;
             let mut disk = ready.disk()?;
             disk.metadata()?;
             if !self.destroy {
@@ -614,7 +614,7 @@ impl Clear {
                      does it"
                 );
             }
-            self.backup.save_before_change(&mut disk, several)?;
+            self.backup.save_before_change(&mut disk, count)?;
             disk.clear()?;
             self.verbose
                 .say(|| format!("Metadata cleared on {}.", disk.name))

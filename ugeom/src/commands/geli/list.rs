@@ -13,7 +13,7 @@ use std::io::Read;
 use ugeom_classes::eli::admin::{AdminError, dump};
 use ugeom_classes::path_of;
 use ugeom_format::eli::{METADATA_BYTES, Metadata, VERSION_MAX};
-use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree};
+use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 
 const NOT_FULLY: &str = "Not fully done.";
 
@@ -32,7 +32,7 @@ fn metadata(text: &str) -> Result<Metadata> {
     if let Some(Ok(metadata)) = found {
         return Ok(metadata);
     }
-    let mut ready = Ready::open(text, false)?;
+    let mut ready = Ready::open(text, Delta::READ)?;
     Ok(ready.disk()?.metadata()?)
 }
 

@@ -110,9 +110,8 @@ struct Ready {
 }
 
 impl Ready {
-    fn open(text: &str, writable: bool) -> Result<Self> {
-        let target = open_target(text, writable)?;
-        let delta = Delta::of_user(writable);
+    fn open(text: &str, delta: Delta) -> Result<Self> {
+        let target = open_target(text, delta)?;
         Ok(Self {
             opened: target.open(delta)?,
             channel: target.stack.channel(1)?,
@@ -137,9 +136,9 @@ impl Ready {
 }
 
 /// Opens a target without a provider of it.
-fn open_target(text: &str, writable: bool) -> Result<Target> {
+fn open_target(text: &str, delta: Delta) -> Result<Target> {
     let options = TargetOptions {
-        writable,
+        writable: delta.write > 0,
         ..TargetOptions::default()
     };
     opening::open(text, &options)

@@ -1,7 +1,7 @@
 //! `ugeom geli recover`: metadata that a new size has hidden.
 
 use super::Ready;
-use super::backup::BackupArgs;
+use super::backup::{BackupArgs, Providers};
 use super::key_args::{OldKeyArgs, limited};
 use crate::opening;
 use crate::output;
@@ -194,7 +194,7 @@ impl Judge<'_> {
 
 impl Recover {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, self.write)?;
+        let mut ready = Ready::open(&self.target, Delta::of_user(self.write))?;
         let backups = self.backups()?;
         let tree = ready.target.stack.tree();
         let mut sizes = self.sizes(&tree, &ready.target.name);
@@ -302,7 +302,7 @@ impl Recover {
         {
             return output::print("The last sector already has it.\n");
         }
-        self.backup.save_before_change(disk, false)?;
+        self.backup.save_before_change(disk, Providers::One)?;
         metadata.provider_bytes = disk.media_bytes;
         disk.store(&metadata)?;
         output::print(&format!(

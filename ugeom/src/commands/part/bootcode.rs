@@ -8,7 +8,6 @@ use clap::{Args, ValueHint};
 use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use ugeom_classes::part::edit;
 use ugeom_format::plan::Scheme;
 
 /// gpart's limit for the code around a table.
@@ -69,26 +68,17 @@ impl Bootcode {
         let inside = read(&self.partcode, MOST_IN_PARTITION_BYTES)?;
         let mut ready = self.common.ready()?;
         let name = ready.provider.name.clone();
-        let (channel, opened) = (&mut ready.channel, &ready.opened);
         let mut lines = Vec::new();
         let written = (|| {
             if let Some(code) = &inside {
-                let names = edit::partition_code(
-                    channel,
-                    opened,
-                    self.scheme,
-                    self.index,
-                    (code, self.destroy),
-                )?;
-                lines.extend(
-                    names
-                        .iter()
-                        .map(|name| format!("partcode written to {name}")),
-                );
+                let table = ready.editor(self.scheme)?;
+                let names = table.partition_code(self.index, code, self.destroy)?;
+                let written = |name| format!("partcode written to {name}");
+                lines.extend(names.into_iter().map(written));
             }
             if let Some(code) = &around {
                 let keep = !self.without_serial;
-                edit::boot_code(channel, opened, self.scheme, code, keep)?;
+                ready.editor(self.scheme)?.boot_code(code, keep)?;
                 lines.push(format!("bootcode written to {name}"));
             }
             Ok(())

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 use std::str::FromStr;
 use ugeom_classes::Target;
-use ugeom_classes::part::edit::{self, EditError};
+use ugeom_classes::part::edit::{self, EditError, Editor};
 use ugeom_format::plan::{NewPart, Scheme};
 use ugeom_measure::units;
 use ugeom_stack::{Channel, Delta, Opened, ProviderView, Stack};
@@ -165,6 +165,11 @@ pub(super) struct Ready {
 }
 
 impl Ready {
+    /// The table that is changed.
+    pub(super) fn editor(&mut self, scheme: Option<Scheme>) -> Result<Editor<'_>, EditError> {
+        Editor::open(&mut self.channel, &self.opened, scheme)
+    }
+
     /// Closes the provider after a change, and reports lost data.
     pub(super) fn close<T>(self, outcome: Result<T>) -> Result<T> {
         drop(self.channel);
@@ -220,6 +225,8 @@ impl Add {
     pub fn run(&self) -> Result<()> {
         let mut ready = self.common.ready()?;
         let provider = &ready.provider;
+        let unit = u64::from(provider.sectorsize_bytes);
+        let has_room = provider.mediasize_bytes >= 2 * ALIGN_BYTES;
         let sectors = |amount: Option<Amount>, what| {
             amount
                 .map(|amount| amount.sectors(provider, what))
@@ -229,15 +236,14 @@ impl Add {
             start: sectors(self.start, "start")?,
             sectors: sectors(self.size, "size")?,
             align_sectors: sectors(self.align, "alignment")?,
-            preferred_align_sectors: Some(ALIGN_BYTES / u64::from(provider.sectorsize_bytes)),
+            preferred_align_sectors: Some(ALIGN_BYTES / unit),
             index: self.index,
             kind: self.kind.clone(),
             label: self.label.clone(),
             ..NewPart::default()
         };
-        let added = edit::add(&mut ready.channel, &ready.opened, self.scheme, &wanted);
-        let unit = u64::from(provider.sectorsize_bytes);
-        let has_room = provider.mediasize_bytes >= 2 * ALIGN_BYTES;
+        let table = ready.editor(self.scheme);
+        let added = table.and_then(|it| it.add_part(&wanted));
         let added = ready.close(added.map_err(explained))?;
         // gpart warns, too, of a start that is no multiple of the disk's stripes.
         let is_asked = self.start.is_some() || self.align.is_some() || self.size.is_some();
@@ -254,7 +260,8 @@ impl Add {
 impl Delete {
     pub fn run(&self) -> Result<()> {
         let mut ready = self.common.ready()?;
-        let deleted = edit::delete(&mut ready.channel, &ready.opened, self.scheme, self.index);
+        let table = ready.editor(self.scheme);
+        let deleted = table.and_then(|it| it.delete(self.index));
         let deleted = ready.close(deleted.map_err(explained))?;
         let json = json!({ "provider": deleted, "index": self.index });
         self.common.done(&format!("{deleted} deleted"), &json)

@@ -168,13 +168,8 @@ impl Modify {
         let label = self.label.clone().map(Change::Label);
         let changes: Vec<Change> = kind.into_iter().chain(label).collect();
         let mut ready = self.common.ready()?;
-        let changed = edit::change(
-            &mut ready.channel,
-            &ready.opened,
-            self.scheme,
-            self.index,
-            &changes,
-        );
+        let table = ready.editor(self.scheme);
+        let changed = table.and_then(|it| it.change(self.index, &changes));
         let provider = ready.close(changed.map_err(explained))?;
         let json = json!({ "provider": provider, "index": self.index });
         self.common.done(&format!("{provider} modified"), &json)
@@ -194,7 +189,7 @@ impl Resize {
             align_sectors: sectors(self.align, "alignment")?,
             force: self.destroy,
         };
-        let resized = edit::resize(&mut ready.channel, &ready.opened, self.scheme, &wanted);
+        let resized = ready.editor(self.scheme).and_then(|it| it.resize(&wanted));
         let resized = resized.map_err(|error| match error {
             EditError::Cut { .. } => anyhow::anyhow!("{error}, --destroy cuts it off"),
             error => explained(error),
@@ -207,16 +202,11 @@ impl Resize {
 impl Attribute {
     fn apply(&self, on: bool) -> Result<()> {
         let mut ready = self.common.ready()?;
-        let (channel, opened) = (&mut ready.channel, &ready.opened);
-        let changed = match self.index {
-            None => edit::set_on_table(channel, opened, self.scheme, &self.name, on)
-                .map(|()| ready.provider.name.clone()),
-            Some(index) => {
-                let name = self.name.clone();
-                let change = [Change::Attribute { name, on }];
-                edit::change(channel, opened, self.scheme, index, &change)
-            }
-        };
+        let (name, provider) = (self.name.clone(), ready.provider.name.clone());
+        let changed = ready.editor(self.scheme).and_then(|it| match self.index {
+            None => it.set_on_table(&name, on).map(|()| provider),
+            Some(index) => it.change(index, &[Change::Attribute { name, on }]),
+        });
         let provider = ready.close(changed.map_err(explained))?;
         let json = json!({
             "provider": provider,
@@ -246,7 +236,8 @@ impl Destroy {
     pub fn run(&self) -> Result<()> {
         let mut ready = self.common.ready()?;
         let name = ready.provider.name.clone();
-        let destroyed = edit::destroy(&mut ready.channel, &ready.opened, self.scheme, self.force);
+        let table = ready.editor(self.scheme);
+        let destroyed = table.and_then(|it| it.destroy(self.force));
         let destroyed = destroyed.map_err(|error| match error {
             EditError::NotEmpty { .. } => {
                 anyhow::anyhow!("{error}: -F destroys them with the table")

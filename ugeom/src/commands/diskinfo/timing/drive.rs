@@ -55,7 +55,7 @@ impl Drive {
         length_bytes: u64,
     ) -> Result<u64, DiskinfoError> {
         let mut door = StackCalls::new(&mut self.channel, &self.opened, &mut self.buffer);
-        let requests = places.map(|place| Request::of(false, place, length_bytes as u32));
+        let requests = places.map(|place| Request::read(place, length_bytes as u32));
         let done = one_by_one(&mut door, requests, &mut Unwatched);
         Ok(done.map_err(|failure| failed(step, failure))?.requests)
     }
@@ -74,7 +74,7 @@ impl Drive {
         // The index of a read counts to the depth only.
         let indices = (0..DEPTH).chain(std::iter::repeat(DEPTH));
         let requests = indices.take_while(going);
-        let requests = requests.map(|_| Request::of(false, place(), bytes as u32));
+        let requests = requests.map(|_| Request::read(place(), bytes as u32));
         let done = queue.run(requests, &mut Unwatched);
         Ok(done.map_err(|failure| failed(step, failure))?.requests)
     }
@@ -112,17 +112,14 @@ impl Writes {
         let bytes = self.bytes;
         let pieces = (0..bytes).step_by(PIECE_BYTES as usize).map(|at| {
             let length = (bytes - at).min(PIECE_BYTES);
-            Request::of(true, offset_bytes + at, length as u32)
+            Request::write(offset_bytes + at, length as u32)
         });
         let written = self.queue.run(pieces, &mut Unwatched);
         written.map_err(|failure| failed(step, failure))?;
         if *flushing == Flushing::Unsupported {
             return Ok(());
         }
-        let flush = Request {
-            kind: Kind::DataSync,
-            ..Request::of(true, 0, 0)
-        };
+        let flush = Request::of(Kind::DataSync, 0, 0);
         let door = self.queue.door();
         match door.call(&flush) {
             Ok(_) => Ok(()),

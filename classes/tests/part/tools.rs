@@ -2,9 +2,7 @@
 //! tables of sfdisk, sgdisk and parted are listed here entry by entry, tables made here are listed
 //! by them, and the results of mkfs in a partition are recognised.
 
-mod common;
-
-use common::part;
+use crate::common::part;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
-use ugeom_classes::part::edit::{self, Create, found};
+use ugeom_classes::part::edit::{self, Create, Editor, found};
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::plan::Scheme;
 use ugeom_format::{ebr, mbr};
@@ -182,6 +180,10 @@ fn numbered(listed: &[(String, u64, u64)], letter: char) -> Vec<(u64, u64, u64)>
     rows
 }
 
+fn editor<'a>(channel: &'a mut Channel, opened: &'a Opened) -> Editor<'a> {
+    Editor::open(channel, opened, None).expect("the table")
+}
+
 fn create(channel: &mut Channel, opened: &Opened, scheme: Scheme) {
     let wanted = Create {
         scheme,
@@ -294,10 +296,10 @@ fn an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted() {
         for number in 0..128 {
             let mut new = part("linux-data", 2048 + 100 * number, 50 + number / 3);
             new.label = Some(format!("daten \u{fc} {number}"));
-            edit::add(channel, opened, None, &new).expect("a partition");
+            editor(channel, opened).add_part(&new).expect("a partition");
         }
         for index in [1, 77, 128] {
-            edit::delete(channel, opened, None, index).expect("deleted");
+            editor(channel, opened).delete(index).expect("deleted");
         }
     });
     let listed = numbered(&image.listed(""), 'p');
@@ -322,7 +324,7 @@ fn an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted() {
             part("!131", 8192, 4096),
             part("ebr", 20_000, 50_000),
         ] {
-            edit::add(channel, opened, None, &new).expect("a slice");
+            editor(channel, opened).add_part(&new).expect("a slice");
         }
     });
     let logicals: Vec<ebr::NewLogical> = (0..5)
@@ -371,7 +373,7 @@ fn an_edited_gpt_with_large_sectors_is_read_by_fdisk() {
         create(channel, opened, Scheme::Gpt);
         for number in 0..50 {
             let new = part("linux-data", 256 + 100 * number, 50 + number);
-            edit::add(channel, opened, None, &new).expect("a partition");
+            editor(channel, opened).add_part(&new).expect("a partition");
         }
     });
     if let Some(text) = image.run("fdisk", FDISK_LIST, "") {
@@ -398,7 +400,7 @@ fn an_edited_disklabel_is_read_by_sfdisk_in_sector_1_and_by_parted_in_sector_0()
             part("freebsd-ufs", 16, 1000),
             part("freebsd-swap", 2000, 3000),
         ] {
-            edit::add(channel, opened, None, &new).expect("a partition");
+            editor(channel, opened).add_part(&new).expect("a partition");
         }
     });
     let letters = lettered(image.listed(""));
@@ -416,7 +418,7 @@ fn an_edited_disklabel_is_read_by_sfdisk_in_sector_1_and_by_parted_in_sector_0()
     }
     image.edit("", |channel, opened| {
         let new = part("freebsd-ufs", 2048, 1000);
-        edit::add(channel, opened, None, &new).expect("a partition");
+        editor(channel, opened).add_part(&new).expect("a partition");
     });
     let letters = lettered(image.listed(""));
     assert!(letters.contains(&(1, 2048, 1000)), "{letters:?}");
@@ -469,7 +471,9 @@ fn what_mkfs_made_in_a_partition_is_recognised() {
         output(command, "");
         image.edit("", |channel, opened| {
             create(channel, opened, Scheme::Gpt);
-            edit::add(channel, opened, None, &part("linux-data", 2048, 32_768)).expect("a part");
+            editor(channel, opened)
+                .add_part(&part("linux-data", 2048, 32_768))
+                .expect("a part");
         });
         let contents = std::fs::read(&inner).expect("the partition");
         let file = std::fs::File::options()

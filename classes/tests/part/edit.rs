@@ -1,11 +1,9 @@
 //! Partition tables that are made and changed on a provider: the new partitions, refusals, and the
 //! state after a stop between two writes.
 
-mod common;
-
-use common::{Sparse, add, part, tables};
+use crate::common::{Sparse, add, part, tables};
 use std::sync::{Arc, Mutex};
-use ugeom_classes::part::edit::{self, Create, EditError, found};
+use ugeom_classes::part::edit::{self, Create, EditError, Editor, found};
 use ugeom_format::content::Content;
 use ugeom_format::plan::{Change, NewPart, Part, Scheme, Table};
 use ugeom_format::{Media, SectorWrite, apm, mbr};
@@ -34,6 +32,17 @@ fn edit<R>(stack: &Stack, name: &str, with: impl FnOnce(&mut Channel, &Opened) -
     with(&mut channel, &opened)
 }
 
+fn changed<T>(
+    stack: &Stack,
+    name: &str,
+    scheme: Option<Scheme>,
+    change: impl FnOnce(Editor<'_>) -> Result<T, EditError>,
+) -> Result<T, EditError> {
+    edit(stack, name, |channel, opened| {
+        change(Editor::open(channel, opened, scheme)?)
+    })
+}
+
 fn create(stack: &Stack, name: &str, scheme: Scheme, force: bool) -> Result<Table, EditError> {
     let wanted = Create {
         scheme,
@@ -46,9 +55,7 @@ fn create(stack: &Stack, name: &str, scheme: Scheme, force: bool) -> Result<Tabl
 }
 
 fn add_part(stack: &Stack, name: &str, part: &NewPart) -> Result<String, EditError> {
-    let added = edit(stack, name, |channel, opened| {
-        edit::add(channel, opened, None, part)
-    })?;
+    let added = changed(stack, name, None, |table| table.add_part(part))?;
     Ok(added.provider)
 }
 
@@ -83,9 +90,7 @@ fn partitions_appear_when_the_disk_is_closed() {
         assert_eq!(added, name);
         let view = stack.tree().provider(name).cloned().expect("the partition");
         assert_eq!((view.mediasize_bytes, view.mark), (50 * 512, None));
-        let deleted = edit(&stack, "md0", |channel, opened| {
-            edit::delete(channel, opened, Some(scheme), 1)
-        });
+        let deleted = changed(&stack, "md0", Some(scheme), |table| table.delete(1));
         assert_eq!(deleted.expect("deleted"), name);
         assert_eq!(names(&stack), Vec::from_iter(label));
         assert!(
@@ -173,7 +178,7 @@ fn damage(memory: &Sparse, offset: u64) {
 #[test]
 fn an_apple_map_leaves_no_boot_code_behind() {
     let (stack, disk, _) = empty_disk();
-    assert_eq!(common::make_table(&stack, disk, "apm"), "s2");
+    assert_eq!(crate::common::make_table(&stack, disk, "apm"), "s2");
     assert_eq!(names(&stack), ["md0s1", "md0s2"]);
     let error = create(&stack, "md0", Scheme::Mbr, false).expect_err("it is refused");
     has(&error.to_string(), "an Apple partition map (at byte 0)");
@@ -229,13 +234,9 @@ fn a_protective_entry_is_not_given_away() {
     let (stack, _, memory) = empty_disk();
     create(&stack, "md0", Scheme::Gpt, false).expect("a table");
     let in_mbr = |stack: &Stack| {
-        edit(stack, "md0", |channel, opened| {
-            edit::add(
-                channel,
-                opened,
-                Some(Scheme::Mbr),
-                &part("linux-data", 100, 50),
-            )
+        let new = part("linux-data", 100, 50);
+        changed(stack, "md0", Some(Scheme::Mbr), |table| {
+            table.add_part(&new)
         })
     };
     let error = in_mbr(&stack).expect_err("the MBR is protective");
@@ -260,13 +261,9 @@ fn one_of_two_tables_has_to_be_named() {
     memory.put(0, &mbr.encode());
     let error = add_part(&stack, "md0", &part("freebsd-ufs", 500, 10)).expect_err("which one?");
     has(&error.to_string(), "more than one table (MBR, BSD)");
-    let added = edit(&stack, "md0", |channel, opened| {
-        edit::add(
-            channel,
-            opened,
-            Some(Scheme::Bsd),
-            &part("freebsd-ufs", 500, 10),
-        )
+    let new = part("freebsd-ufs", 500, 10);
+    let added = changed(&stack, "md0", Some(Scheme::Bsd), |table| {
+        table.add_part(&new)
     });
     assert_eq!(added.expect("a partition").provider, "md0a");
 }
@@ -279,13 +276,9 @@ fn slices_of_a_hybrid_mbr_keep_their_names() {
     let mut mbr = mbr::Mbr::protective(2048);
     mbr.entries[1] = mbr::Entry::new(mbr::PartType::FREEBSD, 100, 50, mbr::Geometry::LBA_ASSIST);
     memory.put(0, &mbr.encode());
-    let added = edit(&stack, "md0", |channel, opened| {
-        edit::add(
-            channel,
-            opened,
-            Some(Scheme::Gpt),
-            &part("freebsd", 200, 50),
-        )
+    let new = part("freebsd", 200, 50);
+    let added = changed(&stack, "md0", Some(Scheme::Gpt), |table| {
+        table.add_part(&new)
     });
     assert_eq!(added.expect("a partition").provider, "md0p2");
     let mut found = names(&stack);
@@ -360,10 +353,7 @@ fn diary_disk() -> (Stack, Arc<Diary>) {
 /// One change, and the writes that it makes, each followed by a FLUSH.
 fn writes_of(stack: &Stack, diary: &Diary, change: Step, scheme: Scheme) -> Vec<SectorWrite> {
     diary.entries.lock().expect("the diary").clear();
-    let changed = edit(stack, "md0", |channel, opened| {
-        change(channel, opened, scheme)
-    });
-    changed.expect("a change");
+    changed(stack, "md0", None, |table| change(table, scheme)).expect("a change");
     let entries = diary.entries.lock().expect("the diary").clone();
     let write = |pair: &[Entry]| match pair {
         [Entry::Write(offset, data), Entry::Flush] => SectorWrite {
@@ -394,46 +384,42 @@ fn kind(scheme: Scheme) -> &'static str {
     }
 }
 
-type Step = fn(&mut Channel, &Opened, Scheme) -> Result<(), EditError>;
+type Step = fn(Editor<'_>, Scheme) -> Result<(), EditError>;
 
 /// Every kind of change, of a table with partition 1.
 const STEPS: [(&str, Step); 6] = [
-    ("add", |channel, opened, scheme| {
+    ("add", |table, scheme| {
         let new = part(kind(scheme), 200, 50);
-        edit::add(channel, opened, None, &new).map(drop)
+        table.add_part(&new).map(drop)
     }),
-    ("modify", |channel, opened, scheme| {
+    ("modify", |table, scheme| {
         let other = match scheme {
             Scheme::Mbr => "linux-data",
             _ => "freebsd-swap",
         };
         let changes = [Change::Kind(other.to_owned())];
-        edit::change(channel, opened, None, 1, &changes).map(drop)
+        table.change(1, &changes).map(drop)
     }),
-    ("set", |channel, opened, scheme| {
+    ("set", |table, scheme| {
         let name = match scheme {
             Scheme::Mbr => "active".to_owned(),
             Scheme::Gpt => "bootonce".to_owned(),
             _ => return Ok(()),
         };
         let changes = [Change::Attribute { name, on: true }];
-        edit::change(channel, opened, None, 1, &changes).map(drop)
+        table.change(1, &changes).map(drop)
     }),
-    ("resize", |channel, opened, _| {
+    ("resize", |table, _| {
         let wanted = edit::Resize {
             index: 1,
             sectors: Some(70),
             align_sectors: None,
             force: false,
         };
-        edit::resize(channel, opened, None, &wanted).map(drop)
+        table.resize(&wanted).map(drop)
     }),
-    ("delete", |channel, opened, _| {
-        edit::delete(channel, opened, None, 2).map(drop)
-    }),
-    ("destroy", |channel, opened, _| {
-        edit::destroy(channel, opened, None, true).map(drop)
-    }),
+    ("delete", |table, _| table.delete(2).map(drop)),
+    ("destroy", |table, _| table.destroy(true).map(drop)),
 ];
 
 #[test]

@@ -1,10 +1,8 @@
 //! Tables in partitions: labels of other systems in slices of any type, whole disks in partitions,
 //! and classes that the user names.
 
-mod common;
-
-use common::disks::{
-    MIB, disk, errors, facts, gpt_of, label_of, mark, mbr_of, names, read_sector, view,
+use crate::common::disks::{
+    MIB, at_offsets, disk, errors, facts, gpt_of, label_of, mark, mbr_of, names, read_sector, view,
 };
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_format::Media;
@@ -131,11 +129,7 @@ fn sizes_beyond_what_disks_have_are_not_cut() {
     (table.entries[0].first, table.entries[0].last) = (64, (1 << 54) + 63);
     table.entries[1].kind = ugeom_format::gpt::types::EFI;
     (table.entries[1].first, table.entries[1].last) = (64, u64::MAX - 1);
-    let writes: Vec<(u64, Vec<u8>)> = table
-        .encode(media)
-        .into_iter()
-        .map(|write| (write.lba * 512, write.data))
-        .collect();
+    let writes = at_offsets(table.encode(media), 512);
     let stack = disk(2 * MIB, &writes);
     let first = view(&stack, "md0p1");
     assert_eq!(first.mediasize_bytes, 1 << 63);

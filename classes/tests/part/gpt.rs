@@ -1,11 +1,10 @@
 //! How a GPT is tasted: damaged, cut, hybrid, hostile, large.
 
-mod common;
-
-use common::disks::{
-    MIB, disk, disk_of, errors, facts, gpt_of, label_of, mark, mbr_of, names, read_sector,
+use crate::common::disks::{
+    MIB, at_offsets, disk, disk_of, errors, facts, gpt_of, label_of, mark, mbr_of, names,
+    read_sector,
 };
-use common::write;
+use crate::common::write;
 use ugeom_format::{Media, gpt};
 use ugeom_stack::{Command, Errno};
 use ugeom_testkit::has;
@@ -137,11 +136,7 @@ fn impossible_entries_of_a_gpt_are_listed_and_marked() {
         entry.guid = gpt::Guid([number.min(4); 16]);
         (entry.first, entry.last) = (first, last);
     }
-    let writes: Vec<(u64, Vec<u8>)> = table
-        .encode(media)
-        .into_iter()
-        .map(|write| (write.lba * 512, write.data))
-        .collect();
+    let writes = at_offsets(table.encode(media), 512);
     let stack = disk(MIB, &writes);
     assert_eq!(names(&stack), ["md0p1", "md0p2", "md0p3", "md0p4", "md0p5"]);
     for (name, words) in [

@@ -1,12 +1,10 @@
 //! Tables of other machines as parted, sfdisk, partx and ldmtool have them, and dynamic disks.
 
-mod common;
-
-use common::disks::{MIB, disk, errors, facts, mark, names, read_sector, view};
-use common::{foreign, write};
+use crate::common::disks::{MIB, disk, errors, facts, mark, names, read_sector, view};
+use crate::common::{foreign, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use ugeom_classes::part::edit;
+use ugeom_classes::part::edit::{self, Editor};
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_format::Media;
 use ugeom_format::plan::{Column, NewPart};
@@ -250,8 +248,8 @@ fn partx_agrees_about_labels_of_all_three_systems() {
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let path = image(folder.path(), IMAGE_BYTES);
-        let table = common::disks::mbr_of(&[(kind, slice, 20_000)]);
-        let label = common::disks::label_of(512, 16, &entries);
+        let table = crate::common::disks::mbr_of(&[(kind, slice, 20_000)]);
+        let label = crate::common::disks::label_of(512, 16, &entries);
         put(&path, &[(0, table), (u64::from(slice) + 1, label)]);
         let theirs = of_partx(&partx, &path);
         let target = open_target(&path.display().to_string(), &TargetOptions::default());
@@ -384,8 +382,9 @@ fn a_dynamic_disk_lists_its_volumes_and_not_its_partitions() {
         assert!(lines.contains(&line), "{line}: {text}");
     }
     begins(&table.backup(), "LDM 4\n1        ntfs    63  1000 Simple");
-    let added = edit::add(&mut channel, &opened, None, &NewPart::default());
-    let destroyed = edit::destroy(&mut channel, &opened, None, true);
+    let mut table = || Editor::open(&mut channel, &opened, None);
+    let added = table().and_then(|it| it.add_part(&NewPart::default()));
+    let destroyed = table().and_then(|it| it.destroy(true));
     for refused in [added.map(drop), destroyed.map(drop)] {
         let error = refused.expect_err("it is only read").to_string();
         ugeom_testkit::has(&error, "LDM table is only read");
@@ -440,7 +439,7 @@ fn write_inside(stack: &Stack, disk: ugeom_stack::ProviderId, offset: u64, text:
 fn volumes_of_a_gpt_are_named_after_their_partition() {
     let media = Media::of_512(20_480);
     let parts = [("ms-ldm-metadata", 40, 2048), ("ms-ldm-data", 4096, 10_000)];
-    let mut sectors: Vec<(u64, Vec<u8>)> = common::disks::gpt_of(media, &parts)
+    let mut sectors: Vec<(u64, Vec<u8>)> = crate::common::disks::gpt_of(media, &parts)
         .into_iter()
         .map(|(offset, bytes)| (offset / 512, bytes))
         .collect();

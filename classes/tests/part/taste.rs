@@ -1,10 +1,9 @@
 //! Tasting of partition tables: listed, marked and refused entries. Those of a GPT are in
-//! `part_gpt.rs`.
+//! `gpt.rs`.
 
-mod common;
-
-use common::disks::{
-    GEOMETRY, MIB, disk, disk_of, errors, facts, label_of, mark, mbr_of, names, read_sector, view,
+use crate::common::disks::{
+    GEOMETRY, MIB, chain_of, disk, disk_of, errors, facts, label_of, mark, mbr_of, names,
+    read_sector, view,
 };
 use ugeom_format::{ebr, mbr};
 use ugeom_stack::{AttributeValue, Delta, Errno};
@@ -239,13 +238,8 @@ fn a_logical_partition_is_named_after_the_disk_and_counted_from_five() {
             kind: mbr::PartType::FREEBSD,
         })
         .collect();
-    let chain = ebr::encode_chain(200, &logicals, GEOMETRY).expect("a chain");
     let mut writes = vec![(0, mbr_of(&[(0x83, 63, 100), (0x0f, 200, 400)]))];
-    writes.extend(
-        chain
-            .iter()
-            .map(|(lba, record)| (lba * 512, record.to_vec())),
-    );
+    writes.extend(chain_of(200, &logicals));
     writes.push((364 * 512, label_of(512, 8, &[(0, 2, 10)])));
     let stack = disk(MIB, &writes);
     assert_eq!(
@@ -270,8 +264,7 @@ fn logical_partitions_of_a_second_chain_carry_its_name() {
             sectors: 20,
             kind,
         };
-        let chain = ebr::encode_chain(at, &[logical], GEOMETRY).expect("a chain");
-        (at * 512, chain[0].1.to_vec())
+        chain_of(at, &[logical]).remove(0)
     };
     let table = mbr_of(&[(0x05, 200, 100), (0x83, 400, 10), (0x05, 600, 100)]);
     let stack = disk(MIB, &[(0, table), one(200), one(600)]);
