@@ -11,6 +11,7 @@ use ugeom_format::trace::{Dialect, Kind, Reader, Record};
 use super::target::split_names;
 use ugeom_job::error::JobError;
 use ugeom_job::settings::{Job, Pattern, READ, Replaying, Sizes, TRIM, WRITE};
+use ugeom_measure::units::Size;
 
 /// The size of a read of a trace, bytes.
 const READ_BYTES: usize = 1 << 20;
@@ -163,5 +164,8 @@ pub fn planned(job: &Job, clone: u32) -> Result<Job, JobError> {
     planned.sizes = [const { 0 }; 3].map(|_: u64| sizes.clone());
     planned.filesize = Some((end_bytes.max(1), end_bytes.max(1)));
     planned.size = None;
+    // As by fio, the offsets of a trace are those of its files.
+    planned.offset = Size::Bytes(0);
+    planned.offset_increment = Size::Bytes(0);
     Ok(planned)
 }

@@ -234,8 +234,9 @@ pub fn file_regions(
             TargetKind::File(bytes) => bytes,
             TargetKind::Missing => 0,
         };
-        // Made when it is opened, or as far as there is space.
-        let grows = job.create_on_open || job.fill_device || creates;
+        // Made when it is opened, or as far as there is space; what is read must be there before.
+        let fills = job.fill_device && !(job.rw.does[READ] && job.size.is_some());
+        let grows = job.create_on_open || fills || creates;
         if !grows && (length < end || matches!(found, TargetKind::Missing)) {
             if job.keeps_files && matches!(found, TargetKind::Missing) {
                 let message = format!("{name}, which --readonly does not make");
@@ -266,21 +267,21 @@ pub fn file_regions(
 pub fn null_regions(job: &Job, clone: u32, seeds: &Seeds) -> Result<Vec<Region>, JobError> {
     // Nothing is there, but seeds and logs have the names.
     let names = paths(job, clone);
+    let files = names.len() as u64;
     let mut numbers = seeds.draws(Purpose::FileSizes);
     // As by fio, they have their part of `size` before `filesize` is looked at.
     let found = match job.size {
-        Some(Size::Bytes(bytes)) => TargetKind::File(bytes / u64::from(job.nrfiles)),
+        Some(Size::Bytes(bytes)) => TargetKind::File(bytes / files),
         _ => TargetKind::Missing,
     };
-    let region = |file| {
+    let region = |name: &PathBuf| {
         let fixed = fixed_size(job, &found, &mut numbers);
-        let name = names.get(file as usize);
-        null_region(job, clone, fixed).map(|region| Region {
-            name: name.map_or_else(String::new, |name| name.display().to_string()),
+        null_region(job, clone, fixed, files).map(|region| Region {
+            name: name.display().to_string(),
             ..region
         })
     };
-    (0..job.nrfiles).map(region).collect()
+    names.iter().map(region).collect()
 }
 
 fn past_the_end(job: &Job, start: u64, name: &str, bytes: u64) -> JobError {
@@ -288,11 +289,12 @@ fn past_the_end(job: &Job, start: u64, name: &str, bytes: u64) -> JobError {
     JobError::no_room(&job.name, job.origin_of("offset"), message)
 }
 
-/// A file of the null engine, without its name; `fixed`: the size that `filesize` gives it.
-fn null_region(job: &Job, clone: u32, fixed: Option<u64>) -> Result<Region, JobError> {
+/// One of the `files` of the null engine, without its name; `fixed`: the size that `filesize` gives
+/// it.
+fn null_region(job: &Job, clone: u32, fixed: Option<u64>, files: u64) -> Result<Region, JobError> {
     let whole = match (fixed, job.size) {
         (Some(bytes), _) => bytes,
-        (None, Some(Size::Bytes(bytes))) => bytes / u64::from(job.nrfiles),
+        (None, Some(Size::Bytes(bytes))) => bytes / files,
         _ => {
             let message = "the null engine needs size=SIZE or filesize=SIZE";
             return Err(JobError::language(job.origin_of("ioengine"), message));

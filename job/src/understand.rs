@@ -222,6 +222,10 @@ fn check(job: &Job) -> Result<(), JobError> {
         let message = "zonesize needs zonemode=strided";
         return Err(wrong("zonesize", message.to_owned()));
     }
+    if job.zones.strided && job.zones.bytes == 0 {
+        let message = "zonemode=strided needs the size of a zone: zonesize=SIZE";
+        return Err(wrong("zonemode", message.to_owned()));
+    }
     if job
         .zones
         .range()

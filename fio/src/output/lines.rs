@@ -48,7 +48,8 @@ pub fn progress_line(progress: &Progress<'_>) -> String {
         .iter()
         .filter(|(_, phase)| *phase != Phase::Ended);
     let files: u32 = active.clone().map(|(job, _)| job.nrfiles).sum();
-    let mut line = format!("Jobs: {} (f={files}): [", active.count());
+    let limits = limits(active.clone().map(|(job, _)| *job));
+    let mut line = format!("Jobs: {} (f={files}){limits}: [", active.count());
     let letters: Vec<char> = progress
         .jobs
         .iter()
@@ -86,6 +87,28 @@ pub fn progress_line(progress: &Progress<'_>) -> String {
     let left = progress.left_s.map_or("--".to_owned(), duration);
     line.push_str(&format!("[eta {left}]"));
     line
+}
+
+/// The sums of the smallest and largest rates of jobs: `, 0-400 IOPS`; nothing without any.
+fn limits<'a>(jobs: impl Iterator<Item = &'a Job>) -> String {
+    let (mut bytes, mut requests, mut numbers) = ([0; 2], [0; 2], None);
+    for job in jobs {
+        for kind in (0..3).filter(|kind| job.rw.does[*kind]) {
+            bytes[0] += job.rate_min[kind];
+            bytes[1] += job.rate[kind];
+            requests[0] += job.rate_iops_min[kind];
+            requests[1] += job.rate_iops[kind];
+        }
+        numbers = Some(Numbers::of(job));
+    }
+    match numbers {
+        Some(numbers) if bytes != [0; 2] => {
+            let [low, high] = bytes.map(|bytes| numbers.rate(bytes)[0].clone());
+            format!(", {low}-{high}")
+        }
+        _ if requests != [0; 2] => format!(", {}-{} IOPS", requests[0], requests[1]),
+        _ => String::new(),
+    }
 }
 
 /// fio's letters for the state of a job (fio(1), "Interim output").

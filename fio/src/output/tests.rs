@@ -141,6 +141,24 @@ fn titles_and_progress_are_as_fio_draws_them() {
         line,
         "Jobs: 2 (f=2): [R(2),_(1)][50.0%][r=100MiB/s][r=25.6k IOPS][eta 01m:01s]"
     );
+    // fio sums the limits of the kinds of requests that the running jobs make.
+    let limited = |rate_min, rate, rate_iops| {
+        let mut job = job.clone();
+        (job.rate_min, job.rate, job.rate_iops) = ([rate_min; 3], [rate; 3], [rate_iops; 3]);
+        let line = progress_line(&Progress {
+            jobs: &[(&job, Phase::Running), (&job, Phase::Running)],
+            rates: [(0.0, 0.0); 3],
+            is_new: true,
+            done: None,
+            left_s: None,
+        });
+        line.split_once(": [").expect("states").0.to_owned()
+    };
+    assert_eq!(limited(0, 0, 200), "Jobs: 2 (f=2), 0-400 IOPS");
+    assert_eq!(
+        limited(1 << 20, 8 << 20, 0),
+        "Jobs: 2 (f=2), 2048KiB/s-16.0MiB/s"
+    );
 }
 
 #[test]

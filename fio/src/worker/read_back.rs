@@ -183,7 +183,7 @@ impl<D: Door> Worker<'_, D> {
         let block = &self.door.buffer(slot)[..place.length as usize];
         let label = Label {
             offset: place.offset,
-            number,
+            number: number.filter(|_| self.task.job.verifying.in_sequence),
         };
         let Err(wrong) = self.content.check(block, label) else {
             return;

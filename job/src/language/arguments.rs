@@ -29,6 +29,54 @@ const DEBUG: [&str; 20] = [
     "all",
 ];
 
+/// fio's letters for options of the program. A letter alone behind one dash means that option, also
+/// where names of jobs' options begin with it.
+const LETTERS: &[(&str, &str)] = &[
+    ("A", "merge-blktrace-only"),
+    ("B", "trigger-timeout"),
+    ("C", "client"),
+    ("D", "daemonize"),
+    ("E", "eta-newline"),
+    ("F", "output-format"),
+    ("G", "crctest"),
+    ("H", "trigger"),
+    ("I", "idle-prof"),
+    ("J", "trigger-remote"),
+    ("K", "aux-path"),
+    ("L", "status-interval"),
+    ("M", "memcpytest"),
+    ("O", "eta-interval"),
+    ("P", "parse-only"),
+    ("R", "remote-config"),
+    ("S", "server"),
+    ("T", "cpuclock-test"),
+    ("V", "terse-version"),
+    ("W", "trigger-file"),
+    ("X", "inflate-log"),
+    ("a", "alloc-size"),
+    ("b", "bandwidth-log"),
+    ("c", "cmdhelp"),
+    ("d", "debug"),
+    ("e", "eta"),
+    ("f", "append-terse"),
+    ("h", "help"),
+    ("i", "enghelp"),
+    ("j", "max-jobs"),
+    ("l", "latency-log"),
+    ("m", "minimal"),
+    ("o", "output"),
+    ("p", "profile"),
+    ("r", "readonly"),
+    ("s", "showcmd"),
+    ("v", "version"),
+    ("w", "warnings-fatal"),
+    ("x", "section"),
+];
+
+/// The shortest intervals that fio takes for `--status-interval` and `--eta-interval`, ns.
+const STATUS_NS_MIN: u64 = 1_000_000;
+const ETA_NS_MIN: u64 = 250_000_000;
+
 /// The versions of the terse output.
 const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 2..=5;
 
@@ -135,7 +183,11 @@ pub fn parse_arguments(
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (text, None),
         };
-        let name = whole_name(name, &origin)?;
+        let letter = LETTERS.iter().find(|(letter, _)| *letter == name);
+        let name = match letter.filter(|_| !argument.starts_with("--")) {
+            Some((_, name)) => name,
+            None => whole_name(name, &origin)?,
+        };
         let entry = OPTIONS.find(name);
         let needs_value =
             Report::needs_value(name) || entry.is_some_and(|entry| entry.doc.bare.is_none());
@@ -155,13 +207,28 @@ pub fn parse_arguments(
         }
         own_setting(&mut own, name, value, origin)?;
     }
-    let wanted = &all.report.sections;
-    from_files.retain(|section: &Section| {
-        section.is_global() || wanted.is_empty() || wanted.contains(&section.name)
-    });
     all.sections = own;
     all.sections.extend(from_files);
+    only_wanted(&mut all)?;
     Ok(all)
+}
+
+/// Leaves out the jobs that `--section` does not name, also those of the command line.
+fn only_wanted(all: &mut Arguments) -> Result<(), JobError> {
+    let Some(first) = all.report.sections.first() else {
+        return Ok(());
+    };
+    let wanted = &all.report.sections;
+    all.sections
+        .retain(|section| section.is_global() || wanted.contains(&section.name));
+    if all.sections.iter().all(Section::is_global) {
+        let text = format!("--section={first}");
+        let origin = Origin::Argument {
+            text: text.as_str().into(),
+        };
+        return Err(JobError::language(&origin, "there is no job of that name"));
+    }
+    Ok(())
 }
 
 /// Whether an argument behind a switch is its value, as in `--direct 1`, and no job file.
@@ -256,11 +323,15 @@ impl Report {
         if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
             return Err(wrong(format!("--{name} is not supported: {reason}")));
         }
+        let takes_one = Self::needs_value(name) || ["cmdhelp", "enghelp"].contains(&name);
+        if PROGRAM.contains(&(name, false)) && !takes_one && value.is_some() {
+            return Err(wrong(format!("--{name} takes no value")));
+        }
         if self.take_more(name, value, origin)? {
             return Ok(true);
         }
         match name {
-            "help" | "h" => self.help = true,
+            "help" => self.help = true,
             "minimal" => self.formats = vec!["terse".to_owned()],
             "readonly" => self.read_only = true,
             "destroy" => self.destroy = true,
@@ -269,7 +340,10 @@ impl Report {
             "output" => self.output = Some(needed()?),
             "section" => self.sections.push(needed()?),
             "status-interval" => {
-                let ns = crate::value::seconds(&needed()?).map_err(wrong)?;
+                let ns = value::seconds(&needed()?).map_err(wrong)?;
+                if ns < STATUS_NS_MIN {
+                    return Err(wrong("the shortest interval is 1ms".to_owned()));
+                }
                 self.status_interval_ns = Some(ns.max(100_000_000));
             }
             // As by fio, any other value is `auto`.
@@ -308,7 +382,7 @@ impl Report {
             value.ok_or_else(|| wrong(format!("--{name} needs a value")))
         };
         match name {
-            "version" | "v" => self.version = true,
+            "version" => self.version = true,
             "enghelp" => self.engines = Some(value.unwrap_or_default().to_owned()),
             "showcmd" => self.show_command = true,
             "inflate-log" => self.inflate = Some(needed()?.to_owned()),
@@ -338,7 +412,11 @@ impl Report {
                 self.eta_newline_ns = Some(value::seconds(needed()?).map_err(wrong)?);
             }
             "eta-interval" => {
-                self.eta_interval_ns = Some(value::seconds(needed()?).map_err(wrong)?);
+                let ns = value::seconds(needed()?).map_err(wrong)?;
+                if ns < ETA_NS_MIN {
+                    return Err(wrong("the shortest interval is 250ms".to_owned()));
+                }
+                self.eta_interval_ns = Some(ns);
             }
             // fio ignores it.
             "max-jobs" => drop(needed()?),

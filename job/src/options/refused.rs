@@ -65,10 +65,6 @@ const OPTIONS: &[(&str, &str)] = &[
         "sprandom",
         "fill the device twice with rw=randwrite, norandommap=0",
     ),
-    (
-        "verify_write_sequence",
-        "blocks carry no number of the write: leave it out",
-    ),
 ];
 
 /// Options of fio's engines that are none of ours. They may stand before the engine is named.

@@ -31,6 +31,10 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(verifying.interval_bytes = bytes)),
     option("verify_offset", "SIZE", Value("0"), "offset of the header in the block",
         set_field!(verifying.offset_bytes = bytes)),
+    switch("verify_write_sequence", Value("1"),
+        "each block must carry the number of its last write; 0: any number is right, as of several \
+         jobs that write to the same file",
+        set_field!(verifying.in_sequence = truth)),
     switch("verify_fatal", Value("0"),
         "end at the first wrong block, as without continue_on_error=verify in any case",
         |_, text| {

@@ -189,6 +189,8 @@ pub struct Verifying {
     pub interval_bytes: u64,
     /// Where in such a part the header is, bytes.
     pub offset_bytes: u64,
+    /// The number in a header must be that of the last write of the block.
+    pub in_sequence: bool,
     /// Write the wrong block and the expected one to files.
     pub dump: bool,
     /// Read back after so many writes; 0: at the end.

@@ -258,6 +258,7 @@ impl Job {
             keeps_files: false,
             verifying: Verifying {
                 saves: true,
+                in_sequence: true,
                 ..Verifying::default()
             },
             rate_cycle_ns: 1_000_000_000,

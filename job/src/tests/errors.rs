@@ -54,6 +54,7 @@ fn each_error_names_file_line_and_reason() {
         ("[a]\nguasi_workers=9..8\n", 2, "`9..8` is not"),
         ("[a]\nguasi_backend=x\n", 2, "`x` is not one of"),
         ("[global]\nbs=4k\n", 1, "there is no job"),
+        ("[a]\nzonemode=strided\n", 2, "needs the size of a zone"),
         ("[a]\nsteadystate=iops\n", 2, "CRITERION:LIMIT"),
         ("[a]\nrandom_distribution=zipf:1\n", 2, "theta"),
         ("[a]\nverify_pattern=%x\n", 2, "is no pattern"),
@@ -123,6 +124,21 @@ fn an_argument_is_named_where_a_line_cannot_be() {
     assert!(error(&["--name=a", "-iodpeth=3"]).contains("did you mean `iodepth`?"));
     assert!(error(&["--name=a", "--bs", "-rw=read"]).starts_with("--bs: bs needs a value"));
     assert!(error(&["missing.fio"]).starts_with("missing.fio: "));
+    // As by fio; a switch takes no value, and `--section` holds for jobs of the command line.
+    for (line, reason) in [
+        ("--readonly=0 --name=a", "--readonly takes no value"),
+        ("--bandwidth-log=x --name=a", "takes no value"),
+        (
+            "--status-interval=0 --name=a",
+            "the shortest interval is 1ms",
+        ),
+        ("--eta-interval=100ms --name=a", "is 250ms"),
+        ("--section=b --name=a", "--section=b: there is no job"),
+        ("-D pid --name=a", "--daemonize is not supported"),
+    ] {
+        let message = error(&line.split(' ').collect::<Vec<_>>());
+        assert!(message.contains(reason), "{line}: {message}");
+    }
     for wrong in ["--bs=4q", "-bs=4q", "--bs=-4k"] {
         let message = error(&["--name=a", wrong]);
         begins(&message, &format!("{wrong}: this is not a size"));

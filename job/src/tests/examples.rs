@@ -228,6 +228,27 @@ fn names_on_the_command_line_may_be_cut_short() {
 }
 
 #[test]
+fn fios_letters_are_options_of_the_program() {
+    let report = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        arguments(&words, &[]).expect(line).report
+    };
+    let read = report("-o out -m -L 2 -E 1 -e never -V 4 -x a -r -P --name=a");
+    assert_eq!(read.output.as_deref(), Some("out"));
+    assert_eq!(read.formats, ["terse"]);
+    assert_eq!(read.status_interval_ns, Some(2_000_000_000));
+    assert_eq!(read.eta_newline_ns, Some(1_000_000_000));
+    assert_eq!(read.eta.as_deref(), Some("never"));
+    assert_eq!(read.terse_version, Some(4));
+    assert_eq!(read.sections, ["a"]);
+    assert!(read.read_only && read.parse_only);
+    assert_eq!(report("-c").describe.as_deref(), Some("all"));
+    assert_eq!(report("-i").engines.as_deref(), Some(""));
+    // Behind two dashes a letter is the beginning of a name.
+    assert!(arguments(&["--o", "out"], &[]).is_err());
+}
+
+#[test]
 fn every_documented_default_is_what_a_job_has_without_the_option() {
     for entry in OPTIONS.0 {
         let OptionDefault::Value(text) = entry.doc.default else {

@@ -521,6 +521,14 @@ fn requests_that_fail_count_as_issued() {
 }
 
 #[test]
+fn a_job_that_fills_a_device_and_reads_finds_its_file() {
+    both(&[
+        "--name=a --rw=randrw --size=64k --fill_device=1",
+        "--name=a --rw=read --size=64k --fill_device=1",
+    ]);
+}
+
+#[test]
 fn options_of_jobs_order_them_as_fio_does() {
     both(&[
         "--name=a --rw=write --size=8k --name=b --wait_for=a --filename=a.0.0 --rw=read \

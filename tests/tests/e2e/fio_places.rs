@@ -43,6 +43,8 @@ const JOBS: &[&str] = &[
     "rw=randrw size=1m loops=3 io_size=300k bsrange=4k-16k",
     "rw=read bs=16k size=1000k loops=3 io_size=2m",
     "rw=read nrfiles=3 filesize=16k-128k ioengine=null",
+    "rw=randrw size=777k filename=a:b:c ioengine=null",
+    "rw=write filesize=64k filename=a:b nrfiles=5 ioengine=null",
     "rw=randtrimwrite nrfiles=3 filesize=16k-128k size=200k ioengine=null",
     "rw=rw bs=4k,8k size=777k loops=2 ioengine=libaio iodepth=4",
     "rw=randrw bs=4k norandommap size=512k loops=3 ioengine=libaio iodepth=4",

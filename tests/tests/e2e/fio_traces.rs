@@ -117,6 +117,28 @@ fn a_trace_that_cannot_be_made_names_its_line() {
     }
 }
 
+/// The null engine has as many files as the trace; its offsets do not depend on `offset`.
+#[test]
+fn a_trace_of_several_files_is_replayed_without_a_target() {
+    let Some(fio) = tool("fio") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let log = "fio version 3 iolog\n0 a add\n0 b add\n0 a open\n0 b open\n1 a read 0 4096\n\
+               2 b write 4096 8192\n3 a read 61440 4096\n4 b sync 0 0\n5 a close\n5 b close\n";
+    std::fs::write(folder.join("log"), log).expect("a log");
+    for options in ["--ioengine=null --write_iolog=copy", "--offset=32k"] {
+        for file in ["a", "b"] {
+            std::fs::write(folder.join(file), vec![1; 1 << 16]).expect("a file");
+        }
+        let line = format!("--name=r --read_iolog=log {options}");
+        let expected = counts(&[fio, "--thread"], folder, &line);
+        assert_eq!(counts(&[UGEOM, "run"], folder, &line), expected, "{line}");
+        assert_eq!(expected[..4], [2, 8192, 1, 8192]);
+    }
+    let copy = std::fs::read_to_string(folder.join("copy")).expect("a log");
+    has(&copy, "b write 4096 8192");
+}
+
 #[test]
 fn each_copy_of_a_job_replays_the_next_of_several_traces() {
     let Some(fio) = tool("fio") else { return };

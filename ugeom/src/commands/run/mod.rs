@@ -47,7 +47,7 @@ line and of the first job file. Options of the program:
   --trigger-file=FILE      end all jobs when FILE is there, and remove it
   --trigger-timeout=TIME   end all jobs after TIME
   --trigger=COMMAND        shell command to run then
-  --section=NAME           run only this section of a job file
+  --section=NAME           run only the jobs of this name
   --readonly               refuse jobs that write or trim
   --parse-only             parse the jobs and run none
   --showcmd                print the jobs as a command line and run none
