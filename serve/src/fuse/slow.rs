@@ -231,9 +231,9 @@ impl Opener {
         })
     }
 
-    /// SETATTR. Programs that truncate a file to nothing take it for zeroes and write only data over
-    /// them, as cp(1) does: that is right where no data is, and would mix old and new data where
-    /// some is.
+    /// SETATTR. Programs that truncate a file to nothing take it for zeroes and write only data
+    /// over them, as cp(1) does: that is right where no data is, and would mix old and new data
+    /// where some is.
     fn set_attributes(&mut self, node: u64, set: &SetAttributes) -> Result<Vec<u8>, Errno> {
         let files = &self.shared.files;
         let reply = files.set_attributes(node, set)?;
