@@ -269,6 +269,9 @@ fn keys_without_an_end_are_refused() {
     has(&wrong, "Wrong key for");
 }
 
+/// Puts content on an image.
+type Make<'a> = &'a dyn Fn(&str);
+
 /// A disk that GELI does not own is not written to by the verbs that need no metadata on it.
 #[test]
 fn the_verbs_write_over_no_other_content() {
@@ -277,7 +280,7 @@ fn the_verbs_write_over_no_other_content() {
     geli(&["init", "-B", &backup, "-P", "-K", key, &old.image]);
     let gpt = |image: &str| drop(part(&["create", "-s", "gpt", image]));
     let ext4 = |image: &str| drop(other("mkfs.ext4", &["-q", "-F", image]));
-    let mut made: Vec<(&str, &dyn Fn(&str))> = vec![("a GPT", &gpt)];
+    let mut made: Vec<(&str, Make<'_>)> = vec![("a GPT", &gpt)];
     if ugeom_testkit::program("mkfs.ext4").is_some() {
         made.push(("an ext4 file system", &ext4));
     }
