@@ -120,15 +120,11 @@ pub fn refuse_table_within(target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// Refuses bytes of a target in which something stands that `in_the_way` is true for.
-pub fn refuse_bytes(
-    target: &Target,
-    range: &Range<u64>,
-    in_the_way: impl Fn(&Content) -> bool,
-) -> Result<()> {
+/// What a target carries and `in_the_way` is true for.
+pub fn contents(target: &Target, in_the_way: impl Fn(&Content) -> bool) -> Result<Vec<Content>> {
     let mut found = look(target, target.top)?;
-    found.retain(|content| content.stands_in(range) && in_the_way(content));
-    refuse(&target.name, found)
+    found.retain(in_the_way);
+    Ok(found)
 }
 
 /// The extent of a window.
@@ -259,7 +255,8 @@ fn below(tree: &Tree, top: ProviderId) -> Vec<(ProviderId, Range<u64>)> {
     found
 }
 
-fn refuse(provider: &str, contents: Vec<Content>) -> Result<()> {
+/// Refuses a provider with that content, if there is any.
+pub fn refuse(provider: &str, contents: Vec<Content>) -> Result<()> {
     match contents.as_slice() {
         [] => Ok(()),
         found => Err(carries(provider, found)),
@@ -268,11 +265,16 @@ fn refuse(provider: &str, contents: Vec<Content>) -> Result<()> {
 
 /// The refusal to destroy the content of a provider.
 pub fn carries(provider: &str, found: &[Content]) -> anyhow::Error {
-    let found: Vec<String> = found.iter().map(Content::to_string).collect();
     anyhow!(
         "{provider} carries {}; nothing was written, --destroy overwrites it",
-        found.join(", ")
+        list(found)
     )
+}
+
+/// Contents in a sentence.
+pub fn list(found: &[Content]) -> String {
+    let found: Vec<String> = found.iter().map(Content::to_string).collect();
+    found.join(", ")
 }
 
 #[cfg(test)]

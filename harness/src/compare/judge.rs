@@ -364,20 +364,11 @@ pub(super) fn between(
     compared.others = others.iter().map(|side| side.name.clone()).collect();
     compared.add_files(base);
     others.iter().for_each(|side| compared.add_files(side));
-    let dated = |side: &Side| side.files.iter().any(|file| file.document.is_some());
     std::iter::once(base)
         .chain(others)
         .try_for_each(refuse_repeated)?;
     for other in others {
-        let shared = shared(base, other);
-        if shared.is_empty() && (!dated(base) || !dated(other)) {
-            compared.confounded.push(format!(
-                "{} and {} were measured at different times: differences include all other \
-                 changes in between (ugeom ab interleaves both sides)",
-                base.name, other.name
-            ));
-        }
-        compared.confounded.extend(shared);
+        compared.confounded.extend(confounded(base, other));
     }
     let old = base.series();
     refuse_unknown(&options.cases, &base.name, &old)?;
@@ -430,6 +421,20 @@ pub(super) fn between(
     }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     compared.with_something(options, &known)
+}
+
+/// What two sides differ in beside what is compared.
+fn confounded(base: &Side, other: &Side) -> Vec<String> {
+    let dated = |side: &Side| side.files.iter().any(|file| file.document.is_some());
+    let shared = shared(base, other);
+    if !shared.is_empty() || (dated(base) && dated(other)) {
+        return shared;
+    }
+    vec![format!(
+        "{} and {} were measured at different times: differences include all other changes in \
+         between (ugeom ab interleaves both sides)",
+        base.name, other.name
+    )]
 }
 
 /// Refuses names of cases that a result does not have.

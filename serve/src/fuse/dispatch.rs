@@ -146,7 +146,7 @@ impl Dispatcher {
             Request::GetAttributes if later => {
                 return self.ask(ticket, OpenerRequest::Attributes(node));
             }
-            Request::SetAttributes(set) if later => {
+            Request::SetAttributes(set) if later || set.empties() => {
                 return self.ask(ticket, OpenerRequest::SetAttributes(node, set));
             }
             Request::ReadDirectory(from) if later => {

@@ -180,15 +180,22 @@ impl Files {
         Ok(attributes_reply(&attributes))
     }
 
-    /// SETATTR. A provider's size is what it is: to shorten it to nothing, as open(2) does with
-    /// O_TRUNC, is taken and does nothing, as with a device; so is the size that it has.
+    /// SETATTR. A provider's size is what it is; that size is taken and does nothing. To nothing,
+    /// as open(2) asks with O_TRUNC, it is shortened only if no data is in it, which the caller
+    /// looks for.
     pub fn set_attributes(&self, node: u64, set: &SetAttributes) -> Result<Vec<u8>, Errno> {
         if set.which & (set_flag::MODE | set_flag::UID | set_flag::GID) != 0 || node == ROOT {
             return Err(Errno::PERM);
         }
-        let size = self.provider(node)?.view.content_bytes();
-        if set.which & set_flag::SIZE != 0 && set.size_bytes != 0 && set.size_bytes != size {
-            return Err(Errno::INVAL);
+        let seen = self.provider(node)?;
+        let size = seen.view.content_bytes();
+        if set.which & set_flag::SIZE != 0 {
+            if !self.is_writable(&seen) {
+                return Err(Errno::ROFS);
+            }
+            if set.size_bytes != 0 && set.size_bytes != size {
+                return Err(Errno::INVAL);
+            }
         }
         self.attributes(node)
     }

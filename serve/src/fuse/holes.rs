@@ -124,6 +124,19 @@ pub(super) fn allocated(channel: &mut Channel, handle: &Handle) -> u64 {
     data_bytes + (handle.size_bytes - at)
 }
 
+/// Whether all of a file is a hole.
+pub(super) fn is_empty(channel: &mut Channel, handle: &Handle) -> Result<bool, Errno> {
+    let mut at = 0;
+    while at < handle.size_bytes {
+        let (data, end) = stretch(channel, handle, at)?;
+        if data {
+            return Ok(false);
+        }
+        at = end;
+    }
+    Ok(true)
+}
+
 /// Whether data lies at a place, and where that ends: up to the end where that is unknown.
 fn stretch(channel: &mut Channel, handle: &Handle, at: u64) -> Result<(bool, u64), Errno> {
     let start = at - at % handle.sector_bytes;

@@ -171,7 +171,7 @@ impl Opener {
                     files.look_up(&name)
                 }
                 OpenerRequest::Attributes(node) => self.attributes(node),
-                OpenerRequest::SetAttributes(node, set) => files.set_attributes(node, &set),
+                OpenerRequest::SetAttributes(node, set) => self.set_attributes(node, &set),
                 OpenerRequest::List(node, from) => files.list(node, &from),
                 OpenerRequest::FileSystem => Ok(files.file_system()),
             };
@@ -183,6 +183,20 @@ impl Opener {
     }
 
     fn open(&mut self, node: u64, flags: u32) -> Result<Vec<u8>, Errno> {
+        let handle = Arc::new(self.handle(node, flags)?);
+        let reply = OpenReply {
+            handle: self.tables.add(&handle),
+            // The close of a descriptor that cannot write is no message.
+            flags: match handle.writable {
+                true => OPENED,
+                false => OPENED | open_flag::NOFLUSH,
+            },
+        };
+        Ok(reply.encode())
+    }
+
+    /// Opens the provider of a node.
+    fn handle(&self, node: u64, flags: u32) -> Result<Handle, Errno> {
         let files = &self.shared.files;
         files.stack.notice_growth();
         let seen = files.provider(node)?;
@@ -205,7 +219,7 @@ impl Opener {
                 .say(&format!("{} cannot be opened: {error}", view.name));
             error.errno()
         })?;
-        let handle = Arc::new(Handle {
+        Ok(Handle {
             opened,
             size_bytes: view.content_bytes(),
             sector_bytes: u64::from(view.sectorsize_bytes.max(1)),
@@ -214,17 +228,33 @@ impl Opener {
             ranges: files.ranges.of(view.id),
             dirty: false.into(),
             name: view.name,
-        });
-        let handle = self.tables.add(&handle);
-        let reply = OpenReply {
-            handle,
-            // The close of a descriptor that cannot write is no message.
-            flags: match writes {
-                true => OPENED,
-                false => OPENED | open_flag::NOFLUSH,
-            },
+        })
+    }
+
+    /// SETATTR. Programs that truncate a file to nothing take it for zeroes and write only data
+    /// over them, as cp(1) does: that is right where no data is, and would mix old and new data
+    /// where some is.
+    fn set_attributes(&mut self, node: u64, set: &SetAttributes) -> Result<Vec<u8>, Errno> {
+        let files = &self.shared.files;
+        let reply = files.set_attributes(node, set)?;
+        let Some(name) = files.name(node).filter(|_| set.empties()) else { return Ok(reply) };
+        let is_empty = match self.tables.of_provider(&name) {
+            Some(handle) => super::holes::is_empty(&mut self.channel, &handle)?,
+            None => {
+                let handle = self.handle(node, 0)?;
+                let is_empty = super::holes::is_empty(&mut self.channel, &handle);
+                self.close(Arc::new(handle));
+                is_empty?
+            }
         };
-        Ok(reply.encode())
+        if !is_empty {
+            self.shared.say(&format!(
+                "{name} holds data and cannot be truncated: open it without O_TRUNC \
+                 (dd conv=notrunc), or make a hole of it first (fallocate --punch-hole)"
+            ));
+            return Err(Errno::INVAL);
+        }
+        Ok(reply)
     }
 
     fn attributes(&mut self, node: u64) -> Result<Vec<u8>, Errno> {

@@ -296,6 +296,59 @@ fn a_killed_server_leaves_no_mount_and_no_program_hangs() {
     }
 }
 
+/// Programs that skip zeroes where they have truncated a file leave no old data in a copy.
+#[test]
+fn a_copy_into_a_file_is_complete_or_fails() {
+    let mut source = vec![0; 4 << 20];
+    source[2_000_000..2_004_000].copy_from_slice(&noise(2, 4000));
+    let copies = [
+        ("cp", &["--sparse=auto"][..]),
+        ("cp", &["--sparse=always"]),
+        ("dd", &["bs=64k", "conv=sparse", "status=none"]),
+        ("nbdcopy", &[]),
+        ("qemu-img", &["convert", "-f", "raw", "-O", "raw"]),
+    ];
+    for (name, options) in copies {
+        let Some(found) = program(name) else { continue };
+        for is_new in [true, false] {
+            let (folder, path) = disks::empty_image(4 << 20);
+            let from = disks::at(&folder, "source");
+            let sparse = std::fs::File::create(&from).expect("a file");
+            sparse.set_len(source.len() as u64).expect("a size");
+            sparse
+                .write_all_at(&source[2_000_000..2_004_000], 2_000_000)
+                .expect("data");
+            if !is_new {
+                std::fs::write(&path, noise(1, 4 << 20)).expect("an image");
+            }
+            let image = disks::text(&path);
+            let options_of_server = ["--rw", "--no-taste"];
+            let Some(mut served) = Mounted::start(folder, &image, &options_of_server) else {
+                return;
+            };
+            let to = served.file("disk.img");
+            let (from, to) = match name {
+                "dd" => (format!("if={from}"), format!("of={to}")),
+                _ => (from, to),
+            };
+            let ended = run(command(&found, &[options, &[&from, &to]].concat()), b"");
+            assert_eq!(served.signal("-TERM").code(), Some(0));
+            let bytes = std::fs::read(&path).expect("the image");
+            match is_new {
+                true => assert!(
+                    ended.code == 0 && bytes == source,
+                    "{name}: {}",
+                    ended.stderr
+                ),
+                false => {
+                    assert!(ended.code != 0, "{name} skips zeroes");
+                    assert!(bytes == noise(1, 4 << 20), "{name}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn who_is_not_root_mounts_through_fusermount3() {
     let (Some(setpriv), Some(_)) = (program("setpriv"), program("fusermount3")) else { return };

@@ -1,7 +1,8 @@
 //! Wrong input of `ugeom geli`, and `attach -C`.
 
+use crate::disks;
 use crate::geli::{Files, files, geli, refused};
-use crate::run::{has, part, ugeom, ugeom_with};
+use crate::run::{has, other, part, ugeom, ugeom_with, words_of};
 use std::fs;
 
 /// `attach -C` tries a key and changes nothing; without -C it names the target that does the same.
@@ -266,4 +267,71 @@ fn keys_without_an_end_are_refused() {
     has(&error, "Cannot read keyfile -: more than 16 MiB");
     let wrong = ugeom_with(&attach, &vec![0; 16 << 20]).failed(1);
     has(&wrong, "Wrong key for");
+}
+
+/// Puts content on an image.
+type Make<'a> = &'a dyn Fn(&str);
+
+/// A disk that GELI does not own is not written to by the verbs that need no metadata on it.
+#[test]
+fn the_verbs_write_over_no_other_content() {
+    let old = files(1 << 20);
+    let (key, backup) = (&old.keyfile, disks::at(&old.folder, "backup"));
+    geli(&["init", "-B", &backup, "-P", "-K", key, &old.image]);
+    let gpt = |image: &str| drop(part(&["create", "-s", "gpt", image]));
+    let ext4 = |image: &str| drop(other("mkfs.ext4", &["-q", "-F", image]));
+    let mut made: Vec<(&str, Make<'_>)> = vec![("a GPT", &gpt)];
+    if ugeom_testkit::program("mkfs.ext4").is_some() {
+        made.push(("an ext4 file system", &ext4));
+    }
+    let backup = backup.as_str();
+    let recover = [
+        "recover",
+        "-Bnone",
+        "--from-backup",
+        backup,
+        "-p",
+        "-k",
+        key,
+    ];
+    for (title, make) in made {
+        let new = files(8 << 20);
+        let image = &new.image;
+        make(image);
+        let before = fs::read(image).expect("reads");
+        let refuses = |arguments: &[&str], words: &str| {
+            let error = refused(&[arguments, &[image]].concat());
+            assert!(error.contains(title) && error.contains(words), "{error}");
+            assert!(fs::read(image).expect("reads") == before, "{arguments:?}");
+        };
+        refuses(&["kill", "--destroy"], "has no GELI metadata");
+        refuses(&["restore", "-f", "-Bnone", backup], "--destroy");
+        refuses(&[&recover[..], &["--write"]].concat(), "--destroy");
+        has(&geli(&[&recover[..], &[image]].concat()), "opens slot 0");
+        geli(&[&recover[..], &["--write", "--destroy", image]].concat());
+        has(&geli(&["dump", image]), "version: 7");
+        // With metadata it is GELI's, whatever is left over from before.
+        geli(&["restore", "-f", "-Bnone", backup, image]);
+        geli(&["kill", "--destroy", image]);
+    }
+}
+
+/// Metadata that is damaged, and a last sector of noise, may hold the rest of a key.
+#[test]
+fn damaged_metadata_is_killed() {
+    let one = files(1 << 20);
+    for damaged in [100, 0] {
+        geli(&words_of(&format!(
+            "init --destroy -Bnone -P -K {} {}",
+            one.keyfile, one.image
+        )));
+        let mut bytes = fs::read(&one.image).expect("reads");
+        let place = bytes.len() - 512;
+        bytes[place + damaged] ^= 1;
+        fs::write(&one.image, &bytes).expect("writes");
+        let killed = ugeom(&["geli", "kill", "--destroy", &one.image]);
+        assert_eq!(killed.code, 0, "{}", killed.stderr);
+        let bytes = fs::read(&one.image).expect("reads");
+        assert!(bytes[place..].iter().all(|byte| *byte == 0));
+    }
 }

@@ -161,6 +161,17 @@ impl<'a> EliDisk<'a> {
         Metadata::decode(&sector).map_err(|error| AdminError::of_format(error, &self.name))
     }
 
+    /// Whether the last sector begins as metadata does, also if that is damaged.
+    ///
+    /// # Errors
+    /// `Read`.
+    pub fn begins_as_metadata(&mut self) -> Result<bool, AdminError> {
+        let place = self.place(self.media_bytes);
+        let sector = self.sector(place)?;
+        let decoded = Metadata::decode(&sector);
+        Ok(!matches!(decoded, Err(EliError::Magic { .. })))
+    }
+
     /// Writes the metadata into the last sector, durably.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Requests to a file system (`struct fuse_*_in`).
 
-use super::{Error, expect, opcode, put32, put64, word32, word64};
+use super::{Error, expect, opcode, put32, put64, set_flag, word32, word64};
 
 /// The size of the fixed argument of an operation, bytes. Over io_uring it stands apart from
 /// what follows it.
@@ -55,6 +55,13 @@ pub struct SetAttributes {
     pub which: u32,
     /// The size that is wanted, bytes.
     pub size_bytes: u64,
+}
+
+impl SetAttributes {
+    /// Whether the file is to be truncated to nothing.
+    pub fn empties(&self) -> bool {
+        self.which & set_flag::SIZE != 0 && self.size_bytes == 0
+    }
 }
 
 /// A request FALLOCATE: allocates, zeroes or discards a range.

@@ -99,8 +99,7 @@ fn the_end_is_the_end_of_the_media() {
         assert_eq!(file.write_at(&[1; 100], end - 7).expect("the rest"), 7);
         let full = file.write_at(&[1; 100], end).expect_err("no room");
         assert_eq!(full.kind(), ErrorKind::StorageFull);
-        // As of a device: O_TRUNC does nothing, and its size is what it is.
-        file.set_len(0).expect("what open(2) does with O_TRUNC");
+        assert!(file.set_len(0).is_err(), "it has data");
         assert_eq!(file.metadata().expect("its facts").len(), end);
         file.set_len(end).expect("the size that it has");
         assert!(file.set_len(end * 2).is_err() && file.set_len(512).is_err());
@@ -109,6 +108,32 @@ fn the_end_is_the_end_of_the_media() {
         assert_eq!(grown, Err(Errno::OPNOTSUPP));
         let beyond = fallocate(&file, FallocateFlags::ZERO_RANGE, end, 512);
         assert_eq!(beyond, Err(Errno::NOSPC));
+    });
+}
+
+/// A program that truncates a file writes no zeroes over what it held.
+#[test]
+fn only_a_file_without_data_is_truncated() {
+    each_as_usual("md:1m", |running| {
+        let truncate = || {
+            let mut options = OpenOptions::new();
+            options.write(true).truncate(true).open(running.path("md0"))
+        };
+        let file = truncate().expect("a hole");
+        file.write_all_at(&[1; 100], 700_000).expect("a write");
+        for refused in [truncate().map(drop), file.set_len(0)] {
+            let error = refused.expect_err("it has data");
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
+        drop(file);
+        let file = running.open("md0");
+        let mut found = [0; 100];
+        file.read_exact_at(&mut found, 700_000).expect("data");
+        assert_eq!(found, [1; 100]);
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, flags, 0, 1 << 20).expect("a hole");
+        drop(file);
+        truncate().expect("a hole again");
     });
 }
 

@@ -157,25 +157,13 @@ fn write(path: &str, bytes: &[u8], new: bool) -> std::io::Result<()> {
 pub struct LastSectorArgs {
     /// Overwrite other metadata in the last sector
     #[arg(long)]
-    destroy: bool,
+    pub destroy: bool,
 
     #[command(flatten)]
     pub backup: BackupArgs,
 
     #[command(flatten)]
     pub(super) verbose: Verbose,
-}
-
-impl LastSectorArgs {
-    /// Opens the provider for writing. Without `--destroy`, one whose last sector carries something
-    /// else is refused.
-    pub(super) fn open(&self, target: &str) -> Result<Ready> {
-        let mut ready = Ready::open(target, Delta::READ_WRITE)?;
-        if !self.destroy {
-            ready.refuse_last_sector()?;
-        }
-        Ok(ready)
-    }
 }
 
 const BACKUP_EXAMPLES: &str = "\
@@ -214,9 +202,10 @@ impl Backup {
 }
 
 const RESTORE_ABOUT: &str = "\
-Writes the metadata from a backup to the last sector of a provider, and saves the old content \
-first. A backup made for another size needs -f, which records the present size. Other metadata in \
-that sector, such as the second copy of a GPT, is overwritten with --destroy only.";
+Writes the metadata from a backup to the last sector of a provider, and saves old metadata there \
+first. A backup made for another size needs -f, which records the present size. A provider without \
+metadata that carries a file system, or has something else in that sector, such as the second copy \
+of a GPT, is written to with --destroy only.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
@@ -247,7 +236,10 @@ impl Restore {
     pub fn run(&self) -> Result<()> {
         let bytes = read_backup(&self.file);
         let bytes = bytes.with_context(|| format!("Cannot open {}", self.file))?;
-        let mut ready = self.change.open(&self.target)?;
+        let mut ready = Ready::open(&self.target, Delta::READ_WRITE)?;
+        if !self.change.destroy {
+            ready.refuse_others()?;
+        }
         let mut disk = ready.disk()?;
         self.change
             .backup

@@ -339,7 +339,8 @@ impl Delkey {
 const KILL_ABOUT: &str = "\
 Overwrites the metadata several times with random bytes and then with zeroes, each durably. \
 Without \
-a backup of the metadata the data is lost for ever. No backup is written unless -B names a file.
+a backup of the metadata the data is lost for ever. No backup is written unless -B names a file. A \
+provider that carries something else and no metadata is refused.
 
 With -a every GELI provider that a target holds is killed, such as all encrypted partitions of a \
 disk.";
@@ -385,6 +386,7 @@ impl Kill {
             }
             if !self.all {
                 let mut ready = Ready::open(text, Delta::READ_WRITE)?;
+                refuse_without_metadata(&mut ready)?;
                 return self.kill(&mut ready.disk()?, count);
             }
             let target = open_target(text, Delta::READ_WRITE)?;
@@ -410,6 +412,22 @@ impl Kill {
         disk.kill()?;
         self.verbose
             .say(|| format!("{} has been killed.", disk.name))
+    }
+}
+
+/// Refuses to kill what GELI does not own. A last sector that cannot be read, or that nothing is
+/// known of, may hold the rest of a key.
+fn refuse_without_metadata(ready: &mut Ready) -> Result<()> {
+    if ready.disk()?.begins_as_metadata().unwrap_or(true) {
+        return Ok(());
+    }
+    match ready.others()?.as_slice() {
+        [] => Ok(()),
+        found => bail!(
+            "{} has no GELI metadata and carries {}; nothing was written",
+            ready.target.name,
+            safety::list(found)
+        ),
     }
 }
 
@@ -440,7 +458,10 @@ pub struct Resize {
 
 impl Resize {
     pub fn run(&self) -> Result<()> {
-        let mut ready = self.change.open(&self.target)?;
+        let mut ready = Ready::open(&self.target, true)?;
+        if !self.change.destroy {
+            ready.refuse_last_sector()?;
+        }
         let mut disk = ready.disk()?;
         let (place, _) = admin::metadata_at_old_size(&mut disk, self.old_bytes)?;
         self.change.backup.save_from(&mut disk, place)?;

@@ -12,10 +12,14 @@ use crate::output;
 use crate::safety;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use std::ops::Range;
 use ugeom_classes::eli::admin::EliDisk;
 use ugeom_classes::{Target, TargetOptions};
-use ugeom_format::content::ContentUse;
+use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Channel, Delta, Opened};
+
+/// The name of content that is GEOM's, of which GELI's is encrypted.
+const GEOM: &str = "geom";
 
 const LONG_ABOUT: &str = "\
 Makes, changes and shows encrypted providers, with the verbs and options of FreeBSD's geli. To \
@@ -119,14 +123,38 @@ impl Ready {
         })
     }
 
-    /// Refuses a provider with something else where the metadata goes.
-    fn refuse_last_sector(&mut self) -> Result<()> {
+    /// The last sector, where the metadata goes: a range of bytes.
+    fn last_sector(&self) -> Result<Range<u64>> {
         let view = opening::top(&self.target)?;
         let sector_bytes = u64::from(view.sectorsize_bytes.max(1));
         let end = view.mediasize_bytes / sector_bytes * sector_bytes;
-        let last = end.saturating_sub(sector_bytes)..end;
-        safety::refuse_bytes(&self.target, &last, |found| {
-            found.usage != ContentUse::Encrypted
+        Ok(end.saturating_sub(sector_bytes)..end)
+    }
+
+    /// Refuses a provider with something else where the metadata goes.
+    fn refuse_last_sector(&self) -> Result<()> {
+        let last = self.last_sector()?;
+        let found = safety::contents(&self.target, |found| {
+            found.usage != ContentUse::Encrypted && found.stands_in(&last)
+        })?;
+        safety::refuse(&self.target.name, found)
+    }
+
+    /// Refuses a provider that carries something else and no metadata.
+    fn refuse_others(&mut self) -> Result<()> {
+        match self.disk()?.begins_as_metadata() {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => safety::refuse(&self.target.name, self.others()?),
+        }
+    }
+
+    /// What else stands in the last sector, or owns the whole medium.
+    fn others(&self) -> Result<Vec<Content>> {
+        let last = self.last_sector()?;
+        safety::contents(&self.target, |found| match found.usage {
+            ContentUse::Encrypted => found.name != GEOM,
+            ContentUse::FileSystem | ContentUse::Volume | ContentUse::Image => true,
+            ContentUse::Table | ContentUse::Other => found.stands_in(&last),
         })
     }
 

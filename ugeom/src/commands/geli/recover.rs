@@ -26,7 +26,8 @@ are tried as well. With a key it prints which slot the key opens.
 
 Nothing is written unless --write is given: the one copy that was found (or that opens with the \
 key) \
-then goes into the last sector, with the present size. The old content is saved first.";
+then goes into the last sector, with the present size. Old metadata there is saved first. A \
+provider without metadata that carries something else is written to with --destroy only.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,6 +58,10 @@ pub struct Recover {
     /// Write what was found into the last sector
     #[arg(long)]
     write: bool,
+
+    /// With --write: overwrite other content
+    #[arg(long)]
+    destroy: bool,
 
     #[command(flatten)]
     key: OldKeyArgs,
@@ -195,6 +200,9 @@ impl Judge<'_> {
 impl Recover {
     pub fn run(&self) -> Result<()> {
         let mut ready = Ready::open(&self.target, Delta::of_user(self.write))?;
+        if self.write && !self.destroy {
+            ready.refuse_others()?;
+        }
         let backups = self.backups()?;
         let tree = ready.target.stack.tree();
         let mut sizes = self.sizes(&tree, &ready.target.name);
