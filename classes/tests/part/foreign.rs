@@ -382,9 +382,9 @@ fn a_dynamic_disk_lists_its_volumes_and_not_its_partitions() {
         assert!(lines.contains(&line), "{line}: {text}");
     }
     begins(&table.backup(), "LDM 4\n1        ntfs    63  1000 Simple");
-    let mut table = || Editor::open(&mut channel, &opened, None);
-    let added = table().and_then(|it| it.add_part(&NewPart::default()));
-    let destroyed = table().and_then(|it| it.destroy(true));
+    let added = Editor::open(&mut channel, &opened, None)
+        .and_then(|table| table.add_part(&NewPart::default()));
+    let destroyed = Editor::open(&mut channel, &opened, None).and_then(|table| table.destroy(true));
     for refused in [added.map(drop), destroyed.map(drop)] {
         let error = refused.expect_err("it is only read").to_string();
         ugeom_testkit::has(&error, "LDM table is only read");

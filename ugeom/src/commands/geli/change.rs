@@ -458,7 +458,7 @@ pub struct Resize {
 
 impl Resize {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, true)?;
+        let mut ready = Ready::open(&self.target, Delta::READ_WRITE)?;
         if !self.change.destroy {
             ready.refuse_last_sector()?;
         }
