@@ -24,7 +24,8 @@ fn entry(slot: u32) -> Entry {
     }
 }
 
-/// A model of threads that each take several locks: two preemptions, which loom advises as the least.
+/// A model of threads that each take several locks: two preemptions, which loom advises as the
+/// least.
 fn two_preemptions(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);

@@ -1,12 +1,12 @@
 //! Whether few workers complete as many calls as all: a worker that watches the others finds out.
 //!
 //! A call that sleeps briefly (a read of a fast disk) costs a switch of threads. With a worker for
-//! each request a second one follows: the worker finds no request when its call returns, sleeps, and
-//! is woken for the next. With fewer workers than requests it finds one. But a slow disk needs all
-//! requests at once, and a request on which the others depend must not wait for them. So the rates
-//! are measured: when more workers than a few are at work, one of them watches, and lets all and
-//! few work in turn. While few complete as many calls it stays, tries again now and then, and lifts
-//! the limit when no request is taken for a moment.
+//! each request a second one follows: the worker finds no request when its call returns, sleeps,
+//! and is woken for the next. With fewer workers than requests it finds one. But a slow disk needs
+//! all requests at once, and a request on which the others depend must not wait for them. So the
+//! rates are measured: when more workers than a few are at work, one of them watches, and lets all
+//! and few work in turn. While few complete as many calls it stays, tries again now and then, and
+//! lifts the limit when no request is taken for a moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, fence};
@@ -64,8 +64,8 @@ pub(crate) struct Watch {
     tried: Mutex<Tried>,
 }
 
-/// The calls of all workers, and of few, and in how many ticks of the clock: of the last trial, half
-/// of those of the one before it, and so on.
+/// The calls of all workers, and of few, and in how many ticks of the clock: of the last trial,
+/// half of those of the one before it, and so on.
 #[derive(Clone, Copy, Default)]
 struct Tried {
     all: (u64, u64),

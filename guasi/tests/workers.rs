@@ -61,7 +61,8 @@ fn as_many_workers_start_as_there_are_calls_that_wait() {
     assert!(context.workers() >= COUNT as u32);
 }
 
-/// Short calls may have led to a limit on the workers at work; calls that wait for each other lift it.
+/// Short calls may have led to a limit on the workers at work; calls that wait for each other lift
+/// it.
 #[test]
 fn calls_that_wait_for_each_other_end_after_many_short_ones() {
     const COUNT: usize = 200;

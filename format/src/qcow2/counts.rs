@@ -1,12 +1,11 @@
 //! The reference counts of an image, of which pieces are read as they are needed.
 
-use super::structures::{REFCOUNT_OFFSET_BITS, table_of};
-use super::{Header, REFCOUNT_TABLE_BYTES_MAX, ReadAt};
+use super::{Header, REFCOUNT_OFFSET_BITS, REFCOUNT_TABLE_BYTES_MAX, ReadAt, table_of};
 use crate::bytes;
 use std::io;
 
-/// As much of a block of counts is read at a time, bytes: a hostile table may lead to another block,
-/// of up to 2 MiB, for each of millions of structures.
+/// As much of a block of counts is read at a time, bytes: a hostile table may lead to another
+/// block, of up to 2 MiB, for each of millions of structures.
 const PIECE_BYTES: u64 = 4096;
 
 /// The table of an image, and the last piece that was read.

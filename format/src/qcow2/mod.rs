@@ -15,10 +15,11 @@
 mod counts;
 mod structures;
 
-pub use structures::{Fault, ReadAt, Structures};
+pub use structures::{Fault, Structures};
 
 use crate::bytes;
 use crate::text::begins;
+use std::io;
 use std::ops::Range;
 
 /// Bytes at the start of an image that [`Header::decode`] looks at, at most: the header lies within
@@ -34,6 +35,8 @@ const CLUSTER_BITS: std::ops::RangeInclusive<u32> = 9..=21;
 /// The largest tables that qemu takes (`block/qcow2.h`), bytes and snapshots.
 const L1_BYTES_MAX: u64 = 32 << 20;
 const REFCOUNT_TABLE_BYTES_MAX: u64 = 8 << 20;
+/// The offset in an entry of the refcount table.
+const REFCOUNT_OFFSET_BITS: u64 = !0x1ff;
 const SNAPSHOTS_MAX: u64 = 65536;
 /// The fixed part of an entry in the table of snapshots.
 const SNAPSHOT_BYTES_MIN: u64 = 40;
@@ -41,6 +44,18 @@ const SNAPSHOT_BYTES_MIN: u64 = 40;
 const REFCOUNT_ORDER_MAX: u32 = 6;
 const BACKING_FORMAT: u32 = 0xe279_2aca;
 const DATA_FILE: u32 = 0x4441_5441;
+
+/// Reads so many bytes from an offset of the file; zeroes past its end.
+pub type ReadAt<'a> = dyn FnMut(u64, usize) -> io::Result<Vec<u8>> + 'a;
+
+/// A table that is no larger than `most` bytes.
+fn table_of(place: &Range<u64>, most: u64, read: &mut ReadAt<'_>) -> io::Result<Vec<u8>> {
+    let length = place.end.saturating_sub(place.start);
+    if length > most {
+        return Err(io::Error::other("a table is larger than any image needs"));
+    }
+    read(place.start, length as usize)
+}
 
 /// Bits of [`Header::incompatible`]: an image with an unknown one is not opened.
 pub mod incompatible {

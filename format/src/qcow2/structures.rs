@@ -5,7 +5,10 @@
 //! such writes (`block/qcow2-refcount.c`, `qcow2_check_metadata_overlap`).
 
 use super::counts::Counts;
-use super::{Header, L1_BYTES_MAX, REFCOUNT_TABLE_BYTES_MAX, SNAPSHOTS_MAX};
+use super::{
+    Header, L1_BYTES_MAX, REFCOUNT_OFFSET_BITS, REFCOUNT_TABLE_BYTES_MAX, ReadAt, SNAPSHOTS_MAX,
+    table_of,
+};
 use crate::bytes;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -14,22 +17,18 @@ use std::ops::Range;
 
 /// The offset in an entry of a table, whose other bits are flags.
 const OFFSET_BITS: u64 = 0x00ff_ffff_ffff_fe00;
-pub(super) const REFCOUNT_OFFSET_BITS: u64 = !0x1ff;
 /// In an entry of the L1 table: no snapshot uses the L2 table, which is changed in place.
 const COPIED: u64 = 1 << 63;
 /// The fixed part of an entry in the table of snapshots, bytes.
 const SNAPSHOT_BYTES: usize = 40;
 /// More clusters of structures than the largest L1 table has entries.
 const CLUSTERS_MAX: u64 = 2 * L1_BYTES_MAX / 8;
-/// So much of the L1 tables of snapshots is read, bytes: 4096 snapshots of a disk of 1 TiB in clusters
-/// of 64 KiB. The L2 tables of the others are not known.
+/// So much of the L1 tables of snapshots is read, bytes: 4096 snapshots of a disk of 1 TiB in
+/// clusters of 64 KiB. The L2 tables of the others are not known.
 const SNAPSHOT_TABLES_BYTES: u64 = 64 << 20;
-/// So many clusters past the end of the file may be in use in a row: a write that failed leaves some,
-/// and a search for a free one passes over them in a tenth of a second.
+/// So many clusters past the end of the file may be in use in a row: a write that failed leaves
+/// some, and a search for a free one passes over them in a tenth of a second.
 const PAST_END_MAX: u64 = 1 << 20;
-
-/// Reads so many bytes from an offset of the file; zeroes past its end.
-pub type ReadAt<'a> = dyn FnMut(u64, usize) -> io::Result<Vec<u8>> + 'a;
 
 /// What is in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +43,8 @@ struct Held {
 /// Why an image cannot be written to: the next change of its map would destroy a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The cluster of a structure counts as free, or an L2 table as that of fewer snapshots than use
-    /// it.
+    /// The cluster of a structure counts as free, or an L2 table as that of fewer snapshots than
+    /// use it.
     Uncounted {
         /// Where in the file.
         offset: u64,
@@ -91,7 +90,8 @@ impl Display for Fault {
                 uses,
             } => write!(
                 f,
-                "{name} at byte {offset} of the file has {uses} uses, and a reference count of {count}"
+                "{name} at byte {offset} of the file has {uses} uses, and a reference count of \
+                 {count}"
             ),
             Self::Shared { offset, name } => {
                 write!(
@@ -265,19 +265,6 @@ impl Structures {
         }
         Ok(Some(Fault::PastTheEnd))
     }
-}
-
-/// A table that is no larger than `most` bytes.
-pub(super) fn table_of(
-    place: &Range<u64>,
-    most: u64,
-    read: &mut ReadAt<'_>,
-) -> io::Result<Vec<u8>> {
-    let length = place.end.saturating_sub(place.start);
-    if length > most {
-        return Err(io::Error::other("a table is larger than any image needs"));
-    }
-    read(place.start, length as usize)
 }
 
 /// The entries of a table that are used.

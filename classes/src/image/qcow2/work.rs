@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use ugeom_machine::interrupt;
 use ugeom_stack::{Bio, Command, Errno, Flags};
 
-/// How long a request may take once the process was asked to end: a search for a free cluster passes
-/// over all that are used, in an image with wrong counts for hours.
+/// How long a request may take once the process was asked to end: a search for a free cluster
+/// passes over all that are used, in an image with wrong counts for hours.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 thread_local! {
