@@ -54,4 +54,4 @@ pub mod wire;
 pub mod xz;
 pub mod zstd;
 
-pub use media::{Media, SectorRead, SectorWrite, Unreadable};
+pub use media::{Media, ReadAt, SectorRead, SectorWrite, Unreadable};

@@ -55,6 +55,9 @@ impl Media {
 /// own error.
 pub type SectorRead<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>, String> + 'a;
 
+/// Reads so many bytes from an offset of a file; zeroes past its end.
+pub type ReadAt<'a> = dyn FnMut(u64, usize) -> std::io::Result<Vec<u8>> + 'a;
+
 /// A sector that a decoder needs and cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("sector {sector} cannot be read: {reason}")]

@@ -5,6 +5,8 @@
 mod compressed;
 #[path = "../../fuzz/src/content.rs"]
 mod content_target;
+#[path = "../../fuzz/src/image_tables.rs"]
+mod image_tables;
 #[path = "../../fuzz/src/reached.rs"]
 mod reached;
 #[path = "../../fuzz/src/search.rs"]
@@ -212,7 +214,7 @@ proptest! {
 
     #[test]
     fn a_header_of_an_image(bytes in disk(1024), version in 0_u8..4, bits in 0_u8..25) {
-        targets::qcow2(&bytes);
+        image_tables::qcow2(&bytes);
         let mut bytes = bytes;
         bytes.resize(1024, 0);
         bytes[..8].copy_from_slice(&[b'Q', b'F', b'I', 0xfb, 0, 0, 0, version]);
@@ -220,7 +222,23 @@ proptest! {
         bytes[8..20].copy_from_slice(&[0, 0, 0, 0, 0, 0, name[0], name[1], 0, 0, 0, name[2]]);
         bytes[20..24].copy_from_slice(&[0, 0, 0, bits]);
         bytes[100..104].copy_from_slice(&[0, 0, 0, 104]);
-        targets::qcow2(&bytes);
+        image_tables::qcow2(&bytes);
+    }
+
+    #[test]
+    fn tables_of_a_sparse_extent(bytes in disk(4096), grain in 0_u8..9, entries in 0_u8..9) {
+        let mut bytes = bytes;
+        bytes[..4].copy_from_slice(b"KDMV");
+        let word = |bytes: &mut [u8], at: usize, value: u8| {
+            bytes[at..at + 8].copy_from_slice(&u64::from(value).to_le_bytes());
+        };
+        // 40 sectors; directories in sectors 1 and 2, tables where the random bytes say.
+        word(&mut bytes, 12, 40);
+        word(&mut bytes, 20, grain);
+        word(&mut bytes, 48, 2);
+        word(&mut bytes, 56, 1);
+        bytes[44..48].copy_from_slice(&[entries, 0, 0, 0]);
+        image_tables::vmdk_tables(&bytes);
     }
 
     #[test]

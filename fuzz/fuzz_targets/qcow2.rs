@@ -1,4 +1,4 @@
-//! Fuzz target: see `qcow2` in `src/format.rs`.
+//! Fuzz target: see `qcow2` in `src/image_tables.rs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::qcow2(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::image_tables::qcow2(data));

@@ -9,6 +9,7 @@ pub mod control;
 pub mod eli;
 pub mod format;
 pub mod image;
+pub mod image_tables;
 pub mod job;
 pub mod kernel;
 pub mod labels;

@@ -235,6 +235,19 @@ fn facts(settings: &Settings<'_>) -> Vec<Fact> {
     ]
 }
 
+/// Bytes of the file; zeroes past its end.
+fn read_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut bytes[filled..], at.saturating_add(filled as u64))? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(bytes)
+}
+
 /// How many bytes a file or a block device has.
 fn bytes_of(file: &File) -> io::Result<u64> {
     let mut file = file;

@@ -14,7 +14,7 @@
 use super::chain::{Allowed, folder, resolve};
 use super::child::{file_node, real_path, start_of};
 use super::cut::warn_of;
-use super::{FileKind, ImageFormat, Settings, bytes_of, malformed, recognise};
+use super::{FileKind, ImageFormat, Settings, bytes_of, malformed, read_at, recognise};
 use crate::build::{BuildError, refuse_in_use};
 use crate::path::{path_of, text_of};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use ugeom_format::vmdk::{
-    DESCRIPTOR_BYTES_MAX, Descriptor, Extent, ExtentKind, Parent, SparseHeader,
+    DESCRIPTOR_BYTES_MAX, Descriptor, Extent, ExtentKind, Parent, SparseHeader, grains,
 };
 
 /// The header of a sparse extent fits in these bytes.
@@ -102,7 +102,7 @@ fn find(allowed: &Allowed<'_>, from: &Path, parent: &Parent) -> Result<PathBuf, 
 ///
 /// # Errors
 /// An extent is no regular file in the folder of the image, or is in use and would be written to;
-/// qemu might read the descriptor in another way.
+/// a write would destroy a part of one; qemu might read the descriptor in another way.
 fn read(shown: &str, path: &Path, writable: bool) -> Result<Descriptor, BuildError> {
     let start = start_of(path, DESCRIPTOR_BYTES_MAX as u64 + 1);
     let start = start.map_err(BuildError::os("reading", shown))?;
@@ -113,11 +113,33 @@ fn read(shown: &str, path: &Path, writable: bool) -> Result<Descriptor, BuildErr
         let file = check_extent(shown, path, extent)?;
         if writable {
             refuse_in_use(&file, &text_of(&file))?;
+            check_tables(&text_of(&file), &file)?;
         }
         warn_of(&text_of(&file), &file, ImageFormat::Vmdk);
     }
+    if writable {
+        check_tables(shown, path)?;
+    }
     warn_of(shown, path, ImageFormat::Vmdk);
     Ok(descriptor)
+}
+
+/// # Errors
+/// A write would destroy tables or data of the file.
+fn check_tables(shown: &str, path: &Path) -> Result<(), BuildError> {
+    let fault = File::open(path).and_then(|file| {
+        let bytes = bytes_of(&file)?;
+        grains::fault(bytes, &mut |at, length| read_at(&file, at, length))
+    });
+    match fault.map_err(BuildError::os("reading", shown))? {
+        None => Ok(()),
+        Some(fault) => {
+            let problem = format!(
+                "cannot be written to: {fault}; `qemu-img convert` copies what can be read"
+            );
+            Err(BuildError::refused(shown, problem))
+        }
+    }
 }
 
 /// A sparse extent of 0 sectors only holds a descriptor; qemu then follows its extents.

@@ -1,7 +1,7 @@
 //! The reference counts of an image, of which pieces are read as they are needed.
 
-use super::{Header, REFCOUNT_OFFSET_BITS, REFCOUNT_TABLE_BYTES_MAX, ReadAt, table_of};
-use crate::bytes;
+use super::{Header, REFCOUNT_OFFSET_BITS, REFCOUNT_TABLE_BYTES_MAX, table_of};
+use crate::{ReadAt, bytes};
 use std::io;
 
 /// As much of a block of counts is read at a time, bytes: a hostile table may lead to another

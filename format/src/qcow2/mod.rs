@@ -17,8 +17,8 @@ mod structures;
 
 pub use structures::{Fault, Structures};
 
-use crate::bytes;
 use crate::text::begins;
+use crate::{ReadAt, bytes};
 use std::io;
 use std::ops::Range;
 
@@ -44,9 +44,6 @@ const SNAPSHOT_BYTES_MIN: u64 = 40;
 const REFCOUNT_ORDER_MAX: u32 = 6;
 const BACKING_FORMAT: u32 = 0xe279_2aca;
 const DATA_FILE: u32 = 0x4441_5441;
-
-/// Reads so many bytes from an offset of the file; zeroes past its end.
-pub type ReadAt<'a> = dyn FnMut(u64, usize) -> io::Result<Vec<u8>> + 'a;
 
 /// A table that is no larger than `most` bytes.
 fn table_of(place: &Range<u64>, most: u64, read: &mut ReadAt<'_>) -> io::Result<Vec<u8>> {

@@ -6,10 +6,9 @@
 
 use super::counts::Counts;
 use super::{
-    Header, L1_BYTES_MAX, REFCOUNT_OFFSET_BITS, REFCOUNT_TABLE_BYTES_MAX, ReadAt, SNAPSHOTS_MAX,
-    table_of,
+    Header, L1_BYTES_MAX, REFCOUNT_OFFSET_BITS, REFCOUNT_TABLE_BYTES_MAX, SNAPSHOTS_MAX, table_of,
 };
-use crate::bytes;
+use crate::{ReadAt, bytes};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::io;

@@ -17,6 +17,8 @@
 //!
 //! Sources: VMware, Virtual Disk Format 5.0; QEMU `block/vmdk.c`; `docs/formats/vmdk.md`.
 
+pub mod grains;
+
 use crate::bytes;
 
 /// The longest descriptor, bytes: qemu reads no more of a file.

@@ -1,5 +1,6 @@
 //! Descriptors of VMware and qemu, and hostile ones.
 
+use super::grains::{Fault, fault};
 use super::*;
 
 const HEAD: &str = "# Disk DescriptorFile\nversion=1\nCID=0000000a\nparentCID=ffffffff\n";
@@ -103,4 +104,131 @@ fn a_sparse_extent_has_a_header_and_a_descriptor_inside() {
     image[..4].copy_from_slice(b"COWD");
     assert!(SparseHeader::decode(&image).is_none());
     assert!(SparseHeader::decode(b"KDMV").is_none());
+}
+
+const SECTOR: usize = 512;
+
+/// A sparse extent of 1,024 sectors in grains of 8, with 64 entries in a table: header,
+/// descriptor (1), directory (2), second directory (3), tables (4, 5; 6, 7), grains from 8 on.
+fn extent() -> Vec<u8> {
+    let mut image = vec![0; 64 * SECTOR];
+    image[..4].copy_from_slice(b"KDMV");
+    image[8..12].copy_from_slice(&0b110_u32.to_le_bytes());
+    for (at, value) in [(12, 1024_u64), (20, 8), (28, 1), (36, 1), (48, 3), (56, 2)] {
+        image[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    image[44..48].copy_from_slice(&64_u32.to_le_bytes());
+    for (at, value) in [(2, 4), (3, 6), (4, 8)] {
+        put(&mut image, at, 0, value);
+        put(&mut image, at, 1, value + if at == 4 { 8 } else { 1 });
+    }
+    image
+}
+
+/// Sets an entry of the table in a sector.
+fn put(image: &mut [u8], sector: usize, entry: usize, value: u32) {
+    let at = sector * SECTOR + entry * 4;
+    image[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn fault_of(image: &[u8]) -> Option<Fault> {
+    let mut read = |at: u64, length: usize| {
+        let start = (at as usize).min(image.len());
+        let mut bytes = image[start..(start + length).min(image.len())].to_vec();
+        bytes.resize(length, 0);
+        Ok(bytes)
+    };
+    fault(image.len() as u64, &mut read).unwrap()
+}
+
+#[test]
+fn sound_tables_have_no_fault() {
+    let mut image = extent();
+    assert_eq!(fault_of(&image), None);
+    // A grain of zeroes, and none.
+    put(&mut image, 4, 5, 1);
+    put(&mut image, 2, 1, 0);
+    assert_eq!(fault_of(&image), None);
+    assert_eq!(fault_of(b"COWD"), None);
+}
+
+#[test]
+fn entries_that_lead_to_something_else_are_faults() {
+    for (sector, entry, value, expected) in [
+        (
+            2,
+            1,
+            4,
+            "its grain directory leads to byte 2048, where a grain table is",
+        ),
+        (
+            2,
+            0,
+            7,
+            "its grain directory leads to byte 3584, where a grain table is",
+        ),
+        (
+            3,
+            1,
+            2,
+            "its grain directory leads to byte 1024, where its grain directory is",
+        ),
+        (
+            2,
+            1,
+            1,
+            "its grain directory leads to byte 512, where its descriptor is",
+        ),
+        (
+            2,
+            1,
+            10,
+            "a grain table leads to byte 4096, where a grain table is",
+        ),
+        (
+            2,
+            1,
+            64,
+            "its grain directory leads to byte 32768, past the end of the file",
+        ),
+        (
+            4,
+            3,
+            7,
+            "a grain table leads to byte 3584, where a grain table is",
+        ),
+        (
+            4,
+            3,
+            15,
+            "a grain table leads to byte 7680, where a grain is",
+        ),
+        (
+            4,
+            3,
+            64,
+            "a grain table leads to byte 32768, past the end of the file",
+        ),
+    ] {
+        let mut image = extent();
+        put(&mut image, sector, entry, value);
+        let found = fault_of(&image).map(|fault| fault.to_string());
+        assert_eq!(found, Some(format!("an entry of {expected}")));
+    }
+    // Without the flag, 1 is the second sector.
+    let mut image = extent();
+    image[8] = 0b010;
+    put(&mut image, 4, 5, 1);
+    assert!(fault_of(&image).is_some());
+}
+
+#[test]
+fn sizes_that_no_image_has_are_a_fault() {
+    for (at, value) in [(12, u64::MAX), (20, 0), (20, 1 << 40), (44, 0), (44, 513)] {
+        let mut image = extent();
+        let bytes = value.to_le_bytes();
+        let length = if at == 44 { 4 } else { 8 };
+        image[at..at + length].copy_from_slice(&bytes[..length]);
+        assert_eq!(fault_of(&image), Some(Fault::Sizes));
+    }
 }

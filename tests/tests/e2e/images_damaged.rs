@@ -225,3 +225,31 @@ fn an_image_whose_counts_miss_its_structures_is_not_written() {
         assert!(read[..1 << 20] == disk[..1 << 20], "{options}");
     }
 }
+
+/// qemu-nbd would write new entries of the map into whatever the directory leads to.
+#[test]
+fn a_vmdk_image_whose_tables_overlap_is_not_written_to() {
+    let Some((folder, disk)) = image("vmdk") else { return };
+    let target = path(&folder, "a.vmdk");
+    let sound = ugeom_with(
+        &["write", "--destroy", "--length", "4096", &target],
+        &[7; 4096],
+    );
+    assert_eq!(sound.code, 0, "{}", sound.stderr);
+    let mut bytes = [0; 8];
+    let file = std::fs::File::open(&target).expect("an image");
+    file.read_exact_at(&mut bytes, 56).expect("the directory");
+    let directory = u64::from_le_bytes(bytes) * 512;
+    // The table of the first 32 MiB is the directory itself.
+    let wrong = u32::try_from(directory / 512).expect("a sector");
+    overwrite(&target, directory, &wrong.to_le_bytes());
+    let before = std::fs::read(&target).expect("the image");
+    let refused = ugeom_with(&["write", "--destroy", &target], &disk[..4096]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    has(
+        &refused.stderr,
+        "cannot be written to: an entry of its grain directory leads to byte",
+    );
+    assert!(before == std::fs::read(&target).expect("the image"));
+    assert_eq!(ugeom(&["show", &target]).code, 0);
+}

@@ -3,12 +3,11 @@
 //! qemu marks such an image as corrupt and refuses it for writing from then on. Here the write
 //! fails, and the image stays as it is.
 
-use super::super::bytes_of;
+use super::super::{bytes_of, read_at};
 use super::Image;
 use imago::Mapping;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use ugeom_format::qcow2::{HEAD_BYTES, Header, Structures};
 
 /// What mends an image whose structures are wrong.
@@ -72,17 +71,4 @@ impl Guard {
         }
         true
     }
-}
-
-/// Bytes of the file; zeroes past its end.
-fn read_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; length];
-    let mut filled = 0;
-    while filled < length {
-        match file.read_at(&mut bytes[filled..], at.saturating_add(filled as u64))? {
-            0 => break,
-            count => filled += count,
-        }
-    }
-    Ok(bytes)
 }
