@@ -205,22 +205,29 @@ pub fn parse_arguments(
         if all.report.take(name, value.as_deref(), &origin)? {
             continue;
         }
-        own_setting(&mut own, name, value, origin)?;
+        own_setting(&mut own, &all.report.sections, name, value, origin)?;
     }
+    from_files.retain(|section| is_wanted(section, &all.report.sections));
     all.sections = own;
     all.sections.extend(from_files);
-    only_wanted(&mut all)?;
+    check_wanted(&all)?;
     Ok(all)
 }
 
-/// Leaves out the jobs that `--section` does not name, also those of the command line.
-fn only_wanted(all: &mut Arguments) -> Result<(), JobError> {
+/// The name of a section for all later jobs.
+const GLOBAL: &str = "global";
+
+/// Whether one of `--section` names a job, or none is given.
+fn is_wanted(section: &Section, wanted: &[String]) -> bool {
+    wanted.is_empty() || section.is_global() || wanted.contains(&section.name)
+}
+
+/// # Errors
+/// `--section` leaves no job.
+fn check_wanted(all: &Arguments) -> Result<(), JobError> {
     let Some(first) = all.report.sections.first() else {
         return Ok(());
     };
-    let wanted = &all.report.sections;
-    all.sections
-        .retain(|section| section.is_global() || wanted.contains(&section.name));
     if all.sections.iter().all(Section::is_global) {
         let text = format!("--section={first}");
         let origin = Origin::Argument {
@@ -265,8 +272,11 @@ fn option_text(argument: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
+/// A setting of the command line. As in fio, `--section` counts for the jobs after it, and what
+/// follows a job that is left out is for all later ones.
 fn own_setting(
     own: &mut Vec<Section>,
+    wanted: &[String],
     name: &str,
     value: Option<String>,
     origin: Origin,
@@ -281,7 +291,9 @@ fn own_setting(
             file: 0,
             settings: Vec::new(),
         };
-        if section.is_global() {
+        if !is_wanted(&section, wanted) {
+            GLOBAL.clone_into(&mut section.name);
+        } else if section.is_global() {
             // fio reports it with the other global options.
             let (name, origin) = (section.name.clone(), section.origin.clone());
             section
@@ -293,7 +305,7 @@ fn own_setting(
     }
     if own.is_empty() {
         own.push(Section {
-            name: "global".to_owned(),
+            name: GLOBAL.to_owned(),
             origin: origin.clone(),
             file: 0,
             settings: Vec::new(),

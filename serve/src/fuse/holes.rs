@@ -20,6 +20,11 @@ const SEEK_HOLE: u32 = 4;
 /// Stretches that are asked for at a time.
 const EXTENTS: usize = 64;
 
+/// So much is read to see whether a file is empty, bytes: data rarely begins with more zeroes, and
+/// a program waits for the answer.
+const ZEROES_READ_BYTES: u64 = 1 << 30;
+const PIECE_BYTES: usize = 256 << 10;
+
 /// Stretches of data and holes that are counted for stat(2).
 const STRETCHES_COUNTED: usize = 256;
 
@@ -124,15 +129,39 @@ pub(super) fn allocated(channel: &mut Channel, handle: &Handle) -> u64 {
     data_bytes + (handle.size_bytes - at)
 }
 
-/// Whether all of a file is a hole.
+/// Whether all of a file is zeroes. Where no hole is known, [`ZEROES_READ_BYTES`] are read at most.
 pub(super) fn is_empty(channel: &mut Channel, handle: &Handle) -> Result<bool, Errno> {
-    let mut at = 0;
+    let (mut at, mut left) = (0, ZEROES_READ_BYTES);
     while at < handle.size_bytes {
         let (data, end) = stretch(channel, handle, at)?;
         if data {
-            return Ok(false);
+            let Some(rest) = left.checked_sub(end - at) else { return Ok(false) };
+            left = rest;
+            if !are_zeroes(channel, handle, at..end)? {
+                return Ok(false);
+            }
         }
         at = end;
+    }
+    Ok(true)
+}
+
+fn are_zeroes(channel: &mut Channel, handle: &Handle, range: Range<u64>) -> Result<bool, Errno> {
+    let sector = handle.sector_bytes;
+    let (mut at, end) = (
+        range.start - range.start % sector,
+        range.end.next_multiple_of(sector),
+    );
+    let mut piece = vec![0; PIECE_BYTES.next_multiple_of(sector as usize)];
+    while at < end {
+        let length = piece.len().min((end - at) as usize);
+        let piece = &mut piece[..length];
+        let read = channel.read(&handle.opened, at, piece);
+        read.map_err(|error| error.errno)?;
+        if piece.iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        at += length as u64;
     }
     Ok(true)
 }

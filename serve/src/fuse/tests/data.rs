@@ -134,6 +134,9 @@ fn only_a_file_without_data_is_truncated() {
         fallocate(&file, flags, 0, 1 << 20).expect("a hole");
         drop(file);
         truncate().expect("a hole again");
+        let file = running.open("md0");
+        file.write_all_at(&[0; 9000], 3000).expect("zeroes");
+        truncate().expect("zeroes that were written");
     });
 }
 
