@@ -11,11 +11,11 @@
 //! of the two sees the other. `summon` itself holds a place among the searchers while it decides,
 //! and looks again after it gave the place back.
 //!
-//! **A limit on the workers at work** may be set while a watcher (`watch`) sees to it that requests
-//! are taken. At the limit, waiting requests call no worker: those at work come to them, each after
-//! its call. Whoever finds the limit reached has published work before, so that a worker that ends
-//! its last call meanwhile sees the work. Above the limit, workers rest between two calls, and look
-//! at the limit once more when they are on the list of the idle; the watcher lifts the limit,
+//! **A limit on the workers at work** is set only while a worker watches (`watch`) that requests
+//! are taken. At the limit, a submitter calls no worker: each worker at work takes the next request
+//! after its call. The submitter publishes its work before it looks at the limit, so that a worker
+//! whose call ends at that moment sees the work. Above the limit, workers rest between two calls:
+//! they announce that they are idle, fence, and look at the limit; the watcher lifts the limit,
 //! fences, and looks for work. One of the two sees the other.
 
 use std::time::Duration;
@@ -106,7 +106,7 @@ impl Roster {
         workers.saturating_sub(self.idle_count.load(Ordering::Relaxed))
     }
 
-    /// Sets the limit; for a watcher, which lifts it before it ends. Whoever lifts it calls a
+    /// Sets the limit. For the watcher, which lifts it before it ends its watch, and then calls a
     /// worker if work is waiting.
     pub(crate) fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Ordering::Relaxed);

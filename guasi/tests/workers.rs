@@ -24,6 +24,20 @@ fn status(context: &Context, id: ugeom_guasi::RequestId) -> Status {
     context.info(id).unwrap().status
 }
 
+/// With fewer workers than `count` they never end.
+fn submit_calls_that_wait_for_each_other(context: &Context, count: usize) {
+    let barrier = Arc::new(Barrier::new(count));
+    let works = (0..count).map(|tag| {
+        let barrier = Arc::clone(&barrier);
+        let wait = move || {
+            barrier.wait();
+            Outcome::done(0)
+        };
+        (tag, wait)
+    });
+    assert_eq!(context.submit_batch(0, works, |_| ()).unwrap(), count);
+}
+
 #[test]
 fn the_least_number_of_workers_is_there_from_the_start() {
     let context = Settings::new().workers(3, 5).open().unwrap();
@@ -46,17 +60,7 @@ fn a_worker_that_is_idle_is_used_before_another_is_started() {
 fn as_many_workers_start_as_there_are_calls_that_wait() {
     const COUNT: usize = 40;
     let context = Settings::new().workers(0, 0).open().unwrap();
-    // Each waits for all the others: with fewer workers it would never end.
-    let barrier = Arc::new(Barrier::new(COUNT));
-    let works = (0..COUNT).map(|tag| {
-        let barrier = Arc::clone(&barrier);
-        let work = move || {
-            barrier.wait();
-            Outcome::done(0)
-        };
-        (tag, work)
-    });
-    assert_eq!(context.submit_batch(0, works, |_| ()).unwrap(), COUNT);
+    submit_calls_that_wait_for_each_other(&context, COUNT);
     assert_eq!(context.collect(COUNT, COUNT, None, |_| ()), COUNT);
     assert!(context.workers() >= COUNT as u32);
 }
@@ -80,16 +84,7 @@ fn calls_that_wait_for_each_other_end_after_many_short_ones() {
     while start.elapsed() < Duration::from_millis(300) {
         submit(context.collect(1, COUNT, None, |_| ()));
     }
-    let barrier = Arc::new(Barrier::new(COUNT));
-    let works = (0..COUNT).map(|tag| {
-        let barrier = Arc::clone(&barrier);
-        let wait = move || {
-            barrier.wait();
-            Outcome::done(0)
-        };
-        (tag, wait)
-    });
-    assert_eq!(context.submit_batch(0, works, |_| ()).unwrap(), COUNT);
+    submit_calls_that_wait_for_each_other(&context, COUNT);
     let all = 2 * COUNT;
     assert_eq!(context.collect(all, all, None, |_| ()), all);
 }

@@ -23,7 +23,8 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use ugeom_format::vmdk::{
-    DESCRIPTOR_BYTES_MAX, Descriptor, Extent, ExtentKind, Parent, SparseHeader, grains,
+    DESCRIPTOR_BYTES_MAX, Descriptor, Extent, ExtentKind, Parent, SparseHeader,
+    grains::{self, Fault},
 };
 
 /// The header of a sparse extent fits in these bytes.
@@ -134,9 +135,12 @@ fn check_tables(shown: &str, path: &Path) -> Result<(), BuildError> {
     match fault.map_err(BuildError::os("reading", shown))? {
         None => Ok(()),
         Some(fault) => {
-            let problem = format!(
-                "cannot be written to: {fault}; `qemu-img convert` copies what can be read"
-            );
+            let help = match fault {
+                // qemu refuses them, too.
+                Fault::Sizes => "",
+                _ => "; `qemu-img convert` copies what can be read",
+            };
+            let problem = format!("cannot be written to: {fault}{help}");
             Err(BuildError::refused(shown, problem))
         }
     }

@@ -95,18 +95,17 @@ impl Display for Fault {
             Self::Shared { offset, name } => {
                 write!(
                     f,
-                    "two of its tables claim {name} at byte {offset} of the file"
+                    "two of its tables point to {name} at byte {offset} of the file"
                 )
             }
             Self::Changed { offset } => write!(
                 f,
-                "its map takes the L2 table at byte {offset} of the file for its own, which a \
-                 snapshot uses"
+                "the L2 table at byte {offset} of the file is marked COPIED, and a snapshot uses \
+                 it, too"
             ),
             Self::PastTheEnd => write!(
                 f,
-                "its reference counts take more than {PAST_END_MAX} clusters past the end of the \
-                 file for used"
+                "more than {PAST_END_MAX} clusters past the end of the file have reference counts"
             ),
         }
     }

@@ -327,7 +327,7 @@ fn an_l2_table_of_a_snapshot_that_a_write_would_change_is_a_fault() {
         "take an L2 table of a snapshot at byte 393216 of the file for free space",
     );
     let owned = fault(own | 0x6_0000, 0x6_0000, [1, 1, 1, 1, 1, 1, 2, 0]);
-    is(owned, "for its own, which a snapshot uses");
+    is(owned, "is marked COPIED, and a snapshot uses it, too");
 }
 
 #[test]

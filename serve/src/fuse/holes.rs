@@ -20,9 +20,9 @@ const SEEK_HOLE: u32 = 4;
 /// Stretches that are asked for at a time.
 const EXTENTS: usize = 64;
 
-/// So much is read to see whether a file is empty, bytes: data rarely begins with more zeroes, and
-/// a program waits for the answer.
-const ZEROES_READ_BYTES: u64 = 1 << 30;
+/// So much is read to see whether a file is empty, bytes: other programs that open files wait
+/// meanwhile.
+const ZEROES_READ_BYTES: u64 = 256 << 20;
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Stretches of data and holes that are counted for stat(2).

@@ -81,7 +81,7 @@ fn counts_without_a_free_cluster_are_refused_before_a_search() {
     let block = image.word(table);
     // The same block for all the clusters that the table has room for.
     image.put_words(table, std::iter::repeat_n(block, CLUSTER as usize / 8));
-    image.is_refused("two of its tables claim a refcount block");
+    image.is_refused("two of its tables point to a refcount block");
     image.is_mended();
 
     let Some(image) = Image::new("refcount_bits=16") else { return };
@@ -93,7 +93,7 @@ fn counts_without_a_free_cluster_are_refused_before_a_search() {
         image.put(block, &[1; CLUSTER as usize]);
     }
     // qemu-img frees them one by one, which takes a minute.
-    image.is_refused("more than 1048576 clusters past the end of the file for used");
+    image.is_refused("more than 1048576 clusters past the end of the file have reference counts");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn an_l2_table_of_a_snapshot_is_not_given_away_nor_changed() {
     for (why, owned) in [
         ("an L2 table of a snapshot at byte", false),
         ("has 2 uses, and a reference count of 1", false),
-        ("for its own, which a snapshot uses", true),
+        ("is marked COPIED, and a snapshot uses it, too", true),
     ] {
         let Some(image) = Image::new("refcount_bits=16") else { return };
         let disk = noise(3, 4 << 20);
