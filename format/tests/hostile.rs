@@ -227,7 +227,9 @@ proptest! {
 
     #[test]
     fn tables_of_a_sparse_extent(bytes in disk(4096), grain in 0_u8..9, entries in 0_u8..9) {
+        image_tables::vmdk_tables(&bytes);
         let mut bytes = bytes;
+        bytes.resize(4096, 0);
         bytes[..4].copy_from_slice(b"KDMV");
         let word = |bytes: &mut [u8], at: usize, value: u8| {
             bytes[at..at + 8].copy_from_slice(&u64::from(value).to_le_bytes());

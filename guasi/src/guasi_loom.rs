@@ -142,9 +142,9 @@ impl Floor {
     }
 
     /// Two workers that take an entry each.
-    fn two_workers(self: &Arc<Floor>) -> [thread::JoinHandle<()>; 2] {
+    fn two_workers(floor: &Arc<Floor>) -> [thread::JoinHandle<()>; 2] {
         [0, 1].map(|number| {
-            let floor = Arc::clone(self);
+            let floor = Arc::clone(floor);
             thread::spawn(move || floor.work(&std::sync::Arc::new(Seat::new(number)), 1))
         })
     }
@@ -187,7 +187,7 @@ fn loom_two_submitters_leave_nothing_behind() {
 fn loom_two_sleeping_workers_both_get_theirs() {
     two_preemptions(|| {
         let floor = Floor::new(0);
-        let workers = floor.two_workers();
+        let workers = Floor::two_workers(&floor);
         assert!(floor.queue.push(&[entry(0), entry(1)]));
         if floor.roster.needs_summons() {
             floor.summon();
@@ -204,7 +204,7 @@ fn loom_two_sleeping_workers_both_get_theirs() {
 fn loom_work_that_is_found_before_a_sleep_calls_the_next_worker() {
     two_preemptions(|| {
         let floor = Floor::new(1);
-        let workers = floor.two_workers();
+        let workers = Floor::two_workers(&floor);
         floor.submit(0);
         floor.submit(1);
         for worker in workers {
@@ -220,7 +220,7 @@ fn loom_a_lifted_limit_leaves_no_work_to_workers_that_rest() {
         let floor = Floor::new(0);
         floor.roster.workers.store(2, Ordering::Relaxed);
         floor.roster.set_limit(1);
-        let workers = floor.two_workers();
+        let workers = Floor::two_workers(&floor);
         floor.submit(0);
         floor.submit(1);
         floor.roster.set_limit(NO_LIMIT);
