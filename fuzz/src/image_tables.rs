@@ -25,11 +25,15 @@ pub fn vmdk_tables(data: &[u8]) {
     assert!(found.is_ok(), "memory can be read");
 }
 
-/// Bytes of a file; zeroes past its end.
+/// The largest part of fixed length that is read of a table, bytes.
+const PART_BYTES: usize = 4096;
+
+/// Bytes of a file; zeroes past its end. Of a larger table only what the file has: an entry of
+/// zeroes is none, and 40 MiB of them would be most of the time of a run.
 fn padded(file: &[u8], at: u64, length: usize) -> Vec<u8> {
     let start = usize::try_from(at).unwrap_or(usize::MAX).min(file.len());
     let end = start.saturating_add(length).min(file.len());
     let mut bytes = file[start..end].to_vec();
-    bytes.resize(length, 0);
+    bytes.resize(bytes.len().max(length.min(PART_BYTES)), 0);
     bytes
 }

@@ -8,7 +8,8 @@
 
 use crate::document::Document;
 use crate::rounds::{
-    Control, Ended, Measured, Meter, Phase, Progress, RunLength, Sample, Settings, WARM_UP_SHARE,
+    Control, Ended, Failure, Measured, Meter, Phase, Progress, RunLength, Sample, Settings,
+    WARM_UP_SHARE,
 };
 use crate::{HarnessError, Reference};
 use serde::{Deserialize, Serialize};
@@ -140,11 +141,12 @@ impl Share {
 }
 
 /// Measures in processes. `one` runs a process with its share to its end. When the user stops it,
-/// the measurements until then are the result.
+/// or a process fails after others, the measurements until then are the result; of a failure the
+/// last of them has the error.
 ///
 /// # Errors
-/// The error of `one`, unless it was stopped; [`HarnessError::Document`] when two processes
-/// measured different cases.
+/// The error of `one` in the first process, unless it was stopped; [`HarnessError::Document`] when
+/// two processes measured different cases.
 pub fn run<S>(
     protocol: &Protocol,
     meter: &dyn Meter,
@@ -183,8 +185,17 @@ pub fn run<S>(
             total: protocol.processes.into(),
         });
         let document = match one(&share, control) {
+            Ok(document) => document,
             Err(_) if control.is_cancelled() => break,
-            result => result?,
+            Err(error) => {
+                let before = done.last_mut().and_then(|one| one.processes.last_mut());
+                let Some(before) = before else { return Err(error) };
+                before.failure = Some(Failure {
+                    case: format!("process {}", number + 1),
+                    error: error.to_string(),
+                });
+                break;
+            }
         };
         if let Some(first) = done.first() {
             same_cases(first, &document)?;
@@ -583,6 +594,30 @@ mod tests {
             },
         );
         assert_eq!(done.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_process_that_fails_keeps_those_before_it() {
+        let fails_in = |failing| {
+            let mut control = Control::silent();
+            run(
+                &protocol(),
+                &Simulated::default(),
+                &mut control,
+                |share, _| match share.number == failing {
+                    true => Err(HarnessError::Worker("case a: no such disk".to_owned())),
+                    false => Ok(document(share, 5, 1)),
+                },
+            )
+        };
+        let done = fails_in(2).unwrap();
+        let failures: Vec<_> = done.iter().map(|one| &one.processes[0].failure).collect();
+        let failure = Failure {
+            case: "process 3".to_owned(),
+            error: "case a: no such disk".to_owned(),
+        };
+        assert_eq!(failures, [&None, &Some(failure)]);
+        assert!(fails_in(0).is_err());
     }
 
     #[test]

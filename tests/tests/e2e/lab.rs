@@ -368,8 +368,11 @@ fn a_sweep_prints_the_lines_of_dd_and_leaves_no_file_behind() {
 
 #[test]
 fn a_target_that_fails_in_the_middle_keeps_what_a_sweep_measured() {
-    let failing = "md:1m | nop:count_until_fail=300";
-    let ended = ugeom(&["lab", "sweep", "--bytes", "64k", "--budget", "1s", failing]);
+    // All trials together take 255 requests, five times as many where each one is repeated, and ten
+    // rounds take 2,550.
+    let failing = "md:1m | nop:count_until_fail=1500";
+    let sweep = ["lab", "sweep", "--bytes", "64k", "--processes", "1"];
+    let ended = ugeom(&[&sweep[..], &["--budget", "1s", failing]].concat());
     assert_eq!(ended.code, 1);
     let report = ended.text();
     has(&report, "B/s");

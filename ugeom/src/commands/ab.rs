@@ -5,9 +5,9 @@ use super::compare::{RulesArgs, limit};
 use super::files::{self, Output, Written};
 use super::jobs::jobs;
 use super::lab::flags::{command_line, launch, saved_to};
-use super::lab::measuring::{ended_by_user, measured};
+use super::lab::measuring::{ended_early, measured};
 use super::lab::{budget_ns, duration_ns};
-use crate::failure::{self, Reported, Usage};
+use crate::failure::{self, Usage};
 use crate::opening::{self, SetArgs};
 use crate::output;
 use anyhow::Result;
@@ -269,17 +269,7 @@ impl Ab {
         let document =
             measured(|control| ugeom_ab::run(&options, &jobs, &launch, &Machine, control))?;
         results.show(&document)?;
-        let failures = document.processes.iter();
-        let mut failed = false;
-        for failure in failures.filter_map(|one| one.failure.as_ref()) {
-            let error = output::printable(&failure.error);
-            output::complain(&format!("{} failed: {error}", failure.case));
-            failed = true;
-        }
-        if failed {
-            return Err(Reported.into());
-        }
-        ended_by_user(&document)?;
+        ended_early(&document)?;
         failure::gate(ugeom_ab::answer(&document).outcome)
     }
 

@@ -2,7 +2,7 @@
 //! reports, and their answers in one table.
 
 use super::flags::Flags;
-use super::measuring::ended_by_user;
+use super::measuring::{ended_by_user, failures};
 use crate::commands::files::{self, Output};
 use crate::failure::{Interrupted, Reported};
 use crate::output;
@@ -30,6 +30,7 @@ type ExperimentArgs<A> = fn(&A) -> Result<Done>;
 struct Done {
     saved: Saved,
     text: String,
+    failures: Vec<String>,
     stopped: Result<()>,
 }
 
@@ -96,6 +97,10 @@ impl All<'_> {
                 output::print(&format!("{gap}{}", done.text))?;
             }
             results.push(done.saved);
+            for failure in done.failures {
+                output::complain(&format!("lab {name}: {failure}"));
+                failed = true;
+            }
             done.stopped?;
         }
         if failed { Err(Reported.into()) } else { Ok(()) }
@@ -111,6 +116,7 @@ impl All<'_> {
         let saved = experiment::saved::<E>(&document)?;
         Ok(Done {
             text: self.flags.text(&document, saved.page()),
+            failures: failures(&document),
             stopped: ended_by_user(&document),
             saved,
         })

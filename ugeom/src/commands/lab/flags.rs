@@ -1,7 +1,7 @@
 //! The flags that every experiment of `ugeom lab` has, with the same meaning and defaults.
 
 use super::budget_ns;
-use super::measuring::{ended_by_user, measured};
+use super::measuring::{ended_early, measured};
 use crate::commands::files::{self, Output};
 use crate::output;
 use anyhow::{Context, Result};
@@ -219,7 +219,7 @@ impl ExperimentArgs {
             || Ok(text(&document, &page)?),
             &[(json, &|| Ok(document.to_json()?)), (report, &html)],
         )?;
-        ended_by_user(&document)
+        ended_early(&document)
     }
 }
 

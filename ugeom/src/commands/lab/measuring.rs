@@ -1,6 +1,6 @@
 //! The frame of every experiment: a progress bar, Ctrl-C, and a place for its results.
 
-use crate::failure::Interrupted;
+use crate::failure::{Interrupted, Reported};
 use crate::output;
 use anyhow::{Context, Result};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use ugeom_harness::HarnessError;
 use ugeom_harness::document::Document;
-use ugeom_harness::{Control, Ended, Measured, Phase, Progress};
+use ugeom_harness::{Control, Ended, Failure, Measured, Phase, Progress};
 use ugeom_machine::interrupt;
 
 /// Measures while showing the progress and listening for Ctrl-C.
@@ -53,6 +53,31 @@ pub fn with_progress<T>(
 
 fn stopped() -> Interrupted {
     Interrupted("stopped before anything was measured".to_owned())
+}
+
+/// Tells that a measurement failed or that the user stopped it, after its results were printed.
+///
+/// # Errors
+/// [`Reported`] and [`Interrupted`] when that is so.
+pub fn ended_early<S>(document: &Document<S>) -> Result<()> {
+    let failures = failures(document);
+    if failures.is_empty() {
+        return ended_by_user(document);
+    }
+    for failure in failures {
+        output::complain(&failure);
+    }
+    Err(Reported.into())
+}
+
+/// What failed in a measurement.
+pub fn failures<S>(document: &Document<S>) -> Vec<String> {
+    let failures = document
+        .processes
+        .iter()
+        .filter_map(|one| one.failure.as_ref());
+    let text = |one: &Failure| output::printable(&format!("{} failed: {}", one.case, one.error));
+    failures.map(text).collect()
 }
 
 /// Tells that the user stopped a measurement, after its results were printed.

@@ -1,9 +1,8 @@
 //! `ugeom lab sweep`: its flags, the safety of writing, and where its results go.
 
 use super::flags::ExperimentArgs;
-use crate::failure::{Reported, Usage};
+use crate::failure::Usage;
 use crate::opening;
-use crate::output;
 use crate::safety;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
@@ -94,24 +93,13 @@ impl Sweep {
     pub fn run(&self) -> Result<()> {
         let options = self.options()?;
         self.check_target()?;
-        let mut failed = None;
         self.one
             .run_printing::<sweep::Sweep>(&options, |document, page| {
-                let mut failures = document
-                    .processes
-                    .iter()
-                    .filter_map(|one| one.failure.as_ref());
-                failed = failures
-                    .next()
-                    .map(|one| format!("{} failed: {}", one.case, one.error));
                 Ok(match self.format {
                     Format::Report => self.one.flags.text(document, page),
                     Format::Dd => sweep::dd(document),
                 })
-            })?;
-        let Some(failed) = failed else { return Ok(()) };
-        output::complain(&output::printable(&failed));
-        Err(Reported.into())
+            })
     }
 
     fn options(&self) -> Result<SweepOptions> {
