@@ -161,10 +161,19 @@ pub(super) fn leading_number(text: &[u8]) -> (u64, usize) {
     let (mut number, mut digits) = (0_u64, 0);
     while digits <= 8
         && let Some(chunk) = text[digits..].first_chunk::<8>()
-        && let Some(eight) = eight_digits(*chunk)
     {
-        number = number * 100_000_000 + eight;
-        digits += 8;
+        let word = u64::from_le_bytes(*chunk);
+        let some = no_digits(word).trailing_zeros() as usize / 8;
+        if some == 0 {
+            return (number, digits);
+        }
+        // The first digit is the lowest byte: zeroes before it.
+        let value = sum_of_digits(word << (64 - 8 * some));
+        number = number * POWERS_OF_TEN[some] + value;
+        digits += some;
+        if some < 8 {
+            return (number, digits);
+        }
     }
     while let Some(byte) = text.get(digits) {
         let digit = byte.wrapping_sub(b'0');
@@ -177,16 +186,29 @@ pub(super) fn leading_number(text: &[u8]) -> (u64, usize) {
     (number, digits)
 }
 
-/// Eight digits as a number: pairs, fours and all at once, in one word.
+const POWERS_OF_TEN: [u64; 9] = {
+    let mut powers = [1; 9];
+    let mut power = 1;
+    while power < powers.len() {
+        powers[power] = 10 * powers[power - 1];
+        power += 1;
+    }
+    powers
+};
+
+/// The highest bit of each byte that is no digit.
+#[inline]
+fn no_digits(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let value = word ^ (ONES * b'0' as u64);
+    (((value & (ONES * 0x7f)) + ONES * 0x76) | value) & (ONES * 0x80)
+}
+
+/// Eight digits as a number.
 #[inline]
 pub(super) fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
     let word = u64::from_le_bytes(chunk);
-    let above = word.wrapping_add(0x0606_0606_0606_0606);
-    let high = 0xf0f0_f0f0_f0f0_f0f0;
-    if word & high != 0x3030_3030_3030_3030 || above & high != 0x3030_3030_3030_3030 {
-        return None;
-    }
-    Some(sum_of_digits(word))
+    (no_digits(word) == 0).then(|| sum_of_digits(word))
 }
 
 /// A number of blanks and then digits, which fills eight columns to the right.
@@ -194,9 +216,8 @@ pub(super) fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
 pub(super) fn right_aligned(columns: [u8; 8]) -> Option<u64> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let word = u64::from_le_bytes(columns);
-    // The highest bit of each byte that is no digit, and of each that is no blank.
-    let value = word ^ (ONES * b'0' as u64);
-    let other = (((value & (ONES * 0x7f)) + ONES * 0x76) | value) & (ONES * 0x80);
+    let other = no_digits(word);
+    // The highest bit of each byte that is no blank.
     let value = word ^ (ONES * b' ' as u64);
     let no_blank = (((value & (ONES * 0x7f)) + ONES * 0x7f) | value) & (ONES * 0x80);
     // The first bytes are the lowest: blanks there, and none behind the first digit.
@@ -205,7 +226,7 @@ pub(super) fn right_aligned(columns: [u8; 8]) -> Option<u64> {
     (is_number && blanks != u64::MAX).then(|| sum_of_digits(word))
 }
 
-/// The number of eight digits; blanks count as zeros.
+/// The number of eight digits; blanks count as zeros. Pairs, fours and all at once, in one word.
 #[inline]
 fn sum_of_digits(word: u64) -> u64 {
     let ones = word & 0x0f0f_0f0f_0f0f_0f0f;
@@ -216,7 +237,23 @@ fn sum_of_digits(word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{line_end, right_aligned};
+    use super::{leading_number, line_end, right_aligned};
+
+    #[test]
+    fn a_leading_number_ends_at_the_first_other_byte() {
+        for digits in 0..=21 {
+            let number = &b"918273645546372819012"[..digits];
+            let known = str::from_utf8(number).unwrap().parse().unwrap_or(0);
+            for rest in 0..10 {
+                for other in [b' ', b'/', b':', b'\n', 0, b'0' | 0x80, 0xff] {
+                    let text = [number, &vec![other; rest]].concat();
+                    let (found, count) = leading_number(&text);
+                    assert_eq!(count, digits.min(20));
+                    assert!(digits > 19 || found == known, "{text:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn right_aligned_numbers_are_blanks_and_digits_behind_them() {
