@@ -176,10 +176,17 @@ fn copy(folder: &Path, rounds: usize) -> Result<(), Failure> {
             convert
                 .args(["convert", "-S", "4k", "-f", format, "-O", "raw"])
                 .arg(source);
-            let pair = [
-                seconds(read, &ours, true)?,
-                seconds(convert, &theirs, false)?,
-            ];
+            // Each has the unwritten pages of the other beside it.
+            let pair = match round % 2 {
+                0 => [
+                    seconds(read, &ours, true)?,
+                    seconds(convert, &theirs, false)?,
+                ],
+                _ => {
+                    let convert = seconds(convert, &theirs, false)?;
+                    [seconds(read, &ours, true)?, convert]
+                }
+            };
             if round > 0 {
                 taken[0].push(pair[0]);
                 taken[1].push(pair[1]);

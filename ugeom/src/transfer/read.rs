@@ -1,9 +1,15 @@
 //! From a provider to a stream: requests are sent ahead, and their bytes leave in order.
 //!
-//! How many are sent ahead depends on the provider. Bytes that come from memory (the page cache, a
-//! memory disk) are there at once: the next request is then sent after their write, into the same
-//! buffer, so that the copies of both find it in the cache of the CPU. A device that is waited for
-//! gets [`DEPTH`] requests.
+//! ```text
+//!   this thread    [ read 0 ][ read 1 ][ read 2 ]..
+//!   the writer               [ write 0 ][ write 1 ]..    at most WRITES_AHEAD blocks wait for it
+//! ```
+//! A copy between two files in the page cache is two copies in memory, which two cores make at a
+//! time: one thread took 0.45 s for 1 GiB where `qemu-img convert` takes 0.46 s.
+//!
+//! How many requests are sent ahead depends on the provider. Bytes that come from memory (the page
+//! cache, a memory disk) are there at once: one is enough, and few buffers stay in the cache of the
+//! CPU. A device that is waited for gets [`DEPTH`] requests.
 
 use super::Geometry;
 use super::sink::Sink;
@@ -12,6 +18,8 @@ use crate::progress::Progress;
 use anyhow::{Result, bail};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::{panic, thread};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Finished, Opened};
 
@@ -20,6 +28,16 @@ use ugeom_stack::{Channel, Finished, Opened};
 const BLOCK_BYTES: u64 = 256 << 10;
 /// Most requests in flight. With the size of a block it bounds the memory.
 const DEPTH: usize = 32;
+/// Most blocks that wait to be written.
+const WRITES_AHEAD: usize = 2;
+
+/// What is written next.
+enum Piece {
+    /// The bytes of a bio, of which these are wanted.
+    Data(Finished, Range<usize>),
+    /// So many bytes of zeroes.
+    Hole(u64),
+}
 
 /// A block in flight, in the order of its bytes.
 struct Block {
@@ -43,8 +61,8 @@ struct Reader<'a> {
     ahead_blocks: usize,
     /// The number of the first of `blocks`; a bio carries that of its block.
     first: u64,
-    /// Bios to use again, with their buffers.
-    spare: Vec<Finished>,
+    /// Bios to use again, with their buffers: what the writer gives back.
+    written: Receiver<Finished>,
 }
 
 /// Writes the bytes of `range` of a provider to `out`. Returns how many there were. Each of the two
@@ -65,6 +83,7 @@ pub fn copy(
     let start = range.start;
     let geometry = Geometry::in_blocks(&provider, BLOCK_BYTES);
     let sectors = geometry.sectors(&range);
+    let (written, spare) = mpsc::channel();
     let mut reader = Reader {
         channel,
         opened,
@@ -75,39 +94,68 @@ pub fn copy(
         blocks: VecDeque::with_capacity(DEPTH),
         ahead_blocks: 1,
         first: 0,
-        spare: Vec::with_capacity(DEPTH),
+        written: spare,
     };
-    let copied = reader.copy(out, &mut |at| progress.at(at - start));
-    // The bytes before a fault belong to the file, also where they are a hole.
-    let ended = out.finish();
-    let end = copied?;
-    ended?;
-    Ok(end - start)
+    thread::scope(|scope| {
+        let (pieces, to_write) = mpsc::sync_channel(WRITES_AHEAD);
+        let writer = scope.spawn(move || write(&to_write, out, &written));
+        let read = reader.read(&pieces, &mut |at| progress.at(at - start));
+        drop(pieces);
+        match writer.join() {
+            Ok(ended) => ended?,
+            Err(panicked) => panic::resume_unwind(panicked),
+        }
+        Ok(read? - start)
+    })
 }
 
-/// The channel that [`copy`] needs.
-pub const CHANNEL_DEPTH: usize = DEPTH;
+/// Writes the pieces and gives the bios of their bytes back.
+fn write(pieces: &Receiver<Piece>, out: &mut Sink, written: &Sender<Finished>) -> Result<()> {
+    let mut all = || {
+        for piece in pieces {
+            match piece {
+                Piece::Hole(length) => out.hole(length)?,
+                Piece::Data(finished, wanted) => {
+                    let bytes = finished.buffer().and_then(|buffer| buffer.get(wanted));
+                    let Some(bytes) = bytes else {
+                        bail!("a request returned without its buffer");
+                    };
+                    out.data(bytes)?;
+                    // The reader may have ended.
+                    let _ = written.send(finished);
+                }
+            }
+        }
+        Ok(())
+    };
+    let copied = all();
+    // The bytes before a fault belong to the file, also where they are a hole.
+    let ended = out.finish();
+    copied?;
+    ended
+}
+
+/// The depth of the channel that [`copy`] needs: requests, and blocks of the writer.
+pub const CHANNEL_DEPTH: usize = DEPTH + WRITES_AHEAD + 1;
 
 impl Reader<'_> {
-    /// Writes everything to `out`; where it ended.
-    fn copy(&mut self, out: &mut Sink, passed: &mut dyn FnMut(u64)) -> Result<u64> {
+    /// Hands everything to the writer, until that one ends; where it ended.
+    fn read(&mut self, pieces: &SyncSender<Piece>, passed: &mut dyn FnMut(u64)) -> Result<u64> {
         let mut at = self.ahead.start;
         while let Some((block, finished)) = self.next()? {
-            at = block.wanted.end;
-            let Some(finished) = finished else {
-                out.hole(at - block.wanted.start)?;
-                passed(at);
-                continue;
+            let end = block.wanted.end;
+            let piece = match finished {
+                None => Piece::Hole(end - block.wanted.start),
+                Some(finished) => {
+                    let inside = |at: u64| (at - block.sectors.start) as usize;
+                    Piece::Data(finished, inside(block.wanted.start)..inside(end))
+                }
             };
-            let skip = (block.wanted.start - block.sectors.start) as usize;
-            let end = (at - block.sectors.start) as usize;
-            let bytes = finished.buffer().and_then(|buffer| buffer.get(skip..end));
-            let Some(bytes) = bytes else {
-                bail!("a request returned without its buffer");
-            };
-            out.data(bytes)?;
+            if pieces.send(piece).is_err() {
+                break;
+            }
+            at = end;
             passed(at);
-            self.spare.push(finished);
         }
         Ok(at)
     }
@@ -166,7 +214,7 @@ impl Reader<'_> {
             let wanted = self.ahead.start..end;
             let sectors = self.geometry.sectors(&wanted);
             let length = sectors.end - sectors.start;
-            let draft = match self.spare.pop() {
+            let draft = match self.written.try_recv().ok() {
                 Some(finished) => finished.again().at(sectors.start),
                 None => {
                     let Some(draft) = self.channel.bio() else {
