@@ -6,7 +6,7 @@
 use crate::HarnessError;
 use crate::figure::Figure;
 use crate::host::{Host, TargetFacts};
-use crate::rounds::{Measured, Sample, Settings};
+use crate::rounds::{Failure, Measured, Sample, Settings};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use ugeom_measure::{Blocks, Noise};
@@ -120,6 +120,11 @@ impl<S> Document<S> {
     /// The figure of that name.
     pub fn figure(&self, id: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.id == id)
+    }
+
+    /// What failed in its processes.
+    pub fn failures(&self) -> impl Iterator<Item = &Failure> {
+        self.processes.iter().filter_map(|one| one.failure.as_ref())
     }
 }
 

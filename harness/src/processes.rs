@@ -141,8 +141,8 @@ impl Share {
 }
 
 /// Measures in processes. `one` runs a process with its share to its end. When the user stops it,
-/// or a process fails after others, the measurements until then are the result; of a failure the
-/// last of them has the error.
+/// or when a process fails after others, the measurements until then are the result. The last of
+/// them then has the error of the process that failed.
 ///
 /// # Errors
 /// The error of `one` in the first process, unless it was stopped; [`HarnessError::Document`] when

@@ -41,11 +41,7 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<HeadLine> 
     }
     add("noise", noise(document));
     add("measured", measured(document, left_out));
-    let failures = document
-        .processes
-        .iter()
-        .filter_map(|one| one.failure.as_ref());
-    for failure in failures {
+    for failure in document.failures() {
         let text = format!("{} failed: {}", failure.case, failure.error);
         add("FAILED", text + "; what was measured before is kept");
     }

@@ -161,19 +161,10 @@ pub(super) fn leading_number(text: &[u8]) -> (u64, usize) {
     let (mut number, mut digits) = (0_u64, 0);
     while digits <= 8
         && let Some(chunk) = text[digits..].first_chunk::<8>()
+        && let Some(eight) = eight_digits(*chunk)
     {
-        let word = u64::from_le_bytes(*chunk);
-        let some = no_digits(word).trailing_zeros() as usize / 8;
-        if some == 0 {
-            return (number, digits);
-        }
-        // The first digit is the lowest byte: zeroes before it.
-        let value = sum_of_digits(word << (64 - 8 * some));
-        number = number * POWERS_OF_TEN[some] + value;
-        digits += some;
-        if some < 8 {
-            return (number, digits);
-        }
+        number = number * 100_000_000 + eight;
+        digits += 8;
     }
     while let Some(byte) = text.get(digits) {
         let digit = byte.wrapping_sub(b'0');
@@ -186,29 +177,16 @@ pub(super) fn leading_number(text: &[u8]) -> (u64, usize) {
     (number, digits)
 }
 
-const POWERS_OF_TEN: [u64; 9] = {
-    let mut powers = [1; 9];
-    let mut power = 1;
-    while power < powers.len() {
-        powers[power] = 10 * powers[power - 1];
-        power += 1;
-    }
-    powers
-};
-
-/// The highest bit of each byte that is no digit.
-#[inline]
-fn no_digits(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let value = word ^ (ONES * b'0' as u64);
-    (((value & (ONES * 0x7f)) + ONES * 0x76) | value) & (ONES * 0x80)
-}
-
-/// Eight digits as a number.
+/// Eight digits as a number: pairs, fours and all at once, in one word.
 #[inline]
 pub(super) fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
     let word = u64::from_le_bytes(chunk);
-    (no_digits(word) == 0).then(|| sum_of_digits(word))
+    let above = word.wrapping_add(0x0606_0606_0606_0606);
+    let high = 0xf0f0_f0f0_f0f0_f0f0;
+    if word & high != 0x3030_3030_3030_3030 || above & high != 0x3030_3030_3030_3030 {
+        return None;
+    }
+    Some(sum_of_digits(word))
 }
 
 /// A number of blanks and then digits, which fills eight columns to the right.
@@ -216,8 +194,9 @@ pub(super) fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
 pub(super) fn right_aligned(columns: [u8; 8]) -> Option<u64> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let word = u64::from_le_bytes(columns);
-    let other = no_digits(word);
-    // The highest bit of each byte that is no blank.
+    // The highest bit of each byte that is no digit, and of each that is no blank.
+    let value = word ^ (ONES * b'0' as u64);
+    let other = (((value & (ONES * 0x7f)) + ONES * 0x76) | value) & (ONES * 0x80);
     let value = word ^ (ONES * b' ' as u64);
     let no_blank = (((value & (ONES * 0x7f)) + ONES * 0x7f) | value) & (ONES * 0x80);
     // The first bytes are the lowest: blanks there, and none behind the first digit.
@@ -226,7 +205,7 @@ pub(super) fn right_aligned(columns: [u8; 8]) -> Option<u64> {
     (is_number && blanks != u64::MAX).then(|| sum_of_digits(word))
 }
 
-/// The number of eight digits; blanks count as zeros. Pairs, fours and all at once, in one word.
+/// The number of eight digits; blanks count as zeros.
 #[inline]
 fn sum_of_digits(word: u64) -> u64 {
     let ones = word & 0x0f0f_0f0f_0f0f_0f0f;

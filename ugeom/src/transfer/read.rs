@@ -23,8 +23,7 @@ use std::{panic, thread};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Finished, Opened};
 
-/// The size of a block in bytes: it stays in the second-level cache of a core between the copy in
-/// and the copy out.
+/// The size of a block in bytes. Those on the way to the writer fit in the caches of two cores.
 const BLOCK_BYTES: u64 = 256 << 10;
 /// Most requests in flight. With the size of a block it bounds the memory.
 const DEPTH: usize = 32;
@@ -139,7 +138,8 @@ fn write(pieces: &Receiver<Piece>, out: &mut Sink, written: &Sender<Finished>) -
 pub const CHANNEL_DEPTH: usize = DEPTH + WRITES_AHEAD + 1;
 
 impl Reader<'_> {
-    /// Hands everything to the writer, until that one ends; where it ended.
+    /// Sends all blocks to the writer, and returns the offset behind the last one. Ends early when
+    /// the writer does.
     fn read(&mut self, pieces: &SyncSender<Piece>, passed: &mut dyn FnMut(u64)) -> Result<u64> {
         let mut at = self.ahead.start;
         while let Some((block, finished)) = self.next()? {

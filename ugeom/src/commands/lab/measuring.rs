@@ -72,12 +72,8 @@ pub fn ended_early<S>(document: &Document<S>) -> Result<()> {
 
 /// What failed in a measurement.
 pub fn failures<S>(document: &Document<S>) -> Vec<String> {
-    let failures = document
-        .processes
-        .iter()
-        .filter_map(|one| one.failure.as_ref());
     let text = |one: &Failure| output::printable(&format!("{} failed: {}", one.case, one.error));
-    failures.map(text).collect()
+    document.failures().map(text).collect()
 }
 
 /// Tells that the user stopped a measurement, after its results were printed.
